@@ -1,0 +1,110 @@
+"""Reads settings: defaults, then a TOML file, then the environment, then flags; the last wins.
+
+Every key is also a variable `ABRIDGE_SECTION__KEY`, and `ABRIDGE_UPSTREAMS` is the list of
+upstreams; lists and tables are written as JSON. Other names are left alone: a Kubernetes Service
+called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from abridge.errors import SettingsError
+from abridge.settings import Settings
+
+PREFIX = "ABRIDGE_"
+UPSTREAMS = "ABRIDGE_UPSTREAMS"
+
+
+def load(
+    file: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings in force. `flags` is nested like the file. Raises SettingsError."""
+    layers = [_file(file) if file else {}, _environment(environ), flags or {}]
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = _merge(merged, layer)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError(explain(error)) from None
+
+
+def secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The secret in an environment variable, or in the file that `<variable>_FILE` names.
+
+    `key` is the setting that asks for it. Raises SettingsError, which never holds the secret.
+    """
+    if value := environ.get(variable, "").strip():
+        return value
+    if path := environ.get(f"{variable}_FILE"):
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
+    raise SettingsError(
+        f"{key}: takes the name of an environment variable that holds the key, or of one that "
+        "with _FILE at its end names a file; neither is set"
+    )
+
+
+def explain(error: ValidationError) -> str:
+    """One line: the key, what it got, what it takes."""
+    first = error.errors()[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place[1:]}: there is no such setting"
+    if not place:
+        return message
+    if isinstance(first["input"], dict):
+        return f"{place[1:]}: {message}"
+    return f"{place[1:]}: got {first['input']!r:.80}; {message}"
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"{path}: is no TOML: {error}") from None
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, text in environ.items():
+        if name.startswith(PREFIX) and ("__" in name or name == UPSTREAMS):
+            *tables, key = name.removeprefix(PREFIX).lower().split("__")
+            table = found
+            for part in tables:
+                table = table.setdefault(part, {})
+            table[key] = _value(name, text)
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    if not text.lstrip().startswith(("[", "{")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SettingsError(f"{name}: is no JSON, which a list or table is written in") from None
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(under, Mapping)
+        merged[key] = _merge(under, value) if both else value  # type: ignore[arg-type]
+    return merged

@@ -1,0 +1,267 @@
+"""Every knob, with its default and its unit.
+
+Sizes are in bytes (`"32MiB"` is understood), or in characters where the name says so; times are in
+seconds. What cannot live together is refused here, at the start, and not met at run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    PrivateAttr,
+    model_validator,
+)
+
+from abridge.turn.part import Style
+from abridge.wire.display import Expose, SummaryField
+from abridge.wire.profiles import PROFILES
+
+KiB, MiB = 1 << 10, 1 << 20
+
+
+def _profile(name: str) -> str:
+    if name not in PROFILES:
+        raise ValueError(f"takes one of {', '.join(sorted(PROFILES))}")
+    return name
+
+
+def _base_url(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
+        raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
+    if any(mark in rest for mark in "@?#"):
+        raise ValueError("takes an address without credentials, query or fragment")
+    return url.rstrip("/")
+
+
+def _tenant(value: str) -> str:
+    if value != "credential" and not value.removeprefix("header:").strip():
+        raise ValueError("takes credential or header:<name>")
+    if value != "credential" and not value.startswith("header:"):
+        raise ValueError("takes credential or header:<name>")
+    return value
+
+
+ProfileName = Annotated[str, AfterValidator(_profile)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+Size = Annotated[ByteSize, Field(gt=0)]
+
+
+class Table(BaseModel):
+    """A table of settings: closed, and fixed once made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+
+class Server(Table):
+    """Where `abridge serve` listens, and how it leaves: after SIGTERM it is not ready but accepts
+    for `drain_delay`, then finishes what runs within `drain`."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8400
+    admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    drain_delay: NonNegativeFloat = 0.0
+    drain: NonNegativeFloat = 60.0
+
+
+class Summary(Table):
+    """When a summary is made, of what, and how long the answer may wait for it."""
+
+    default: Literal["off"] | Style = "off"
+    allow: tuple[Style, ...] = ("auto", "concise", "detailed")
+    live: bool = True
+    part_chars: PositiveInt = 1500
+    max_parts: PositiveInt = 12
+    tail_chars: NonNegativeInt = 400
+    min_chars: PositiveInt = 1
+    grace: NonNegativeFloat = 5.0
+    first_token: NonNegativeFloat = 2.0
+    on_failure: Literal["omit", "extract", "fail"] = "omit"
+
+
+class Prompts(Table):
+    """What the summarizer is told, instead of what Abridge tells it; a key left out keeps its own.
+    Each may hold `{titles}`: the titles of the parts before."""
+
+    concise: str | None = None
+    titled: str | None = None
+    detailed: str | None = None
+
+
+class SummarizerSettings(Table):
+    """Who writes the summary: `extractive` in process, a `model` of its own, or the request's own
+    model (`upstream`)."""
+
+    kind: Literal["extractive", "model", "upstream"] = "extractive"
+    base_url: BaseUrl | None = None
+    model: str | None = None
+    api: Literal["chat", "responses"] = "chat"
+    profile: ProfileName = "auto"
+    api_key_env: str | None = None
+    temperature: NonNegativeFloat | None = 0.3
+    max_tokens: PositiveInt = 400
+    timeout: PositiveFloat = 15.0
+    max_input_chars: PositiveInt = 12000
+    max_in_flight: PositiveInt = 64
+    extra_body: dict[str, Any] = {}
+    prompts: Prompts = Prompts()
+    breaker_failures: PositiveInt = 5
+    breaker_seconds: PositiveFloat = 30.0
+
+    @model_validator(mode="after")
+    def _complete(self) -> SummarizerSettings:
+        if self.kind == "model" and not (self.base_url and self.model):
+            missing = "model" if self.base_url else "base_url"
+            raise ValueError(f"kind = 'model' needs {missing}")
+        return self
+
+
+class Reasoning(Table):
+    """What the client sees once a summary is in play."""
+
+    expose: Expose = "auto"
+
+
+class Chat(Table):
+    """Where on Chat Completions."""
+
+    summary_field: SummaryField = "auto"
+    raw_field: SummaryField = "auto"
+    details: bool = False
+
+
+class History(Table):
+    """What is remembered of reasoning that was hidden or replaced, for how long and for whom."""
+
+    restore: Literal["never", "altered"] = "altered"
+    store: Literal["memory", "none"] = "memory"
+    ttl: PositiveFloat = 3600.0
+    bytes: Size = ByteSize(64 * MiB)
+    tenant: Annotated[str, AfterValidator(_tenant)] = "credential"
+    anonymous: bool | Literal["loopback"] = "loopback"
+
+
+class Usage(Table):
+    """Whether the summarizer's tokens are in the totals."""
+
+    count: Literal["merged", "separate"] = "merged"
+
+
+class Limits(Table):
+    """Ceilings. Past each: backpressure, doing without, or a clear error; never growth."""
+
+    body: Size = ByteSize(32 * MiB)
+    held: Size = ByteSize(256 * KiB)
+    reasoning: Size = ByteSize(4 * MiB)
+    event: Size = ByteSize(16 * MiB)
+    connect: PositiveFloat = 5.0
+    headers: PositiveFloat = 600.0
+    idle: PositiveFloat = 300.0
+    in_flight: PositiveInt = 1000
+
+
+class Upstream(Table):
+    """One place requests go to. The tables here win over the general ones, key by key."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
+    base_url: BaseUrl | None = None
+    models: tuple[str, ...] = ("*",)
+    api: Literal["same"] = "same"
+    profile: ProfileName = "auto"
+    api_key_env: str | None = None
+    summary: dict[str, Any] = {}
+    reasoning: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
+    history: dict[str, Any] = {}
+
+
+@dataclass(slots=True, frozen=True)
+class Route:
+    """An upstream and the settings that hold for it."""
+
+    upstream: Upstream
+    summary: Summary
+    reasoning: Reasoning
+    usage: Usage
+    history: History
+
+
+class Settings(Table):
+    """All of it. Made in code, or by `abridge.configure.load` out of a file and the environment."""
+
+    server: Server = Server()
+    upstreams: tuple[Upstream, ...] = ()
+    summary: Summary = Summary()
+    summarizer: SummarizerSettings = SummarizerSettings()
+    reasoning: Reasoning = Reasoning()
+    chat: Chat = Chat()
+    history: History = History()
+    usage: Usage = Usage()
+    limits: Limits = Limits()
+
+    _routes: tuple[Route, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Settings:
+        names = [upstream.name for upstream in self.upstreams]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"upstreams: two are named {name!r}; takes a name of its own each")
+        self._routes = tuple(map(self._route, self.upstreams or (Upstream(),)))
+        for route in self._routes:
+            self._check(route)
+        return self
+
+    def route(self, model: str | None) -> Route:
+        """The first upstream whose globs match the model's name, else the first."""
+        if model is not None:
+            for route in self._routes:
+                if any(fnmatchcase(model, glob) for glob in route.upstream.models):
+                    return route
+        return self._routes[0]
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return self._routes
+
+    def _route(self, upstream: Upstream) -> Route:
+        return Route(
+            upstream,
+            Summary.model_validate({**self.summary.model_dump(), **upstream.summary}),
+            Reasoning.model_validate({**self.reasoning.model_dump(), **upstream.reasoning}),
+            Usage.model_validate({**self.usage.model_dump(), **upstream.usage}),
+            History.model_validate({**self.history.model_dump(), **upstream.history}),
+        )
+
+    def _check(self, route: Route) -> None:
+        expose = route.reasoning.expose
+        if expose == "summary" and self.summarizer.kind == "extractive":
+            raise ValueError(
+                "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
+                "reasoning.expose = 'summary' hides; takes model or upstream"
+            )
+        if expose == "summary" and route.summary.on_failure == "extract":
+            raise ValueError(
+                "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
+                "reasoning.expose = 'summary' hides; takes omit or fail"
+            )
+        if expose in ("summary", "none") and route.history.store == "none":
+            raise ValueError(
+                f"history.store: 'none' would lose the reasoning that reasoning.expose = "
+                f"{expose!r} hides; takes memory"
+            )
+        fields = self.chat.summary_field, self.chat.raw_field
+        if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
+            raise ValueError("chat.raw_field: is the same as chat.summary_field; takes another")

@@ -1,0 +1,80 @@
+"""The turns already said.
+
+A conversation is read out of a request, and a response is remembered as a turn of one. The texts
+and calls here are what both sides agree on however they spell it; what stands only for reasoning is
+left out of every comparison, since clients drop, keep and replace it as they like.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from abridge.turn.events import ItemKey
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    """A tool call; `arguments` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def canonical(self) -> list[str]:
+        """The same for every way to write the same arguments."""
+        try:
+            arguments = json.dumps(json.loads(self.arguments), sort_keys=True)
+        except (ValueError, RecursionError):
+            arguments = self.arguments
+        return [self.id, self.name, arguments]
+
+
+@dataclass(slots=True)
+class Turn:
+    """One speaker's turn.
+
+    `answers` is the id of the call that a tool's output is for. `shown` are the texts that stand
+    where reasoning stands: reasoning itself, or a summary of it. `items` is the JSON it came from,
+    in place: a message, or the items of a turn.
+    """
+
+    role: str
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    answers: str = ""
+    shown: tuple[str, ...] = ()
+    items: list[dict[str, Any]] = field(default_factory=list)
+
+    def identity(self) -> bytes:
+        """What the turn is known by: its calls, else its text."""
+        known = [call.canonical() for call in self.calls] if self.calls else self.text
+        return json.dumps(known).encode()
+
+    def canonical(self) -> bytes:
+        """Everything in it that is no reasoning."""
+        calls = [call.canonical() for call in self.calls]
+        return json.dumps([self.role, self.text, calls, self.answers]).encode()
+
+
+@dataclass(slots=True)
+class Heard:
+    """An assistant turn as upstream said it. `original` is its reasoning, in upstream's spelling:
+    keys of a message on Chat Completions, items on Responses. `keys` are the reasoning items'."""
+
+    turn: Turn
+    original: list[dict[str, Any]]
+    keys: tuple[ItemKey, ...]
+
+
+def prefixes(turns: Iterable[Turn], start: bytes = b"") -> Iterator[bytes]:
+    """For each turn a digest of all that came before it, and last one of all of them."""
+    running = blake2b(start, digest_size=16)
+    for turn in turns:
+        yield running.digest()
+        said = turn.canonical()
+        running.update(len(said).to_bytes(8, "big") + said)
+    yield running.digest()

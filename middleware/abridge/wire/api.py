@@ -1,0 +1,86 @@
+"""What the rest of Abridge knows of an API: how to read it and how to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from abridge.turn.conversation import Heard, Turn
+from abridge.turn.events import Ended, Event, Trouble
+from abridge.wire.codec import Json
+from abridge.wire.display import Display
+from abridge.wire.profiles import Profile
+
+
+class Reader(Protocol):
+    """Turns one response into turn events, always legal ones.
+
+    `dropped` counts the unknown fields that went with hidden reasoning, `faults` what upstream said
+    out of order.
+    """
+
+    @property
+    def dropped(self) -> int: ...
+
+    @property
+    def faults(self) -> int: ...
+
+    def read(self, frame: bytes) -> list[Event]:
+        """One frame of a stream."""
+
+    def end(self, trouble: Trouble | None = None) -> list[Event]:
+        """The stream is over; with `trouble`, because it broke."""
+
+    def whole(self, body: bytes) -> list[Event]:
+        """A response that is no stream."""
+
+    def heard(self) -> list[Heard]:
+        """The turns with reasoning in them, once all is read."""
+
+
+class Writer(Protocol):
+    """Turns the events of one response into bytes for the client."""
+
+    def write(self, event: Event) -> bytes:
+        """One event of a stream; empty where nothing is to be sent."""
+
+    def whole(self, end: Ended) -> bytes:
+        """A response that is no stream."""
+
+    def beat(self) -> bytes:
+        """A sign of life that a client takes for an event; empty where the API has none."""
+
+
+class Conversation(Protocol):
+    """A request's turns, and the ways to change what of them reaches upstream."""
+
+    turns: list[Turn]
+
+    def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
+        """Take out of a turn what Abridge put into it.
+
+        `ours` knows a summary of Abridge's by its text. Returns how much was taken, and whether
+        reasoning is left that is the model's own.
+        """
+
+    def put_back(self, turn: Turn, original: list[Json]) -> None:
+        """Give a turn the reasoning that upstream said with it, and no other."""
+
+    def body(self) -> Json:
+        """The request's body, as it now is."""
+
+
+@dataclass(slots=True, frozen=True)
+class Api:
+    """One API. `path` is how its endpoint ends; `auto` is what `expose = "auto"` shows on it (raw,
+    summary); `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader
+    is made for a profile and a display, and keeps at most so many characters of what it read."""
+
+    name: str
+    path: str
+    auto: tuple[bool, bool]
+    knows_summary: bool
+    reader: Callable[[Profile, Display, int], Reader]
+    writer: Callable[[Profile, Display], Writer]
+    conversation: Callable[[Json], Conversation]

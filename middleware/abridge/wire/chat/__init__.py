@@ -1,0 +1,1 @@
+"""Chat Completions, in the dialects of its many providers."""

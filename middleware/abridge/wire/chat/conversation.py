@@ -1,0 +1,108 @@
+"""Reads the messages of a Chat Completions conversation, and changes what of them upstream gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.chat.choice import ITEM
+from abridge.wire.chat.dialects import PLAIN, SPELLINGS, answer_text, find, thinking_chunks
+from abridge.wire.codec import Json, objects, string
+from abridge.wire.profiles import Profile
+from abridge.wire.think import Splitter
+
+MARKS = ("summary_error",)
+"""What Abridge adds to a message beside its reasoning."""
+
+
+class ChatConversation:
+    """See `abridge.wire.api.Conversation`. Each message is a turn."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        self.turns = [_turn(message) for message in objects(body.get("messages"))]
+
+    def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
+        message = turn.items[0]
+        taken = sum(message.pop(mark, None) is not None for mark in MARKS)
+        for name in PLAIN:
+            if ours(string(message.get(name))):
+                del message[name]
+                taken += 1
+        for name, key in (("reasoning_details", "summary"), ("thinking_blocks", "thinking")):
+            if isinstance(message.get(name), list):
+                kept = [entry for entry in message[name] if not _is(entry, key, ours)]
+                taken += len(message[name]) - len(kept)
+                message[name] = kept
+                if not kept:
+                    del message[name]
+        return taken, find(message) is not None
+
+    def put_back(self, turn: Turn, original: list[Json]) -> None:
+        message = turn.items[0]
+        for name in SPELLINGS:
+            message.pop(name, None)
+        for said in original:
+            message.update(said)
+
+    def body(self) -> Json:
+        return self._body
+
+
+def hear(message: Json, lane: int, profile: Profile) -> Heard | None:
+    """The turn that an answer's message makes, if it holds reasoning of the model's own."""
+    turn = _turn(message)
+    original = {name: message[name] for name in SPELLINGS if message.get(name)}
+    found = find(message)
+    if found is None:
+        reasoning, turn.text = split_inline(string(message.get("content")), profile)
+        if not reasoning.strip():
+            return None
+        original["content"] = message["content"]
+    elif found.native:
+        return None
+    elif thinking_chunks(message.get("content")):
+        original["content"] = message["content"]
+    return Heard(turn, [original], ((lane, ITEM),))
+
+
+def split_inline(content: str, profile: Profile) -> tuple[str, str]:
+    splitter = Splitter(profile.tags, prefilled=profile.prefilled)
+    pieces = splitter.feed(content) + splitter.end()
+    reasoning = "".join(piece.text for piece in pieces if piece.kind == "raw")
+    return reasoning, "".join(piece.text for piece in pieces if piece.kind == "text")
+
+
+def _turn(message: Json) -> Turn:
+    return Turn(
+        role=string(message.get("role")),
+        text=_text(message.get("content")) or string(message.get("refusal")),
+        calls=tuple(_calls(message)),
+        answers=string(message.get("tool_call_id")),
+        shown=tuple(string(message[name]) for name in PLAIN if message.get(name)),
+        items=[message],
+    )
+
+
+def _text(content: Any) -> str:
+    """All that a content says: its text, and what is no text as JSON."""
+    others = [
+        json.dumps(chunk, sort_keys=True)
+        for chunk in objects(content)
+        if "text" not in chunk and chunk.get("type") != "thinking"
+    ]
+    return "\n".join([answer_text(content), *others])
+
+
+def _calls(message: Json) -> Iterator[Call]:
+    for call in objects(message.get("tool_calls")):
+        function = call.get("function") or call.get("custom")
+        function = function if isinstance(function, dict) else {}
+        arguments = function.get("arguments", function.get("input"))
+        yield Call(string(call.get("id")), string(function.get("name")), string(arguments))
+
+
+def _is(entry: Any, key: str, ours: Callable[[str], bool]) -> bool:
+    return isinstance(entry, dict) and ours(string(entry.get(key)))

@@ -1,0 +1,123 @@
+"""A message put together from its deltas, as upstream would have sent it whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abridge.wire.chat.dialects import PLAIN, chunk_text
+from abridge.wire.codec import Json, objects, string
+
+
+class _Growing:
+    """An object whose strings grow: kept in pieces, since adding to a long string copies it."""
+
+    def __init__(self, head: Json | None = None) -> None:
+        self.head = dict(head or {})
+        self._pieces: dict[str, list[str]] = {}
+
+    def grow(self, key: str, text: str) -> None:
+        self._pieces.setdefault(key, []).append(text)
+
+    def take(self, key: str) -> str:
+        return "".join(self._pieces.pop(key, ()))
+
+    def settle(self, values: Json) -> None:
+        """Take each value that says something where nothing was said yet."""
+        for key, value in values.items():
+            if value and not self.head.get(key):
+                self.head[key] = value
+
+    def as_dict(self) -> Json:
+        return {**self.head, **{key: "".join(texts) for key, texts in self._pieces.items()}}
+
+
+class Message:
+    """Adds up deltas. Past `limit` characters it gives up, and `whole` is false."""
+
+    def __init__(self, limit: int) -> None:
+        self._room = limit
+        self._message = _Growing({"role": "assistant"})
+        self._chunks: list[_Growing] = []
+        self._entries: dict[str, list[_Growing]] = {}
+        self._calls: dict[int, tuple[_Growing, _Growing]] = {}
+        self.whole = True
+
+    def add(self, delta: Json) -> None:
+        for name in ("refusal", *PLAIN):
+            self._grow(self._message, name, delta.get(name))
+        self._add_content(delta.get("content"))
+        for name in ("reasoning_details", "thinking_blocks"):
+            for entry in objects(delta.get(name)):
+                self._add_entry(self._entries.setdefault(name, []), entry)
+        for fragment in objects(delta.get("tool_calls")):
+            self._add_call(fragment)
+
+    def as_dict(self) -> Json:
+        message = self._message.as_dict()
+        if self._chunks:
+            message["content"] = [_spell_chunk(chunk.as_dict()) for chunk in self._chunks]
+        for name, entries in self._entries.items():
+            message[name] = [entry.as_dict() for entry in entries]
+        if self._calls:
+            message["tool_calls"] = [
+                {**call.as_dict(), "function": function.as_dict()}
+                for _, (call, function) in sorted(self._calls.items())
+            ]
+        return message
+
+    def _grow(self, growing: _Growing, key: str, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._room -= len(text)
+            self.whole = self.whole and self._room >= 0
+            if self.whole:
+                growing.grow(key, text)
+
+    def _add_content(self, content: Any) -> None:
+        """A string is a string until the first list comes: then it is a text chunk among others."""
+        if isinstance(content, str) and not self._chunks:
+            self._grow(self._message, "content", content)
+            return
+        chunks = objects([{"type": "text", "text": content}] if content else [])
+        if isinstance(content, list):
+            before = self._message.take("content")
+            chunks = [{"type": "text", "text": before}] if before else []
+            chunks += objects(content)
+        for chunk in chunks:
+            if not self._chunks or self._chunks[-1].head.get("type") != chunk.get("type"):
+                self._chunks.append(_Growing())
+            key = "thinking" if chunk.get("type") == "thinking" else "text"
+            self._grow(self._chunks[-1], key, chunk_text(chunk) or chunk.get("text"))
+            self._chunks[-1].settle({name: chunk[name] for name in chunk if name != key})
+
+    def _add_entry(self, entries: list[_Growing], entry: Json) -> None:
+        """What continues the last detail or block is joined to it; opaque ones never are."""
+        kind = entry.get("type"), entry.get("index")
+        last = entries[-1].head if entries else {}
+        if entry.get("data") or not entries or kind != (last.get("type"), last.get("index")):
+            entries.append(_Growing({"type": entry.get("type")}))
+        for key, value in entry.items():
+            if key in ("text", "summary", "thinking"):
+                self._grow(entries[-1], key, value)
+            else:
+                entries[-1].settle({key: value})
+                if key not in entries[-1].head:
+                    entries[-1].head[key] = value
+
+    def _add_call(self, fragment: Json) -> None:
+        index = fragment.get("index")
+        number = index if isinstance(index, int) else len(self._calls)
+        call, function = self._calls.setdefault(
+            number, (_Growing({"type": "function"}), _Growing({"name": ""}))
+        )
+        call.settle({key: fragment[key] for key in fragment.keys() - {"index", "function"}})
+        said = fragment.get("function")
+        if isinstance(said, dict):
+            function.settle({"name": string(said.get("name"))})
+            self._grow(function, "arguments", said.get("arguments"))
+
+
+def _spell_chunk(chunk: Json) -> Json:
+    """A thinking chunk holds a list of text chunks, as docs.mistral.ai has it."""
+    if chunk.get("type") == "thinking":
+        chunk["thinking"] = [{"type": "text", "text": string(chunk.get("thinking"))}]
+    return chunk

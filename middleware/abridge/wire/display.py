@@ -1,0 +1,24 @@
+"""What a client is to see, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Expose = Literal["auto", "both", "summary", "raw", "none"]
+SummaryField = Literal["auto", "reasoning_content", "reasoning"]
+
+
+@dataclass(slots=True, frozen=True)
+class Display:
+    """`raw` and `summary`: which of the two is shown. `style` is the summary that was asked for,
+    None where none is made. `merged`: the summarizer's tokens are in the totals. The fields are of
+    Chat Completions, where `auto` chooses; `details` adds `reasoning_details` there."""
+
+    raw: bool = True
+    summary: bool = True
+    style: str | None = "auto"
+    merged: bool = True
+    summary_field: SummaryField = "auto"
+    raw_field: SummaryField = "auto"
+    details: bool = False

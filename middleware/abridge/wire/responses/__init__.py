@@ -1,0 +1,1 @@
+"""The Responses API, as OpenAI has it and as others make it."""

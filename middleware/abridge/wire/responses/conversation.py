@@ -1,0 +1,143 @@
+"""Reads the input of a Responses request, and changes what of it upstream gets.
+
+A turn of the assistant is the reasoning before it, then what it said, and it ends with a call: so
+each call is a turn, whether or not the client still returns the reasoning between two of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.codec import Json, objects, string
+from abridge.wire.responses.items import is_reasoning, raw_text, summary_text
+
+LANE = 0
+MARKS = ("summary_error",)
+"""What Abridge adds to an item beside its summary."""
+
+
+class ResponsesConversation:
+    """See `abridge.wire.api.Conversation`."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        given = body.get("input")
+        self._items = list(turns(given)) if isinstance(given, list) and _plain(given) else []
+        previous = string(body.get("previous_response_id"))
+        said = [] if self._items else [Turn("user", _text(given))]
+        self.turns = [
+            *([Turn("previous", previous)] if previous else []),
+            Turn("system", _text(body.get("instructions"))),
+            *said,
+            *self._items,
+        ]
+
+    def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
+        taken, kept = 0, []
+        for item in turn.items:
+            removed = _strip(item, ours) if is_reasoning(item) else 0
+            taken += removed
+            if not removed or any(map(item.get, ("summary", "content", "encrypted_content"))):
+                kept.append(item)
+        turn.items[:] = kept
+        return taken, any(is_reasoning(item) and raw_text(item) for item in kept)
+
+    def put_back(self, turn: Turn, original: list[Json]) -> None:
+        turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
+
+    def body(self) -> Json:
+        if self._items:
+            self._body["input"] = [item for turn in self._items for item in turn.items]
+        return self._body
+
+
+def turns(items: Sequence[Json]) -> Iterator[Turn]:
+    """The turns that items make, one after the other."""
+    turn = Turn("assistant")
+    for item in items:
+        kind, role = string(item.get("type")), string(item.get("role"))
+        if is_reasoning(item):
+            if turn.text or turn.calls:
+                yield turn
+                turn = Turn("assistant")
+            turn.shown += (summary_text(item), raw_text(item))
+        elif role == "assistant":
+            turn.text += _text(item.get("content"))
+        elif kind.endswith("_call"):
+            turn.calls = (_call(item),)
+        else:
+            if turn.items:
+                yield turn
+            yield _other(item, kind, role)
+            turn = Turn("assistant")
+            continue
+        turn.items.append(item)
+        if turn.calls:
+            yield turn
+            turn = Turn("assistant")
+    if turn.items:
+        yield turn
+
+
+def hear(output: list[Json], numbers: Sequence[int]) -> list[Heard]:
+    """The turns of a response that hold reasoning in the clear. `numbers` are the output indexes of
+    its reasoning items, in order."""
+    left = iter(numbers)
+    heard = []
+    for turn in turns(output):
+        reasoning = [item for item in turn.items if is_reasoning(item)]
+        keys = tuple((LANE, number) for _, number in zip(reasoning, left, strict=False))
+        if any(raw_text(item) for item in reasoning):
+            heard.append(Heard(turn, reasoning, keys))
+    return heard
+
+
+def _plain(given: list[Any]) -> bool:
+    return all(isinstance(item, dict) for item in given)
+
+
+def _strip(item: Json, ours: Callable[[str], bool]) -> int:
+    parts = item.get("summary")
+    parts = parts if isinstance(parts, list) else []
+    kept = [part for part in parts if not _is_ours(part, ours)]
+    if len(kept) < len(parts):
+        item["summary"] = kept
+    marks = sum(item.pop(mark, None) is not None for mark in MARKS)
+    return len(parts) - len(kept) + marks
+
+
+def _is_ours(part: Any, ours: Callable[[str], bool]) -> bool:
+    return isinstance(part, dict) and ours(string(part.get("text")))
+
+
+def _call(item: Json) -> Call:
+    """A call's id is the one its output refers to; a server tool's call has only its own."""
+    arguments = item.get("arguments", item.get("input", item.get("action")))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
+    name = string(item.get("name")) or string(item.get("type"))
+    return Call(string(item.get("call_id")) or string(item.get("id")), name, text)
+
+
+def _other(item: Json, kind: str, role: str) -> Turn:
+    if "output" in item:
+        call = string(item.get("call_id"))
+        return Turn("tool", _text(item["output"]), answers=call, items=[item])
+    text = _text(item.get("content")) if role else json.dumps(item, sort_keys=True)
+    return Turn(role or kind, text, items=[item])
+
+
+def _text(content: Any) -> str:
+    """All that a content says: its text, and what is no text as JSON."""
+    if isinstance(content, str):
+        return content
+    parts = objects(content)
+    texts = "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
+    others = [
+        json.dumps(part, sort_keys=True)
+        for part in parts
+        if "text" not in part and "refusal" not in part
+    ]
+    return "\n".join([texts, *others])

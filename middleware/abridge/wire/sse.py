@@ -1,0 +1,70 @@
+"""Server-sent events, split into frames and put together again.
+
+A frame is one event as it came: its lines and the blank line that ends it. See the HTML standard,
+section 9.2: lines end in LF, CRLF or CR, so that CRLF is one line end and never two.
+"""
+
+from __future__ import annotations
+
+import re
+
+from abridge.errors import EventTooLarge
+
+_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_OVERLAP = 3  # a blank line may begin this many bytes before what is new
+
+
+class Decoder:
+    """Splits a byte stream into frames, however it arrives, looking at each byte once."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._seen = 0
+        self._skip_lf = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes. Raises EventTooLarge past `limit` bytes of one."""
+        if self._skip_lf and data:
+            data = data.removeprefix(b"\n")
+            self._skip_lf = False
+        self._buffer += data
+        frames: list[bytes] = []
+        start = 0
+        while (found := _BLANK_LINE.search(self._buffer, max(start, self._seen))) is not None:
+            frames.append(bytes(self._buffer[start : found.end()]))
+            start = self._seen = found.end()
+        if frames:
+            self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
+            del self._buffer[:start]
+        if len(self._buffer) > self._limit:
+            raise EventTooLarge(self._limit)
+        self._seen = max(0, len(self._buffer) - _OVERLAP)
+        return frames
+
+    def end(self) -> list[bytes]:
+        """The stream is over: what is left is a frame too, if it is anything."""
+        rest = bytes(self._buffer).rstrip(b"\r\n")
+        self._buffer.clear()
+        return [rest + b"\n\n"] if rest else []
+
+
+def data(frame: bytes) -> bytes | None:
+    """What a frame's data lines say; None where it has none, as a comment."""
+    if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2:
+        return frame[6:-2]
+    found = [
+        line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")
+    ]
+    return b"\n".join(found) if found else None
+
+
+def encode(payload: bytes, event: str | None = None) -> bytes:
+    """One frame, with LF line ends and a single data line, as the strictest parsers want it."""
+    name = b"event: %b\n" % event.encode() if event else b""
+    return b"%bdata: %b\n\n" % (name, payload)
+
+
+def comment(text: str) -> bytes:
+    """A frame that every client ignores."""
+    return b": %b\n\n" % text.encode()

@@ -1,0 +1,110 @@
+"""Inline `<think>` and its cousins, found in text that arrives in pieces.
+
+Only blocks at the very beginning of an answer are reasoning, one after the other; whatever comes
+after anything else is the answer's own text, quoted tags and code fences included. A block that is
+never closed was cut short while thinking.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+_BLANK_LINES = re.compile(r"\A\s*\n")
+
+
+@dataclass(slots=True, frozen=True)
+class Tag:
+    """`joint` goes between blocks that follow each other."""
+
+    opening: str
+    closing: str
+    joint: str = "\n"
+
+
+class Piece(NamedTuple):
+    kind: Literal["raw", "text"]
+    text: str
+
+
+class Splitter:
+    """Tells reasoning and answer apart.
+
+    `prefilled`: the prompt's template already holds the opening tag, so that the answer begins in
+    the midst of reasoning. `answering` is true once nothing can be reasoning any more.
+    """
+
+    def __init__(self, tags: tuple[Tag, ...], *, prefilled: bool = False) -> None:
+        self._tags = tags
+        self._prefilled = prefilled
+        self._buffer = ""
+        self._inside: Tag | None = None
+        self._blocks = 0
+        self._spoken = False
+        self._joined = False
+        self.answering = not tags
+
+    def feed(self, text: str) -> list[Piece]:
+        if self.answering:
+            return [Piece("text", text)]
+        self._buffer += text
+        pieces: list[Piece] = []
+        while (piece := self._next()) is not None:
+            pieces.append(piece)
+        return [piece for piece in pieces if piece.text]
+
+    def end(self) -> list[Piece]:
+        """The text is over: give what was kept back."""
+        rest, self._buffer = self._buffer, ""
+        if not rest or (self._blocks and not rest.strip()):
+            return []
+        return [Piece("raw" if self._inside else "text", rest)]
+
+    def _next(self) -> Piece | None:
+        if self.answering or not self._buffer:
+            return None
+        return self._reason(self._inside) if self._inside else self._begin()
+
+    def _begin(self) -> Piece | None:
+        """Before a block: is this one, might it become one, or is it the answer?"""
+        start = self._buffer.lstrip()
+        for tag in self._tags:
+            if start.startswith(tag.opening):
+                return self._enter(tag, start[len(tag.opening) :])
+        if any(tag.opening.startswith(start) for tag in self._tags):
+            return None
+        if self._prefilled and not self._blocks:
+            return self._enter(self._tags[0], start)
+        text = _BLANK_LINES.sub("", self._buffer) if self._blocks else self._buffer
+        self._buffer, self.answering = "", True
+        return Piece("text", text)
+
+    def _enter(self, tag: Tag, rest: str) -> Piece:
+        self._inside, self._buffer, self._spoken = tag, rest, False
+        self._blocks += 1
+        return Piece("raw", "")
+
+    def _reason(self, tag: Tag) -> Piece | None:
+        if not self._spoken:
+            self._buffer = self._buffer.lstrip()  # an empty block says nothing
+        text, closing, rest = self._buffer.partition(tag.closing)
+        if closing:
+            self._inside, self._buffer = None, rest
+        else:
+            keep = _prefix_at_end(text, tag.closing)
+            text, self._buffer = text[: len(text) - keep], text[len(text) - keep :]
+            if not text:
+                return None
+        if text and not self._spoken:
+            text = tag.joint + text if self._joined else text
+            self._spoken = self._joined = True
+        return Piece("raw", text)
+
+
+def _prefix_at_end(text: str, tag: str) -> int:
+    """How many characters at the end of `text` may be the beginning of `tag`."""
+    for size in range(min(len(tag) - 1, len(text)), 0, -1):
+        if text.endswith(tag[:size]):
+            return size
+    return 0
