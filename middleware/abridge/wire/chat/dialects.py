@@ -39,12 +39,12 @@ class Found:
 
 def find(said: Json) -> Found | None:
     """The reasoning in `said`, or None. Opaque state alone is none: there is nothing to read."""
-    details = _legible(said.get("reasoning_details"))
-    blocks = _legible(said.get("thinking_blocks"))
+    bearing = [name for name in SPELLINGS if said.get(name) and not _is_opaque(said[name])]
     chunks = thinking_chunks(said.get("content"))
-    field = next((name for name in PLAIN if said.get(name)), "")
-    if not (field or details or blocks or chunks):
+    if not (bearing or chunks):
         return None
+    field = next((name for name in PLAIN if name in bearing), "")
+    details, blocks = objects(said.get("reasoning_details")), objects(said.get("thinking_blocks"))
     summary = "".join(string(entry.get("summary")) for entry in details)
     if summary:
         return Found(summary, field or "reasoning", native=True)
@@ -98,5 +98,8 @@ def conceal(message: Json) -> Json:
     return kept
 
 
-def _legible(entries: Any) -> list[Json]:
-    return [entry for entry in objects(entries) if entry.get("type") not in _OPAQUE]
+def _is_opaque(value: Any) -> bool:
+    """Whether it is a list of nothing but opaque state."""
+    entries = objects(value)
+    whole = isinstance(value, list) and len(entries) == len(value)
+    return whole and all(entry.get("type") in _OPAQUE for entry in entries)

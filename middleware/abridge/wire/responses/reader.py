@@ -37,17 +37,20 @@ from abridge.wire.usage import RESPONSES
 CUT = Trouble("upstream_error", "The connection to upstream ended before the answer did.")
 LANE = 0
 
-# What upstream's own summary is spelled with; the second name of each pair was used by early builds
-# of Open Responses (schema/events.tsp).
 NATIVE: dict[str, NativeKind] = {
     "response.reasoning_summary_part.added": "open",
     "response.reasoning_summary_text.delta": "say",
-    "response.reasoning_summary.delta": "say",
     "response.reasoning_summary_text.done": "close",
-    "response.reasoning_summary.done": "close",
     "response.reasoning_summary_part.done": "close",
 }
 
+OLD_NAMES = {
+    "response.reasoning.delta": "response.reasoning_text.delta",
+    "response.reasoning.done": "response.reasoning_text.done",
+    "response.reasoning_summary.delta": "response.reasoning_summary_text.delta",
+    "response.reasoning_summary.done": "response.reasoning_summary_text.done",
+}
+"""Names that early builds of Open Responses used (openresponses schema/events.tsp)."""
 
 _Method = Callable[["ResponsesReader", Json, bytes], list[Event]]
 
@@ -97,6 +100,9 @@ class ResponsesReader:
             event = unmask_event(event)
             frame = sse.encode(dumps(event), string(event.get("type")))
         kind = string(event.get("type"))
+        if kind in OLD_NAMES:
+            kind = event["type"] = OLD_NAMES[kind]
+            frame = sse.encode(dumps(event), kind)
         read = self._READ.get(kind)
         if read is not None:
             return read(self, event, frame)
@@ -279,8 +285,6 @@ class ResponsesReader:
         "response.content_part.done": _part,
         "response.reasoning_text.delta": _raw,
         "response.reasoning_text.done": _raw_done,
-        "response.reasoning.delta": _raw,
-        "response.reasoning.done": _raw_done,
         "response.output_text.delta": _text,
         "response.completed": _end,
         "response.incomplete": _end,

@@ -1,0 +1,128 @@
+"""The sentences of a piece of reasoning, and what stands in it as a heading.
+
+Reasoning is prose, lists, half-lists, drafts, tables and code, in any script, at times one endless
+line. What is no prose is left out; a list's marks and bold asterisks are taken off; a line that was
+wrapped is joined to the next. Every pattern looks at each character a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LONGEST = 320
+"""Characters of a sentence; a longer one is cut at a clause and shows so with an ellipsis."""
+
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
+_TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
+_CODE = re.compile(
+    r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$|\s*(?:[$]|>>>|//)\s*\w"
+    r"|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const|let|var|function)\b"
+    r"[^.?!]*[(){}\[\]=:;]+[^.?!]*$"
+    r"|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
+)
+_HEADING = re.compile(r"\s*#{1,6}\s+")
+_MARK = re.compile(r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(（]\d{1,2}[)）]|[①-⑳])\s*")
+_LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
+_BOLD = re.compile(r"\*\*|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])")
+_END = re.compile(r"[.!?…]+[\"'”’)\]»]*(?=\s|$)|[。！？]+[」』”’）)\]]*")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|St|No|Fig|Eq|z\.B|d\.h|bzw|ca)|\b[A-Z])"
+    r"\.$|^\d{1,3}\.$"
+)
+_CLAUSE = re.compile(r"[,;:—](?=\s)|[，；：、]")
+_WORD = re.compile(r"\s")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(slots=True, frozen=True)
+class Sentence:
+    """A sentence, or with `heading` true the words of a heading or a bold label."""
+
+    text: str
+    heading: bool = False
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    for block in _blocks(text):
+        yield from _read(block)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """What belongs together: an item of a list, a line, or several where a line was wrapped."""
+    block, fenced = "", False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        legible = not (fenced or _FENCE.match(line)) and _is_prose(line)
+        if block and legible and _continues(block, line):
+            block = f"{block} {line.strip()}"
+            continue
+        if block:
+            yield block
+        block = line.strip() if legible else ""
+    if block:
+        yield block
+
+
+def _is_prose(line: str) -> bool:
+    if not _LETTER.search(line) or _TABLE_OR_RULE.match(line):
+        return False
+    return len(line) > LONGEST or not _CODE.match(line)
+
+
+def _continues(block: str, line: str) -> bool:
+    """Whether a line goes on where the one before was wrapped."""
+    first = line.lstrip()[:1]
+    return first.islower() and not _END.search(block, max(0, len(block) - 4)) and block[-1] != ":"
+
+
+def _read(block: str) -> Iterator[Sentence]:
+    heading = _HEADING.match(block)
+    if heading:
+        yield Sentence(_plain(block[heading.end() :]), heading=True)
+        return
+    mark = _MARK.match(block)
+    start = mark.end() if mark else 0
+    while label := _LABEL.match(block, start):
+        yield Sentence(_plain(label[1]), heading=True)
+        start = label.end()
+    for piece in _split(_plain(block[start:])):
+        if _LETTER.search(piece):
+            yield Sentence(piece)
+
+
+def _plain(text: str) -> str:
+    """Without bold and italic asterisks; without code's marks too where they are not in pairs."""
+    text = _BOLD.sub("", text).strip()
+    return text if text.count("`") % 2 == 0 else text.replace("`", "")
+
+
+def _split(block: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(block):
+        sentence = block[start : end.end()].strip()
+        if not _ABBREVIATION.search(sentence, max(0, len(sentence) - 9)):
+            yield from _cut(sentence)
+            start = end.end()
+    yield from _cut(block[start:].strip())
+
+
+def _cut(sentence: str) -> Iterator[str]:
+    """The sentence, in pieces where it does not end."""
+    start = 0
+    while len(sentence) - start > LONGEST:
+        end = _place(sentence, start)
+        yield sentence[start:end].strip() + "…"
+        start = end
+    yield sentence[start:].strip()
+
+
+def _place(sentence: str, start: int) -> int:
+    for boundary in (_CLAUSE, _WORD):
+        found = boundary.finditer(sentence, start + LONGEST // 3, start + LONGEST - 1)
+        ends = [place.start() for place in found]
+        if ends:
+            return ends[-1]
+    return start + LONGEST - 1

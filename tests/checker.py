@@ -1,0 +1,291 @@
+"""The stream checker: asserts OpenAI's order on any stream a test produces, and reads it.
+
+Written once, used by every test that sees a stream. It knows nothing of Abridge's own code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+TERMINAL = ("response.completed", "response.incomplete", "response.failed")
+ANSWER_FIELDS = ("content", "refusal", "tool_calls", "function_call")
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+
+def frames(stream: bytes) -> list[tuple[str | None, str]]:
+    """The events of a stream: their names and data, comments left out."""
+    assert stream == b"" or stream.endswith(b"\n\n"), f"unterminated: {stream[-200:]!r}"
+    found = []
+    for block in stream.decode().replace("\r\n", "\n").split("\n\n"):
+        lines = [line for line in block.split("\n") if line and not line.startswith(":")]
+        if not lines:
+            continue
+        names = [line[6:].strip() for line in lines if line.startswith("event:")]
+        data = [line[5:].removeprefix(" ") for line in lines if line.startswith("data:")]
+        assert len(data) == 1, f"one data line an event: {block!r}"
+        found.append((names[0] if names else None, data[0]))
+    return found
+
+
+def comments(stream: bytes) -> list[str]:
+    return [line[1:].strip() for line in stream.decode().splitlines() if line.startswith(":")]
+
+
+@dataclass
+class Part:
+    text: str = ""
+    done: str | None = None
+    closed: bool = False
+    status: str | None = None
+
+
+@dataclass
+class Item:
+    id: str
+    type: str
+    parts: list[Part] = field(default_factory=list)
+    raw: str = ""
+    text: str = ""
+    arguments: str = ""
+    done: dict[str, Any] | None = None
+
+    @property
+    def summary(self) -> list[str]:
+        return [part.text for part in self.parts]
+
+
+@dataclass
+class ResponsesStream:
+    """What a Responses stream said. `kinds` are the event types, in order."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    items: dict[int, Item] = field(default_factory=dict)
+    terminal: dict[str, Any] | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [event["type"] for event in self.events]
+
+    @property
+    def response(self) -> dict[str, Any]:
+        assert self.terminal is not None
+        return self.terminal["response"]
+
+    @property
+    def text(self) -> str:
+        return "".join(item.text for item in self.items.values())
+
+    @property
+    def reasoning(self) -> list[Item]:
+        return [item for item in self.items.values() if item.type == "reasoning"]
+
+    @property
+    def summary(self) -> list[str]:
+        return [text for item in self.reasoning for text in item.summary]
+
+    @property
+    def raw(self) -> str:
+        return "".join(item.raw for item in self.reasoning)
+
+
+def check_responses(stream: bytes) -> ResponsesStream:
+    """Assert that a Responses stream is legal; return what it said."""
+    seen = ResponsesStream()
+    open_item: int | None = None
+    for name, data in frames(stream):
+        if data == "[DONE]":
+            assert seen.terminal is not None, "[DONE] before the end"
+            continue
+        event = json.loads(data)
+        kind = event["type"]
+        assert name == kind, f"event: {name} but type {kind}"
+        assert event.get("sequence_number") == len(seen.events), f"numbers are dense: {event}"
+        if not seen.events:
+            assert kind in ("response.created", "error"), f"first comes created, not {kind}"
+        else:
+            assert kind != "response.created", "created once"
+        assert seen.terminal is None, f"{kind} after the end"
+        seen.events.append(event)
+        if kind == "error":
+            seen.errors.append(event)
+            continue
+        if "response" in event:
+            first = seen.events[0]
+            assert event["response"]["id"] == first["response"]["id"], "the response's id changed"
+        if kind == "response.output_item.added":
+            number, item = event["output_index"], event["item"]
+            assert open_item is None, f"{number} added before {open_item} was done"
+            assert number == len(seen.items), f"output_index is dense: {number}"
+            assert item["id"] not in {other.id for other in seen.items.values()}, "ids are unique"
+            seen.items[number] = Item(item["id"], item["type"])
+            open_item = number
+        elif kind in TERMINAL:
+            seen.terminal = event
+            _check_end(seen, open_item)
+        elif "output_index" in event:
+            assert event["output_index"] == open_item, f"{kind} of an item not open: {event}"
+            _check_item_event(seen.items[event["output_index"]], event)
+            if kind == "response.output_item.done":
+                open_item = None
+    return seen
+
+
+def _check_item_event(item: Item, event: dict[str, Any]) -> None:
+    kind = event["type"]
+    if "item_id" in event:
+        assert event["item_id"] == item.id, f"{kind} addresses {event['item_id']}, not {item.id}"
+    if kind.startswith("response.reasoning_summary"):
+        _check_part_event(item, event)
+    elif kind in ("response.reasoning_text.delta", "response.output_text.delta"):
+        assert event["delta"] != "", "no empty deltas"
+        attribute = "raw" if "reasoning" in kind else "text"
+        setattr(item, attribute, getattr(item, attribute) + event["delta"])
+    elif kind == "response.reasoning_text.done":
+        assert event["text"] == item.raw
+    elif kind == "response.function_call_arguments.delta":
+        item.arguments += event["delta"]
+    elif kind == "response.output_item.done":
+        item.done = event["item"]
+        _check_done(item, event["item"])
+
+
+def _check_part_event(item: Item, event: dict[str, Any]) -> None:
+    assert item.type == "reasoning"
+    kind, index = event["type"], event["summary_index"]
+    if kind.endswith("part.added"):
+        assert index == len(item.parts), f"summary_index is dense: {index}"
+        assert all(part.closed for part in item.parts), "a part opens before the last is closed"
+        assert event["part"] == {"type": "summary_text", "text": ""}
+        item.parts.append(Part())
+        return
+    assert index == len(item.parts) - 1, f"{kind} of a part that is not the last: {index}"
+    part = item.parts[index]
+    assert not part.closed
+    if kind.endswith("text.delta"):
+        assert part.done is None, "a delta after the part's text was done"
+        assert event["delta"] != ""
+        part.text += event["delta"]
+    elif kind.endswith("text.done"):
+        assert event["text"] == part.text, "the done text is what the deltas said"
+        part.done = event["text"]
+    elif kind.endswith("part.done"):
+        assert part.done is not None, "part done before its text"
+        assert event["part"] == {"type": "summary_text", "text": part.text}
+        part.closed, part.status = True, event.get("status")
+
+
+def _check_done(item: Item, done: dict[str, Any]) -> None:
+    assert (done["id"], done["type"]) == (item.id, item.type), "an item's identity changed"
+    assert all(part.closed for part in item.parts), "an item is done while a part is open"
+    if item.type != "reasoning":
+        return
+    texts = [part["text"] for part in done["summary"]]
+    if item.parts:
+        assert texts == item.summary, "the item's summary is what the parts said"
+    if item.raw:
+        assert "".join(part["text"] for part in done.get("content", [])) == item.raw
+
+
+def _check_end(seen: ResponsesStream, open_item: int | None) -> None:
+    output = seen.response["output"]
+    if seen.terminal is not None and seen.terminal["type"] == "response.completed":
+        assert open_item is None, "completed while an item is open"
+        assert [item["id"] for item in output] == [item.id for item in seen.items.values()]
+    done = {item.id: item.done for item in seen.items.values() if item.done is not None}
+    for item in output:
+        if item["type"] == "reasoning" and item["id"] in done:
+            assert item["summary"] == done[item["id"]]["summary"], "the final summary differs"
+            assert item.get("content") == done[item["id"]].get("content")
+            assert item.get("summary_error") == done[item["id"]].get("summary_error")
+
+
+@dataclass
+class Choice:
+    role: str | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    finish: str | None = None
+    summary_error: dict[str, str] | None = None
+
+    @property
+    def text(self) -> str:
+        return self.fields.get("content", "")
+
+
+@dataclass
+class ChatStream:
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+    choices: dict[int, Choice] = field(default_factory=dict)
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    done: bool = False
+
+
+def check_chat(stream: bytes) -> ChatStream:
+    """Assert that a Chat Completions stream is legal; return what it said.
+
+    `order` of a choice lists its fields as they came, each run of one once.
+    """
+    seen = ChatStream()
+    for _, data in frames(stream):
+        assert not seen.done, f"after [DONE]: {data}"
+        if data.startswith("[DONE]"):
+            seen.done = True
+            continue
+        chunk = json.loads(data)
+        seen.chunks.append(chunk)
+        if chunk.get("error"):
+            seen.error = chunk["error"]
+            continue
+        assert seen.error is None, f"after the error: {data}"
+        for choice in chunk["choices"]:
+            _check_choice(seen, choice)
+        if seen.usage is not None:
+            assert chunk.get("usage"), "a chunk after the usage erases it"
+        seen.usage = chunk.get("usage") or seen.usage
+    return seen
+
+
+def _check_choice(seen: ChatStream, choice: dict[str, Any]) -> None:
+    index = choice["index"]
+    if index not in seen.choices:
+        assert index == len(seen.choices), f"choices are announced in order: {index}"
+        seen.choices[index] = Choice()
+    state, delta = seen.choices[index], choice.get("delta") or {}
+    if delta.get("role"):
+        assert state.role is None, "the role comes once"
+        state.role = delta["role"]
+    for name in (*REASONING_FIELDS, *ANSWER_FIELDS, "summary_error"):
+        if delta.get(name) and (not state.order or state.order[-1] != name):
+            state.order.append(name)
+    for name in (*REASONING_FIELDS, "content", "refusal"):
+        if isinstance(delta.get(name), str):
+            state.fields[name] = state.fields.get(name, "") + delta[name]
+    for name in ("reasoning_details", "thinking_blocks"):
+        entries = delta[name] if isinstance(delta.get(name), list) else ()
+        for entry in (entry for entry in entries if isinstance(entry, dict)):
+            assert isinstance(entry["index"], int), f"{name} needs an index"
+    for call in delta.get("tool_calls") or ():
+        _check_call(state, call)
+    if delta.get("summary_error"):
+        assert state.summary_error is None, "a failed summary is told once"
+        state.summary_error = delta["summary_error"]
+    if choice.get("finish_reason"):
+        assert state.finish is None, "finished once"
+        state.finish = choice["finish_reason"]
+
+
+def _check_call(state: Choice, call: dict[str, Any]) -> None:
+    index = call["index"]
+    if index not in state.calls:
+        assert index == len(state.calls), f"tool calls are dense: {index}"
+        state.calls[index] = {"id": "", "name": "", "arguments": ""}
+    known, function = state.calls[index], call.get("function") or {}
+    for name, value in (("id", call.get("id")), ("name", function.get("name"))):
+        assert not (value and known[name]), f"a call's {name} comes once"
+        known[name] = known[name] or value or ""
+    known["arguments"] += function.get("arguments") or ""

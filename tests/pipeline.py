@@ -1,0 +1,121 @@
+"""The pure core, end to end: bytes of upstream's in, bytes for the client out.
+
+A scripted summarizer writes each part as soon as it is asked for; a test that wants other timing
+drives the Weaver itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from abridge.turn.conversation import Heard
+from abridge.turn.events import Ended, Trouble
+from abridge.turn.part import Passage
+from abridge.turn.plan import Plan
+from abridge.turn.usage import Tokens
+from abridge.turn.weave import Ask, Cancel, Effect, Weaver
+from abridge.wire import sse
+from abridge.wire.api import Api
+from abridge.wire.apis import CHAT, RESPONSES
+from abridge.wire.display import Display, Expose
+from abridge.wire.profiles import PROFILES, Profile
+
+SPENT = Tokens(10, 5, 15)
+EXPOSURES: dict[Expose, tuple[bool, bool]] = {
+    "both": (True, True),
+    "summary": (False, True),
+    "raw": (True, False),
+    "none": (False, False),
+}
+
+
+def short_summary(passage: Passage) -> str:
+    return f"**Part**\n\nSaid of {len(passage.text)} characters."
+
+
+@dataclass
+class Pipeline:
+    """One response through Reader, Weaver and Writer."""
+
+    api: Api
+    expose: Expose = "auto"
+    plan: Plan = field(default_factory=Plan)
+    profile: Profile = PROFILES["auto"]
+    write: Callable[[Passage], str] | None = short_summary
+    details: bool = False
+    merged: bool = True
+
+    def __post_init__(self) -> None:
+        raw, summary = EXPOSURES.get(self.expose, self.api.auto)
+        style = self.plan.style if summary else None
+        self.display = Display(
+            raw=raw, summary=summary, style=style, merged=self.merged, details=self.details
+        )
+        self.passages: list[Passage] = []
+        self.reader = self.api.reader(self.profile, self.display, 1 << 22)
+        self.writer = self.api.writer(self.profile, self.display)
+        plan = self.plan if summary else Plan(style=None)
+        self.weaver = Weaver(plan)
+        self.out = bytearray()
+        self.end: Ended | None = None
+
+    def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
+        """A stream, arriving in pieces that end at `cuts`."""
+        decoder = sse.Decoder(1 << 24)
+        edges = [0, *sorted(cuts), len(data)]
+        for start, end in zip(edges, edges[1:], strict=False):
+            for frame in decoder.feed(data[start:end]):
+                self.frame(frame)
+        for frame in decoder.end():
+            self.frame(frame)
+        self.close()
+        return bytes(self.out)
+
+    def frame(self, frame: bytes) -> None:
+        if sse.data(frame) is None:
+            self.out += frame
+            return
+        for event in self.reader.read(frame):
+            self.do(self.weaver.upstream(event, 0.0))
+
+    def close(self, trouble: Trouble | None = None) -> None:
+        for event in self.reader.end(trouble):
+            self.do(self.weaver.upstream(event, 0.0))
+
+    def whole(self, body: bytes) -> bytes:
+        for event in self.reader.whole(body):
+            self.do(self.weaver.upstream(event, 0.0))
+        assert self.end is not None
+        return self.writer.whole(self.end)
+
+    def heard(self) -> list[Heard]:
+        return self.reader.heard()
+
+    def do(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Ask):
+                self.passages.append(effect.passage)
+                self.summarize(effect)
+            elif not isinstance(effect, Cancel):
+                if isinstance(effect, Ended):
+                    self.end = effect
+                self.out += self.writer.write(effect)
+
+    def summarize(self, ask: Ask) -> None:
+        if self.write is None:
+            trouble = Trouble("upstream_error", "The summarizer answered 500.")
+            self.do(self.weaver.failed(ask.part, trouble, 0.0))
+            return
+        text = self.write(ask.passage)
+        for piece in (text[:9], text[9:]):
+            self.do(self.weaver.said(ask.part, piece, 0.0) if piece else [])
+        self.do(self.weaver.finished(ask.part, 0.0, SPENT, "mini"))
+
+
+def chat(**settings: object) -> Pipeline:
+    return Pipeline(CHAT, **settings)  # type: ignore[arg-type]
+
+
+def responses(**settings: object) -> Pipeline:
+    return Pipeline(RESPONSES, **settings)  # type: ignore[arg-type]

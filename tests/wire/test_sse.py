@@ -1,0 +1,82 @@
+"""Frames, however they arrive."""
+
+from __future__ import annotations
+
+import pytest
+from abridge.errors import EventTooLarge
+from abridge.wire import sse
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def decode(data: bytes, cuts: list[int]) -> list[bytes]:
+    decoder = sse.Decoder(1 << 20)
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    found = [
+        frame
+        for start, end in zip(edges, edges[1:], strict=False)
+        for frame in decoder.feed(data[start:end])
+    ]
+    return found + decoder.end()
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+        (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
+        (b"data: a\r\rdata: b\r\r", [b"a", b"b"]),
+        (b"event: x\ndata: a\n\n", [b"a"]),
+        (b"data:a\n\n", [b"a"]),
+        (b"data: one\ndata: two\n\n", [b"one\ntwo"]),
+        (b": comment\n\ndata: a\n\n", [None, b"a"]),
+        (b"id: 7\ndata: a\n\n", [b"a"]),
+        (b"data: a\n\ndata: last", [b"a", b"last"]),
+        (b"data: a\n\ndata: last\n", [b"a", b"last"]),
+        (b"data: a\r\n", [b"a"]),
+        (b"\n\n", [None]),
+        (b"", []),
+    ],
+)
+def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
+    assert [sse.data(frame) for frame in decode(stream, [])] == said
+
+
+def test_a_lone_crlf_is_one_line_end_and_not_two() -> None:
+    assert [sse.data(frame) for frame in decode(b"event: x\r\ndata: a\r\n\r\n", [])] == [b"a"]
+    assert len(decode(b"data: a\r\ndata: b\r\n\r\n", list(range(20)))) == 1
+
+
+def test_a_frame_is_given_as_soon_as_it_is_complete() -> None:
+    decoder = sse.Decoder(100)
+    assert decoder.feed(b"data: a\r\n\r") == [b"data: a\r\n\r"]
+    assert decoder.feed(b"\ndata: b\r\n\r\n") == [b"data: b\r\n\r\n"]
+
+
+def test_promise_9_an_event_past_the_limit_is_refused() -> None:
+    decoder = sse.Decoder(100)
+    with pytest.raises(EventTooLarge):
+        decoder.feed(b"data: " + b"x" * 100)
+
+
+@given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r\n", b": c"]), max_size=30), st.data())
+def test_any_split_of_the_bytes_gives_the_same_data(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(lines)
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
+    whole = [found for frame in decode(stream, []) if (found := sse.data(frame)) is not None]
+    split = [found for frame in decode(stream, cuts) if (found := sse.data(frame)) is not None]
+    assert split == whole
+
+
+def test_input_byte_by_byte_is_looked_at_once() -> None:
+    """Quadratic scanning would take minutes here."""
+    decoder = sse.Decoder(1 << 24)
+    for _ in range(300_000):
+        assert decoder.feed(b"x") == []
+    assert len(decoder.feed(b"\n\n")) == 1
+
+
+def test_an_encoded_frame_has_lf_ends_and_one_data_line() -> None:
+    assert sse.encode(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
+    assert sse.encode(b"{}") == b"data: {}\n\n"
+    assert sse.data(sse.comment("alive")) is None
