@@ -1,3 +1,27 @@
 """Live reasoning summaries, in OpenAI's own shape, for every model."""
 
+from abridge.app import create_app
+from abridge.errors import (
+    AbridgeError,
+    RequestError,
+    SettingsError,
+    SummarizerError,
+    UpstreamBroken,
+)
+from abridge.middleware import AbridgeMiddleware
+from abridge.proxy import Proxy
+from abridge.settings import Settings
+
+__all__ = [
+    "AbridgeError",
+    "AbridgeMiddleware",
+    "Proxy",
+    "RequestError",
+    "Settings",
+    "SettingsError",
+    "SummarizerError",
+    "UpstreamBroken",
+    "create_app",
+]
+
 __version__ = "0.1.0"

@@ -6,6 +6,7 @@
     ├── SettingsError          the settings are wrong; the start stops
     ├── RequestError           the client's request is at fault; has a status and a field
     ├── EventTooLarge          upstream sent an event larger than `limits.event`
+    ├── UpstreamBroken         upstream fell silent or broke off within its response
     └── SummarizerError        no summary came of a call; has a code for the client
 """
 
@@ -49,6 +50,18 @@ class EventTooLarge(AbridgeError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"An event from upstream is larger than {limit} bytes.")
+
+
+class UpstreamBroken(AbridgeError):
+    """Upstream's response has begun and will not be whole. The message may be shown to a client;
+    `code` is `upstream_timeout` or `upstream_broken`, `upstream` the name in the settings."""
+
+    def __init__(
+        self, message: str, *, code: str = "upstream_broken", upstream: str = "default"
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.upstream = upstream
 
 
 class SummarizerError(AbridgeError):

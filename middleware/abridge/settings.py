@@ -101,10 +101,10 @@ class Prompts(Table):
 
 
 class SummarizerSettings(Table):
-    """Who writes the summary: `extractive` in process, a `model` of its own, or the request's own
-    model (`upstream`)."""
+    """Who writes the summary: `extractive` in process, a `model` of its own, the request's own
+    model (`upstream`), or an `object` handed to the middleware."""
 
-    kind: Literal["extractive", "model", "upstream"] = "extractive"
+    kind: Literal["extractive", "model", "upstream", "object"] = "extractive"
     base_url: BaseUrl | None = None
     model: str | None = None
     api: Literal["chat", "responses"] = "chat"
@@ -250,7 +250,7 @@ class Settings(Table):
         if expose == "summary" and self.summarizer.kind == "extractive":
             raise ValueError(
                 "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
-                "reasoning.expose = 'summary' hides; takes model or upstream"
+                "reasoning.expose = 'summary' hides; takes model, upstream or object"
             )
         if expose == "summary" and route.summary.on_failure == "extract":
             raise ValueError(

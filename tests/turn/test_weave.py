@@ -351,7 +351,7 @@ class TestFailure:
 class TestSubstitute:
     @pytest.fixture
     def loom(self) -> Loom:
-        return Loom(replace(PARTS, substitute=lambda text: f"extract of {len(text)}"))
+        return Loom(replace(PARTS, substitute=lambda passage: f"extract of {len(passage.text)}"))
 
     def test_an_extract_stands_in_for_a_failed_part(self, loom: Loom) -> None:
         loom.think("short thought")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from abridge.turn.conversation import Call, Turn, prefixes
+from abridge.turn.conversation import Call, Prefix, Turn
 from abridge.wire.chat.conversation import ChatConversation
 from abridge.wire.responses.conversation import ResponsesConversation
 
@@ -166,7 +166,7 @@ class TestResponses:
         assert [turn.identity() for turn in kept.turns] == [
             turn.identity() for turn in dropped.turns
         ]
-        assert list(prefixes(kept.turns)) == list(prefixes(dropped.turns))
+        assert Prefix().after(kept.turns).digest() == Prefix().after(dropped.turns).digest()
 
     @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
@@ -186,8 +186,12 @@ def test_arguments_are_compared_by_what_they_mean() -> None:
 
 def test_a_prefix_depends_on_everything_before_it() -> None:
     turns = [Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")]
-    edited = [Turn("user", "A"), *turns[1:]]
-    assert list(prefixes(turns))[0] == list(prefixes(edited))[0]
-    assert list(prefixes(turns))[1:] != list(prefixes(edited))[1:]
-    split = [Turn("user", "ab"), Turn("assistant", ""), Turn("user", "c")]
-    assert list(prefixes(turns))[-1] != list(prefixes(split))[-1]
+    digest = Prefix().after(turns).digest()
+    assert Prefix().after(turns[:2]).after(turns[2:]).digest() == digest
+    for other in (
+        [Turn("user", "A"), *turns[1:]],
+        turns[:2],
+        [turns[1], turns[0], turns[2]],
+        [Turn("user", "ab"), Turn("assistant", ""), Turn("user", "c")],
+    ):
+        assert Prefix().after(other).digest() != digest

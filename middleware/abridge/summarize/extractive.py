@@ -1,83 +1,212 @@
 """The embedded summarizer: no model, in process, the same text for the same reasoning.
 
-It copies. Each sentence gets a weight: for the words that announce a plan, a finding, a decision or
-a conclusion, for saying what the rest talks about too, for its place; against it speak questions,
-thinking aloud, and more figures and signs than words. The heaviest, repetition left out, are said in
-their order. A title is copied as well: a heading, or the clause with which a sentence begins.
+It copies. Each sentence gets a weight: for the words that announce a conclusion, a decision or a
+finding, for saying what the rest talks about too, for its place; against it count questions,
+thinking aloud, and figures and signs where words should be. The heaviest are said in their order,
+without repetition. The title is copied too: a heading, or the clause with which a sentence begins.
 
-The cues are English, German, French, Spanish, Chinese, Japanese, Korean and Russian; reasoning in
-any other language is weighed by the rest. Of long reasoning head and tail are read, so that the work
-is bounded: a call runs on the event loop.
+Of long reasoning head and tail are read, so that the work is bounded: it is done on the event loop.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 
 from abridge.summarize import Spent
+from abridge.summarize.clean import clean
+from abridge.summarize.cues import ALOUD, ASIDE, CONCLUSION, DECISION, FINDING, INTERJECTION, TASK
 from abridge.summarize.form import form
-from abridge.summarize.sentences import LONGEST, Sentence, sentences
+from abridge.summarize.sentences import LONGEST, sentences
+from abridge.summarize.title import title
 from abridge.turn.part import Passage
 from abridge.turn.usage import EXTRACTIVE, Tokens
 
-MOST = 48_000
-"""Characters of reasoning that are read; a third of them at its head."""
+MOST = 20_000
+"""Characters of reasoning that are read: a third at its head, the rest at its tail."""
 
-_CONCLUSION = re.compile(
-    r"\b(?:therefore|thus|hence|overall|conclu\w+|in (?:summary|short|total|the end)|finally"
-    r"|to (?:sum up|summari[sz]e)|so (?:the|this|that's|it|there|we|I|in total|total|yes)\b"
-    r"|the (?:\w+ ){0,2}(?:answer|result|solution|sum|product)\b|(?:so|final) (?:answer|decision)"
-    r"|which means|this means|that means|equals|turns out|root cause"
-    r"|daher|deshalb|somit|folglich|insgesamt|die antwort|das ergebnis"
-    r"|donc|ainsi|par conséquent|la réponse|le résultat"
-    r"|por (?:lo )?tanto|así que|en resumen|la respuesta|el resultado)\b"
-    r"|因此|所以|综上|總之|总之|结论|結論|答案|最终|最終|したがって|よって|つまり|答えは|따라서|그러므로|결론"
-    r"|следовательно|таким образом|поэтому|ответ",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:(?:I|we)(?:['’]ll| will| shall| should| need to| must| decide\w*| choose| can use| am going)"
-    r"|i['’]m going (?:to|with)|let['’]?s (?:go with|use)|let me (?:call|use|write|load|invoke|compile|roll)"
-    r"|decid\w+|instead|best (?:to|way|approach|option)|(?:the|my) (?:plan|approach|strategy)|first,"
-    r"|next,|the user (?:wants|asks|asked|is asking|needs|requested)|we are asked|the (?:task|goal)"
-    r"|ich werde|wir müssen|der nutzer|je vais|il faut|nous devons|voy a|debemos|hay que)\b"
-    r"|我(?:需要|要|会|應該|应该|将|可以)|我们(?:需要|应该|可以)|用户|首先|其次|決定|决定|ユーザー|必要がある|すべき"
-    r"|しよう|まず|次に|사용자|먼저|нужно|сначала|пользователь",
-    re.IGNORECASE,
-)
-_FINDING = re.compile(
-    r"\b(?:because|since|found|the (?:problem|issue|cause|key|bug|error|point|difference)|key|crucial"
-    r"|important\w*|essential|requires?|means|confirm\w*|correct|depends|weil|parce que|porque)\b"
-    r"|因为|因為|发现|問題|问题|关键|重要|なぜなら|原因|때문|потому что",
-    re.IGNORECASE,
-)
-_ALOUD = re.compile(
-    r"(?:\W*(?:but|and|so|or|now)\b\W*)?(?:h+m+|wait|hold on|let me (?:think|see|check|re-?read|re-?check"
-    r"|count|verify|double|try|go|spell|confirm|make sure|recall|look|write (?:it|them|the word|a quick|out))"
-    r"|let['’]?s (?:see|think|check|count|verify|list|ensure|double|go through|write)|maybe|perhaps"
-    r"|i['’]?m not|not sure|i (?:think|guess|wonder|recall|feel)|nah|okay|alright|i can also|sometimes"
-    r"|moment|warte|mal sehen|vielleicht|attends|voyons|espera|a ver)\b"
-    r"|嗯|等等|等一下|让我|讓我|可能|也许|うーん|えっと|待って|ちょっと|たぶん|음|잠깐|хм|подожди",
-    re.IGNORECASE,
-)
-_INTERJECTION = re.compile(
-    r"(?:(?:okay|ok|alright|all right|h+m+|wait|no|oh|ah|well|right|great|yes|yeah|yep|actually|good|now"
-    r"|also|moment|gut|bon|bueno|嗯|好的|好|等等|うーん|さて|음)"
-    r"(?:(?:\s*[,.!…—:，。、]+\s*)(?:(?:so|and|but)\s+(?=the |I |we |let))?|\s+so\s+(?=the |I |we |let)))+",
-    re.IGNORECASE,
-)
-_ADDRESS_OR_MARKUP = re.compile(r"://|\]\(|<[/!?A-Za-z]|\bwww\.")
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_LOOSE = " ,，、-–—"
+
+LEADING = 24
+"""Characters within which a cue leads its sentence."""
+
+_UNSHOWABLE = re.compile(r"://|\]\(|<[/!?A-Za-z]|\bwww\.")
+_WORD = re.compile(r"[^\W\d_]+")
+_WIDE = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+_QUESTION = re.compile(r"[?？]\W*$")
+_ENDED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
+
+
+@dataclass(slots=True, frozen=True)
+class Shape:
+    """How much is said: a sentence for each `each` characters of prose, from `least` to `most` of
+    them, and `room` characters in all. Prose shorter than `whole` is said nearly whole. `task` is
+    what saying the task counts, `late` what a place near the end adds."""
+
+    each: int
+    least: int
+    most: int
+    room: int
+    whole: int
+    task: float
+    late: float
+
+
+CONCISE = Shape(each=1500, least=1, most=2, room=480, whole=0, task=0.0, late=2.5)
+SIZED = Shape(each=800, least=1, most=3, room=640, whole=240, task=1.0, late=2.0)
+TITLED = Shape(each=500, least=1, most=3, room=640, whole=160, task=2.0, late=0.5)
+DETAILED = Shape(each=250, least=2, most=7, room=1600, whole=400, task=2.0, late=0.5)
+
+
+@dataclass(slots=True, frozen=True)
+class Candidate:
+    """A sentence that may be said; `words` is what it is about, `aloud`: it only thinks aloud."""
+
+    place: int
+    text: str
+    words: frozenset[str]
+    aloud: bool
+    weight: float
+
+
+class Extractive:
+    """Makes parts with `extract`. See `abridge.summarize.Summarizer`."""
+
+    name = EXTRACTIVE
+
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        if text := extract(passage):
+            yield text
+        yield Spent(Tokens(0, 0, 0), EXTRACTIVE)
 
 
 def extract(passage: Passage) -> str:
-    """The gist of a passage in its own words; empty where there is none to be had.
+    """The gist of a passage in its own words, clean and some 2,000 characters at most; empty where
+    the passage is."""
+    text = _head_and_tail(passage.text)
+    shape = _shape(passage)
+    read = list(sentences(text))
+    chosen = _choose(_weigh([one.text for one in read if not one.heading], shape), shape)
+    said = _join(one.text for one in sorted(chosen, key=lambda one: one.place))
+    said = clean(said or " ".join(text.split())[:LONGEST]).strip()
+    if form(passage) == "concise" or not said:
+        return said
+    headings = [one.text for one in read if one.heading]
+    found = title([*headings, *(one.text for one in chosen)], passage.titles)
+    return f"**{found}**\n\n{said}" if found else said
 
-    At most some 2,000 characters, however long the passage.
-    """
-    return ""
+
+def _shape(passage: Passage) -> Shape:
+    if passage.style == "auto" and passage.whole:
+        return SIZED
+    return {"concise": CONCISE, "titled": TITLED, "detailed": DETAILED}[form(passage)]
+
+
+def _head_and_tail(text: str) -> str:
+    if len(text) <= MOST:
+        return text
+    head = MOST // 3
+    return f"{text[:head]}…\n\n{text[head - MOST :]}"
+
+
+def _weigh(texts: Sequence[str], shape: Shape) -> list[Candidate]:
+    bare = [_without_interjection(text) for text in texts]
+    about = [_words(text) for text in bare]
+    spoken_of = Counter(word for words in about for word in words)
+    candidates = []
+    for place, (text, words) in enumerate(zip(bare, about, strict=True)):
+        if _UNSHOWABLE.search(text):
+            continue
+        aloud = bool(ALOUD.match(text))
+        cues = _cues(text, shape)
+        late = shape.late * (place / len(texts)) ** 2 if cues > 0 else 0.0
+        weight = cues + late - 3.0 * aloud + _legibility(text) + _theme(words, spoken_of)
+        candidates.append(Candidate(place, text, words, aloud, weight))
+    return candidates
+
+
+def _without_interjection(text: str) -> str:
+    """The sentence without its "Okay, so"."""
+    found = INTERJECTION.match(text)
+    rest = text[found.end() :] if found else text
+    return rest[:1].upper() + rest[1:] if rest else text
+
+
+def _words(text: str) -> frozenset[str]:
+    """What a text is about: its longer words; pairs of characters where a script has no spaces."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.casefold()):
+        if _WIDE.match(word):
+            found.update(word[place : place + 2] for place in range(len(word) - 1))
+        elif len(word) > 3:
+            found.add(word)
+    return frozenset(found)
+
+
+def _cues(text: str, shape: Shape) -> float:
+    """A cue that leads the sentence counts in full, one on the way half."""
+    weight = 0.0
+    for cue, full in ((CONCLUSION, 3.0), (DECISION, 2.0), (FINDING, 1.0), (TASK, shape.task)):
+        found = cue.search(text)
+        if found is not None:
+            weight += full if found.start() < LEADING else full / 2
+    weight -= 1.0 * bool(ASIDE.search(text)) + 4.0 * bool(_QUESTION.search(text))
+    return weight
+
+
+def _legibility(text: str) -> float:
+    """Nothing for a sentence in plain words; less for a fragment, or for figures and spelling."""
+    words = [word for word in _WORD.findall(text) if len(word) > 1 or _WIDE.match(word)]
+    share = sum(map(len, words)) / len(text.replace(" ", ""))
+    count = len(text) // 3 if _WIDE.search(text) else len(text.split())
+    weight = -1.5 if count < 4 else 0.0
+    weight -= 6.0 * text.endswith((":", "："))
+    weight -= 1.5 * (text[0] in "([（" or text.count("(") != text.count(")") or text[-1] == "…")
+    weight += 0.7 * any(map(str.isdigit, text))
+    return weight - max(0.0, 0.75 - share) * 8
+
+
+def _theme(words: frozenset[str], spoken_of: Counter[str]) -> float:
+    """Up to 1.5 for saying what other sentences talk about too."""
+    shared = sum(min(spoken_of[word] - 1, 4) for word in words)
+    return min(1.5, shared / (4 + len(words)))
+
+
+def _choose(candidates: Sequence[Candidate], shape: Shape) -> list[Candidate]:
+    """What is said, the weightiest first."""
+    length = sum(_size(one.text) for one in candidates)
+    if length <= shape.whole:
+        return [one for one in candidates if not one.aloud] or list(candidates)
+    wanted = min(shape.most, max(shape.least, length // shape.each + 1))
+    chosen: list[Candidate] = []
+    room = shape.room
+    for one in sorted(candidates, key=lambda one: -one.weight):
+        fits = not chosen or (_size(one.text) <= room and one.weight > 0)
+        if fits and not any(_alike(one.words, other.words) for other in chosen):
+            chosen.append(one)
+            room -= _size(one.text)
+        if len(chosen) == wanted:
+            break
+    return chosen
+
+
+def _size(text: str) -> int:
+    """Characters, where one that is a syllable or a word counts for three."""
+    return len(text) + 2 * len(_WIDE.findall(text))
+
+
+def _alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    shared = len(words & others)
+    return bool(shared) and 2 * shared >= min(len(words), len(others))
+
+
+def _join(texts: Iterable[str]) -> str:
+    joined = ""
+    for text in (text.rstrip(_LOOSE) for text in texts):
+        wide = bool(_WIDE.match(text[-1]))
+        stop = "" if _ENDED.search(text) else "。" if wide else "."
+        space = "" if not joined or _WIDE.match(joined[-1]) else " "
+        joined += space + text + stop
+    return joined

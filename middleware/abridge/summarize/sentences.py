@@ -25,14 +25,19 @@ _CODE = re.compile(
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _MARK = re.compile(r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(（]\d{1,2}[)）]|[①-⑳])\s*")
 _LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
+_NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
 _BOLD = re.compile(r"\*\*|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])")
-_END = re.compile(r"[.!?…]+[\"'”’)\]»]*(?=\s|$)|[。！？]+[」』”’）)\]]*")
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]+(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))|[。！？]+[」』”’）)\]]*"
+)
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|St|No|Fig|Eq|z\.B|d\.h|bzw|ca)|\b[A-Z])"
+    r"(?:\b(?:e\.g|i\.e|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|St|No|Fig|Eq|z\.B|d\.h|bzw|ca)|(?<=\s)[A-Z])"
     r"\.$|^\d{1,3}\.$"
 )
 _CLAUSE = re.compile(r"[,;:—](?=\s)|[，；：、]")
 _WORD = re.compile(r"\s")
+_EDGES = " \t,;:—，；：、"
+_LETTER_OR_FIGURE = re.compile(r"[^\W_]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -45,6 +50,7 @@ class Sentence:
 
 
 def sentences(text: str) -> Iterator[Sentence]:
+    """The sentences of `text` in order, each as it stands there but for the marks taken off."""
     for block in _blocks(text):
         yield from _read(block)
 
@@ -85,11 +91,13 @@ def _read(block: str) -> Iterator[Sentence]:
         return
     mark = _MARK.match(block)
     start = mark.end() if mark else 0
+    if note := _NOTE.match(block, start):
+        start = note.end()
     while label := _LABEL.match(block, start):
         yield Sentence(_plain(label[1]), heading=True)
         start = label.end()
     for piece in _split(_plain(block[start:])):
-        if _LETTER.search(piece):
+        if _LETTER_OR_FIGURE.search(piece):
             yield Sentence(piece)
 
 
@@ -114,9 +122,9 @@ def _cut(sentence: str) -> Iterator[str]:
     start = 0
     while len(sentence) - start > LONGEST:
         end = _place(sentence, start)
-        yield sentence[start:end].strip() + "…"
+        yield sentence[start:end].strip(_EDGES) + "…"
         start = end
-    yield sentence[start:].strip()
+    yield sentence[start:].lstrip(_EDGES)
 
 
 def _place(sentence: str, start: int) -> int:

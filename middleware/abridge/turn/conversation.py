@@ -8,7 +8,7 @@ left out of every comparison, since clients drop, keep and replace it as they li
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -62,19 +62,37 @@ class Turn:
 
 @dataclass(slots=True)
 class Heard:
-    """An assistant turn as upstream said it. `original` is its reasoning, in upstream's spelling:
-    keys of a message on Chat Completions, items on Responses. `keys` are the reasoning items'."""
+    """An assistant turn as upstream said it, with reasoning of the model's own.
+
+    `raw` is the reasoning's text, `original` the reasoning in upstream's spelling: keys of a
+    message on Chat Completions, items on Responses. `keys` are its items'. `before` are the turns
+    that the same response said first.
+    """
 
     turn: Turn
+    raw: str
     original: list[dict[str, Any]]
     keys: tuple[ItemKey, ...]
+    before: tuple[Turn, ...] = ()
 
 
-def prefixes(turns: Iterable[Turn], start: bytes = b"") -> Iterator[bytes]:
-    """For each turn a digest of all that came before it, and last one of all of them."""
-    running = blake2b(start, digest_size=16)
-    for turn in turns:
-        yield running.digest()
+class Prefix:
+    """A running digest of turns: the same for the same turns, however a client spells them."""
+
+    def __init__(self) -> None:
+        self._running = blake2b(digest_size=16)
+
+    def add(self, turn: Turn) -> None:
         said = turn.canonical()
-        running.update(len(said).to_bytes(8, "big") + said)
-    yield running.digest()
+        self._running.update(len(said).to_bytes(8, "big") + said)
+
+    def digest(self) -> bytes:
+        return self._running.digest()
+
+    def after(self, turns: Iterable[Turn]) -> Prefix:
+        """The prefix that these turns would make of it."""
+        later = Prefix()
+        later._running = self._running.copy()
+        for turn in turns:
+            later.add(turn)
+        return later

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from abridge.turn.part import Style
+from abridge.turn.part import Passage, Style
 from abridge.turn.segment import Segmenter
 
-Substitute = Callable[[str], str]
+Substitute = Callable[[Passage], str]
 
 
 @dataclass(slots=True, frozen=True)

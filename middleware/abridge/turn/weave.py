@@ -248,11 +248,13 @@ class Weaver:
         return self._count
 
     def _ask(self, item: Item, part: Part, now: float) -> None:
-        if self._plan.style is not None:
-            part.asked_at = now
-            self._asked[part.id] = item, part
-            passage = Passage(part.text, self._plan.style, part.whole, part.before, item.titles())
-            self._effects.append(Ask(part.id, item.key, passage))
+        part.asked_at = now
+        self._asked[part.id] = item, part
+        self._effects.append(Ask(part.id, item.key, self._passage(item, part)))
+
+    def _passage(self, item: Item, part: Part) -> Passage:
+        style = self._plan.style or "auto"
+        return Passage(part.text, style, part.whole, part.before, item.titles())
 
     def _give_way(self, item: Item) -> None:
         """Upstream summarizes this item itself: what of ours has not spoken never will."""
@@ -279,7 +281,7 @@ class Weaver:
     def _give_up(self, item: Item, part: Part, trouble: Trouble) -> None:
         item.trouble = item.trouble or trouble
         substitute = self._plan.substitute if part.index is None else None
-        text = substitute(part.text) if substitute is not None else ""
+        text = substitute(self._passage(item, part)) if substitute is not None else ""
         if text:
             part.stand_in(text)
             self._ledger.note_extract()

@@ -57,15 +57,13 @@ def hear(message: Json, lane: int, profile: Profile) -> Heard | None:
     original = {name: message[name] for name in SPELLINGS if message.get(name)}
     found = find(message)
     if found is None:
-        reasoning, turn.text = split_inline(string(message.get("content")), profile)
-        if not reasoning.strip():
-            return None
-        original["content"] = message["content"]
-    elif found.native:
-        return None
-    elif thinking_chunks(message.get("content")):
-        original["content"] = message["content"]
-    return Heard(turn, [original], ((lane, ITEM),))
+        raw, turn.text = split_inline(string(message.get("content")), profile)
+        original["content"] = message.get("content")
+    else:
+        raw = "" if found.native else found.text
+        if thinking_chunks(message.get("content")):
+            original["content"] = message["content"]
+    return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() else None
 
 
 def split_inline(content: str, profile: Profile) -> tuple[str, str]:

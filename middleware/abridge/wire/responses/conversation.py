@@ -86,12 +86,13 @@ def hear(output: list[Json], numbers: Sequence[int]) -> list[Heard]:
     """The turns of a response that hold reasoning in the clear. `numbers` are the output indexes of
     its reasoning items, in order."""
     left = iter(numbers)
-    heard = []
-    for turn in turns(output):
+    said, heard = list(turns(output)), []
+    for place, turn in enumerate(said):
         reasoning = [item for item in turn.items if is_reasoning(item)]
         keys = tuple((LANE, number) for _, number in zip(reasoning, left, strict=False))
-        if any(raw_text(item) for item in reasoning):
-            heard.append(Heard(turn, reasoning, keys))
+        raw = "".join(map(raw_text, reasoning))
+        if raw.strip():
+            heard.append(Heard(turn, raw, reasoning, keys, tuple(said[:place])))
     return heard
 
 

@@ -1,0 +1,261 @@
+"""The three ways in which an engaged response can come, decided by its first message.
+
+A stream is woven event by event; a JSON body is gathered, woven by the same rules and sent when its
+summary is there; anything else (an error, HTML, an encoding nobody here can undo) goes out as it
+came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.types import Message
+
+from abridge.body import Inflater, can_inflate, header, without
+from abridge.client import Client
+from abridge.errors import EventTooLarge
+from abridge.loom import Loom
+from abridge.turn.events import Ended, Event, Trouble
+from abridge.wire import sse
+from abridge.wire.api import Reader, Writer
+from abridge.wire.codec import dumps
+from abridge.wire.problem import problem
+
+REWRITTEN = (
+    b"content-length",
+    b"content-encoding",
+    b"etag",
+    b"content-md5",
+    b"digest",
+    b"content-digest",
+    b"repr-digest",
+)
+"""Headers that describe bytes which are no longer the ones sent."""
+
+EVENT_STREAM = b"text/event-stream"
+ALIVE = sse.comment("keep-alive")
+BEATS = 3
+"""Each so many signs of life, one is an event: some clients count nothing else."""
+
+MALFORMED = Trouble("upstream_error", "What upstream answered could not be read.")
+
+
+class Answer(Protocol):
+    """One response on its way from the application to the client."""
+
+    def feed(self, data: bytes) -> None:
+        """More of the body."""
+
+    def end(self, trouble: Trouble | None = None) -> None:
+        """The body is over; with `trouble`, because it broke off."""
+
+    def emit(self, event: Event) -> None:
+        """The next event, in the client's order."""
+
+    def beat(self) -> bytes:
+        """A sign of life, if one is due."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What every kind of answer is made with. `hides`: raw reasoning must not get through."""
+
+    client: Client
+    loom: Loom
+    reader: Reader
+    writer: Writer
+    hides: bool
+    limit: int
+    describe: Callable[[Ended], Mapping[str, str]]
+
+
+def begin(start: Message, parts: Parts) -> Answer:
+    """The answer that this `http.response.start` begins."""
+    headers = start.get("headers", [])
+    kind = header(headers, b"content-type").split(b";")[0].strip().lower()
+    encoding = header(headers, b"content-encoding")
+    stream = kind == EVENT_STREAM
+    whole = kind == b"application/json" or kind.endswith(b"+json")
+    if not 200 <= start["status"] < 300 or not (stream or whole):
+        return Untouched(start, parts.client)
+    if encoding and not can_inflate(encoding):
+        return Refused(parts.client) if parts.hides else Untouched(start, parts.client)
+    inflate = Inflater(parts.limit).feed if encoding else bytes
+    return Stream(start, parts, inflate) if stream else Whole(start, parts, inflate)
+
+
+class Untouched:
+    """Goes out as it came. A body that breaks off breaks off for the client, too."""
+
+    def __init__(self, start: Message, client: Client) -> None:
+        self._client = client
+        self.good = start["status"] < 400
+        client.start(start)
+
+    def feed(self, data: bytes) -> None:
+        self._client.write(data)
+
+    def end(self, trouble: Trouble | None = None) -> None:
+        self._client.close(complete=trouble is None)
+
+    def emit(self, event: Event) -> None:
+        """Nothing was read, so nothing is woven."""
+
+    def beat(self) -> bytes:
+        return b""
+
+
+class Refused:
+    """Cannot be shown: raw reasoning is to be hidden, and nobody can tell where it is."""
+
+    def __init__(self, client: Client, trouble: Trouble = MALFORMED) -> None:
+        body = dumps(problem(trouble.message, code=trouble.code))
+        client.start(json_start(502, body))
+        client.write(body)
+        client.close()
+
+    def feed(self, data: bytes) -> None:
+        """Not to be shown."""
+
+    def end(self, trouble: Trouble | None = None) -> None:
+        """All is said."""
+
+    def emit(self, event: Event) -> None:
+        """Not to be shown."""
+
+    def beat(self) -> bytes:
+        return b""
+
+
+class Stream:
+    """Server-sent events, rewritten as they come."""
+
+    def __init__(self, start: Message, parts: Parts, inflate: Callable[[bytes], bytes]) -> None:
+        self._parts = parts
+        self._client, self._loom = parts.client, parts.loom
+        self._inflate = inflate
+        self._decoder = sse.Decoder(parts.limit)
+        self._over = False
+        self._unseen = False
+        self._beats = 0
+        self._client.start({**start, "headers": without(start["headers"], REWRITTEN)})
+
+    def feed(self, data: bytes) -> None:
+        if self._over:
+            return
+        try:
+            frames = self._decoder.feed(self._inflate(data))
+        except (ValueError, EventTooLarge) as error:
+            self.end(Trouble("upstream_error", f"What upstream sent could not be read: {error}"))
+            return
+        for frame in frames:
+            self._read(frame)
+
+    def end(self, trouble: Trouble | None = None) -> None:
+        if self._over:
+            return
+        if trouble is None:
+            for frame in self._decoder.end():
+                self._read(frame)
+        self._over = True
+        self._loom.hear(self._parts.reader.end(trouble))
+        self._close_when_done()
+
+    def emit(self, event: Event) -> None:
+        data = self._parts.writer.write(event)
+        self._client.write(data)
+        self._unseen = not data
+        self._beats = 0 if data else self._beats
+        self._close_when_done()
+
+    def beat(self) -> bytes:
+        if not (self._unseen or self._loom.weaver.holding):
+            return b""
+        self._beats += 1
+        event = b"" if self._beats % BEATS else self._parts.writer.beat()
+        return event or ALIVE
+
+    def _read(self, frame: bytes) -> None:
+        if frame.startswith(b":") and sse.data(frame) is None:
+            self._client.write(frame)
+        else:
+            self._loom.hear(self._parts.reader.read(frame))
+
+    def _close_when_done(self) -> None:
+        if self._over and self._loom.weaver.done:
+            self._client.close()
+
+
+class Whole:
+    """A JSON body, gathered and rewritten at its end."""
+
+    def __init__(self, start: Message, parts: Parts, inflate: Callable[[bytes], bytes]) -> None:
+        self._start = start
+        self._parts = parts
+        self._inflate = inflate
+        self._came = bytearray()
+        self._instead: Answer | None = None
+
+    def feed(self, data: bytes) -> None:
+        if self._instead is not None:
+            self._instead.feed(data)
+            return
+        self._came += data
+        if len(self._came) > self._parts.limit:
+            self._give_up()
+
+    def end(self, trouble: Trouble | None = None) -> None:
+        if self._instead is not None:
+            self._instead.end(trouble)
+        elif trouble is not None:
+            self._instead = Refused(self._parts.client, trouble)
+        else:
+            self._weave()
+
+    def emit(self, event: Event) -> None:
+        if not isinstance(event, Ended):
+            return
+        if not event.ok:
+            self._give_up()
+            self._parts.client.close()
+            return
+        body = self._parts.writer.whole(event)
+        headers = [
+            *without(self._start["headers"], REWRITTEN),
+            (b"content-length", str(len(body)).encode()),
+            *((key.encode(), value.encode()) for key, value in self._parts.describe(event).items()),
+        ]
+        status = self._start["status"] if event.trouble is None else 502
+        self._parts.client.start({**self._start, "status": status, "headers": headers})
+        self._parts.client.write(body)
+        self._parts.client.close()
+
+    def beat(self) -> bytes:
+        return b""
+
+    def _weave(self) -> None:
+        try:
+            body = self._inflate(bytes(self._came))
+        except ValueError:
+            body = b""
+        self._parts.loom.hear(self._parts.reader.whole(body))
+
+    def _give_up(self) -> None:
+        """Nothing can be read here: let it pass, unless something in it is to be hidden."""
+        if self._parts.hides:
+            self._instead = Refused(self._parts.client)
+            return
+        self._instead = Untouched(self._start, self._parts.client)
+        self._instead.feed(bytes(self._came))
+
+
+def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:
+    """The start of a JSON response of Abridge's own."""
+    described = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *headers,
+    ]
+    return {"type": "http.response.start", "status": status, "headers": described}

@@ -1,0 +1,144 @@
+"""The client of one engaged request: whether it is still there, and what it is sent.
+
+One task listens on its `receive`, one calls its `send`, and nothing else does either. What is to be
+sent gathers while a send is under way and leaves as one body message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from starlette.types import Message, Receive, Send
+
+HIGH_WATER = 64 << 10
+"""Bytes that may wait for a slow client before upstream is no longer read."""
+
+
+class Clock:
+    """Seconds, not counting those for which a send to the client was under way."""
+
+    def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
+        self._time = time
+        self._behind = 0.0
+        self._stopped: float | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped is not None
+
+    def now(self) -> float:
+        now = self._time() if self._stopped is None else self._stopped
+        return now - self._behind
+
+    def stop(self) -> None:
+        self._stopped = self._time()
+
+    def go_on(self) -> None:
+        if self._stopped is not None:
+            self._behind += self._time() - self._stopped
+            self._stopped = None
+
+
+class Client:
+    """`on_room` is called when a send is over, `on_leave` when the client has left; `beat` gives a
+    sign of life, or nothing, each `BEAT` seconds in which nothing was sent."""
+
+    BEAT = 5.0
+
+    def __init__(self, receive: Receive, send: Send, clock: Clock) -> None:
+        self._receive = receive
+        self._send = send
+        self._clock = clock
+        self._start: Message | None = None
+        self._pending = bytearray()
+        self._closing = False
+        self._complete = True
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self.departed = asyncio.Event()
+        self.over = False
+        self.on_room: Callable[[], None] = lambda: None
+        self.on_leave: Callable[[], None] = lambda: None
+        self.beat: Callable[[], bytes] = bytes
+
+    async def listen(self) -> None:
+        """Wait for the client to leave."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self.over:
+            self.leave()
+
+    def leave(self) -> None:
+        """The client is gone: nobody waits for it any more."""
+        self.departed.set()
+        self.on_leave()
+        self._room.set()
+        self._wake.set()
+
+    async def receive(self) -> Message:
+        """What is left for the application to hear: that the client has gone."""
+        await self.departed.wait()
+        return {"type": "http.disconnect"}
+
+    def start(self, message: Message) -> None:
+        self._start = message
+        self._wake.set()
+
+    def write(self, data: bytes) -> None:
+        if data:
+            self._pending += data
+            self._wake.set()
+            if len(self._pending) > HIGH_WATER:
+                self._room.clear()
+
+    def close(self, *, complete: bool = True) -> None:
+        """Nothing more is to be sent; with `complete` false the response is left unfinished."""
+        self._closing, self._complete = True, complete
+        self._wake.set()
+
+    async def room(self) -> None:
+        """Wait until the client has taken what it was sent. Raises OSError if it has left."""
+        await self._room.wait()
+        if self.departed.is_set():
+            raise OSError("the client has left")
+
+    async def run(self) -> None:
+        """Send, until all is sent or the client has left."""
+        try:
+            while not (self.over or self.departed.is_set()):
+                await self._wait()
+                await self._flush()
+        except OSError:
+            self.leave()
+
+    async def _wait(self) -> None:
+        while not self._wake.is_set():
+            try:
+                async with asyncio.timeout(self.BEAT):
+                    await self._wake.wait()
+            except TimeoutError:
+                self.write(self.beat())
+        self._wake.clear()
+
+    async def _flush(self) -> None:
+        if self._start is not None:
+            start, self._start = self._start, None
+            await self._send(start)
+        closing = self._closing
+        last = closing and self._complete
+        if self._pending or last:
+            body, self._pending = bytes(self._pending), bytearray()
+            self.over = last  # before the send: a server says disconnect after it
+            self._clock.stop()
+            try:
+                await self._send(
+                    {"type": "http.response.body", "body": body, "more_body": not last}
+                )
+            finally:
+                self._clock.go_on()
+            self._room.set()
+            self.on_room()
+        self.over = closing

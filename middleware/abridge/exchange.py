@@ -1,0 +1,212 @@
+"""One engaged request: the application runs, its response is read, woven and written on.
+
+The application runs in the request's own task, so that context variables, cancel scopes and
+exceptions behave as they would without Abridge. Beside it run, as children: a task that listens for
+the client's leaving, one that sends to it, and one for each part of a summary being written. When
+the client leaves, the application is told and everything else stops; when the server cancels the
+request, all of it goes down together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.account import Account, outcome_of
+from abridge.answer import Answer, Parts, Untouched, begin
+from abridge.client import Client, Clock
+from abridge.errors import UpstreamBroken
+from abridge.loom import Loom
+from abridge.summarize import Summarizer
+from abridge.summarize.guard import Guard
+from abridge.turn.conversation import Heard
+from abridge.turn.events import Ended, Event, Trouble
+from abridge.turn.plan import Plan
+from abridge.turn.usage import EXTRACTIVE
+from abridge.turn.weave import Weaver
+from abridge.wire.api import Api
+from abridge.wire.display import Display
+from abridge.wire.profiles import Profile
+
+APPLICATION = Trouble("upstream_error", "The application failed while it answered.")
+UNFINISHED = Trouble("upstream_error", "The application stopped before its answer was complete.")
+STOPPED = Trouble("upstream_error", "The server is shutting down.")
+GOODBYE = 1.0
+"""Seconds in which a cancelled request may still tell its client so."""
+
+
+@dataclass(slots=True, frozen=True)
+class Terms:
+    """What was decided for a request. `hides`: raw reasoning must not get through. `keep` is told
+    what upstream said, with the summaries that were shown in its place."""
+
+    api: Api
+    profile: Profile
+    plan: Plan
+    display: Display
+    hides: bool
+    guard: Guard
+    summarizer: Summarizer
+    keep: Callable[[Sequence[Heard], Ended], None]
+    event_limit: int
+    reasoning_limit: int
+
+
+class Exchange:
+    """Runs one request under its terms."""
+
+    def __init__(self, terms: Terms, account: Account, receive: Receive, send: Send) -> None:
+        self._terms = terms
+        self._account = account
+        self._clock = Clock()
+        self._client = Client(receive, send, self._clock)
+        self._weaver = Weaver(terms.plan)
+        self._reader = terms.api.reader(terms.profile, terms.display, terms.reasoning_limit)
+        self._writer = terms.api.writer(terms.profile, terms.display)
+        self._answer: Answer | None = None
+        self._complete = False
+        self._request: list[Message] = []
+
+    async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
+        """Answer the request. Raises what the application raised, once the client has been told."""
+        self._request.append({"type": "http.request", "body": body, "more_body": False})
+        failure: Exception | None = None
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._set_up(tasks)
+                listening = tasks.create_task(self._client.listen())
+                sending = tasks.create_task(self._client.run())
+                try:
+                    await app(scope, self._receive, self._send)
+                except asyncio.CancelledError:
+                    self._finish(STOPPED)
+                    await asyncio.wait([sending], timeout=GOODBYE)
+                    raise
+                except Exception as error:  # noqa: BLE001 -- the client is told first
+                    failure = error
+                self._finish(_trouble(failure))
+                await asyncio.wait([sending])
+                self._loom.stop()
+                listening.cancel()
+        finally:
+            self._account.outcome = self._outcome()
+            self._account.close(self._weaver, self._reader)
+        if failure is not None and not self._is_told(failure):
+            raise failure
+
+    @property
+    def missed(self) -> bool:
+        """Whether the answer waited in vain for its summary."""
+        return self._weaver.missed
+
+    @property
+    def summarized(self) -> bool:
+        return self._loom.wrote_for > 0
+
+    def _set_up(self, tasks: asyncio.TaskGroup) -> None:
+        terms = self._terms
+        self._loom = Loom(
+            self._weaver,
+            guard=terms.guard,
+            summarizer=terms.summarizer,
+            tasks=tasks,
+            clock=self._clock,
+            emit=self._emit,
+        )
+        self._client.on_room = self._loom.set_timer
+        self._client.on_leave = self._loom.stop
+
+    # What the application gets
+
+    async def _receive(self) -> Message:
+        return self._request.pop() if self._request else await self._client.receive()
+
+    async def _send(self, message: Message) -> None:
+        if self._client.departed.is_set():
+            raise OSError("the client has left")
+        if message["type"] == "http.response.start":
+            self._begin(message)
+        elif message["type"] == "http.response.body" and self._answer is not None:
+            self._answer.feed(message.get("body", b""))
+            if not message.get("more_body", False):
+                self._complete = True
+                self._answer.end()
+            self._account.note_held(self._weaver.held)
+            await self._client.room()
+
+    # What becomes of the answer
+
+    def _begin(self, start: Message) -> None:
+        parts = Parts(
+            client=self._client,
+            loom=self._loom,
+            reader=self._reader,
+            writer=self._writer,
+            hides=self._terms.hides,
+            limit=self._terms.event_limit,
+            describe=self._describe,
+        )
+        self._answer = begin(start, parts)
+        self._client.beat = self._answer.beat
+
+    def _emit(self, event: Event) -> None:
+        self._account.note(event)
+        if isinstance(event, Ended) and event.ok:
+            self._terms.keep(self._reader.heard(), event)
+        if self._answer is not None:
+            self._answer.emit(event)
+
+    def _finish(self, trouble: Trouble | None) -> None:
+        """The application will say no more."""
+        if self._answer is None:
+            self._client.close(complete=False)
+        elif not self._complete:
+            self._complete = True
+            self._answer.end(trouble or UNFINISHED)
+
+    def _is_told(self, failure: Exception) -> bool:
+        """Whether nobody needs to hear of a failure any more: the client was told, or has left."""
+        if self._client.departed.is_set():
+            return isinstance(failure, OSError | UpstreamBroken)
+        told = self._answer is not None and not isinstance(self._answer, Untouched)
+        return told and isinstance(failure, UpstreamBroken)
+
+    def _outcome(self) -> str:
+        if self._client.departed.is_set():
+            return "left"
+        if isinstance(self._answer, Untouched):
+            return "passed" if self._answer.good else "error"
+        return self._account.outcome
+
+    def _describe(self, ended: Ended) -> dict[str, str]:
+        """The headers that tell of the summary where no stream can."""
+        outcomes = {outcome_of(summary) for summary in ended.summaries.values()} - {"skipped"}
+        held = self._weaver.held_for * 1000
+        return {
+            "x-abridge-summary": self._in_a_word(ended, outcomes),
+            "server-timing": f"summary;dur={self._loom.wrote_for * 1000:.1f}, held;dur={held:.1f}",
+        }
+
+    def _in_a_word(self, ended: Ended, outcomes: set[str]) -> str:
+        if not outcomes:
+            return "none"
+        if outcomes == {"native"}:
+            return "native"
+        parts = sum(len(summary.parts) for summary in ended.summaries.values())
+        extracted = sum(summary.extracted for summary in ended.summaries.values())
+        if parts and (extracted == parts or self._terms.summarizer.name == EXTRACTIVE):
+            return "extractive"
+        if outcomes <= {"ok", "native"}:
+            return "model"
+        return "partial" if parts else "failed"
+
+
+def _trouble(failure: Exception | None) -> Trouble | None:
+    if failure is None:
+        return None
+    if isinstance(failure, UpstreamBroken):
+        return Trouble("upstream_error", str(failure))
+    return APPLICATION

@@ -1,0 +1,70 @@
+"""Who is asking, as a keyed tag.
+
+The tag is an HMAC over the whole credential, so that nothing short of the same credential gives the
+same tag, and no credential can be learned from one.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Literal
+
+from starlette.types import Scope
+
+CREDENTIALS = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
+
+DUMMIES = frozenset(
+    b"dummy empty fake key lm-studio no-key none not-needed null ollama placeholder "
+    b"sk-dummy sk-no-key-required sk-xxx token undefined unused xxx".split()
+)
+"""Keys that people write where a client library demands one and the server none."""
+
+ANONYMOUS = b"anonymous"
+
+
+def tag(
+    scope: Scope, key: bytes, rule: str, *, anonymous: bool | Literal["loopback"]
+) -> bytes | None:
+    """The tenant's tag, or None for a request that belongs to nobody.
+
+    `rule` is `credential` or `header:<name>`; `anonymous` says whether requests without one are a
+    tenant together.
+    """
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    name = rule.removeprefix("header:").strip().lower().encode()
+    names = CREDENTIALS if rule == "credential" else (name,)
+    given = sorted((key, value) for key, value in headers if key in names and not _is_dummy(value))
+    if given:
+        return keyed(key, *(part for pair in given for part in pair))
+    if anonymous is True or (anonymous == "loopback" and _is_local(scope)):
+        return keyed(key, ANONYMOUS)
+    return None
+
+
+def keyed(key: bytes, *parts: bytes) -> bytes:
+    """An HMAC over parts, none of which can pass for another split of the same bytes."""
+    message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return hmac.digest(key, message, "sha256")
+
+
+def _is_dummy(value: bytes) -> bool:
+    bare = value.strip().lower().removeprefix(b"bearer").strip()
+    return not bare or bare in DUMMIES
+
+
+def _is_local(scope: Scope) -> bool:
+    """Whether both ends of the connection are this machine, and nobody says to speak for others."""
+    if any(name in FORWARDED for name, _ in scope["headers"]):
+        return False
+    return all(_is_loopback(scope.get(end)) for end in ("server", "client"))
+
+
+def _is_loopback(end: Iterable[object] | None) -> bool:
+    host = next(iter(end), None) if end is not None else None
+    try:
+        return ip_address(str(host)).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,210 @@
+"""A connection to upstream, and the pool it is taken from: all that is known of aiohttp.
+
+Of aiohttp only what is hard is used: connecting, TLS, pooling, parsing and flow control. Its client
+session is not, and so nothing of what that adds to a request or keeps between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterable
+from functools import partial
+from typing import cast
+
+import httpx
+from aiohttp import (
+    ClientConnectionResetError,
+    ClientError,
+    ClientOSError,
+    ClientRequest,
+    ClientTimeout,
+    SocketTimeoutError,
+    TCPConnector,
+)
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.http_writer import StreamWriter
+from aiohttp.streams import EMPTY_PAYLOAD
+from yarl import URL
+
+KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close an idle connection after five
+BUFFER = 32 << 10  # bytes; upstream is not read while twice as many wait to be taken
+LINE = 64 << 10  # bytes of one line in a response's head
+HEADERS = 1000
+
+CLOSED = "The connection was closed."
+
+ENGINE_ERRORS = (ClientError, HttpProcessingError)
+
+
+class Pool(TCPConnector):
+    """The connections of one event loop: any number of them, idle ones kept for a while."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=tls or True)
+        self._factory = partial(cast("type[ResponseHandler]", Link), self._loop)
+        self._places: dict[tuple[bytes, bytes], ClientRequest] = {}
+
+    async def take(self, url: httpx.URL, bounds: ClientTimeout) -> Link:
+        """A connection to the origin of `url`. Raises httpx.ConnectError or ConnectTimeout."""
+        try:
+            connection = await self.connect(self._place(url), [], bounds)
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout("Connecting took too long.") from error
+        except ClientError as error:
+            raise httpx.ConnectError(str(error)) from error
+        link = cast(Link, connection.protocol)
+        link.lend(connection)
+        return link
+
+    def _place(self, url: httpx.URL) -> ClientRequest:
+        """To aiohttp, a place to connect to is a request that goes there; one will do for all."""
+        key = url.raw_scheme, url.netloc
+        if (place := self._places.get(key)) is None:
+            origin = URL(f"{url.scheme}://{url.netloc.decode()}")
+            place = self._places[key] = ClientRequest("GET", origin, loop=self._loop)
+        return place
+
+
+class Link(ResponseHandler):
+    """One connection, lent to one request after another.
+
+    `reused` says whether this request is not its first, `answered` whether a byte came back, and
+    `failure` why the response will not be whole.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._connection: Connection | None = None
+        self._lent = 0
+        self._upload: asyncio.Task[None] | None = None
+        self.body = EMPTY_PAYLOAD
+        self.answered = False
+        self.failure: httpx.TransportError | None = None
+
+    def lend(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lent += 1
+        self._upload = None
+        self.body = EMPTY_PAYLOAD
+        self.answered = False
+
+    @property
+    def reused(self) -> bool:
+        return self._lent > 1
+
+    def end(self) -> httpx.TransportError | None:
+        """Gives the connection back if it can serve again, else cuts it. Returns what keeps the
+        response from being whole."""
+        failure = self.failure or (None if self.body.at_eof() else httpx.ReadError(CLOSED))
+        sent = self._upload is None or self._upload.done()
+        if failure is not None or not sent or self._connection is None:
+            self.cut()
+            return failure
+        self._connection.release()
+        self._connection = None
+        return None
+
+    def cut(self) -> None:
+        """Breaks off both messages: upstream notices at once, and so does who reads the body."""
+        if self._upload is not None:
+            self._upload.cancel()
+        self.body.feed_eof()
+        self._abort()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    # The request
+
+    def send(self, data: bytes, *, silence: float, bodiless: bool) -> None:
+        """Writes, then waits for the response until nothing has moved for `silence` seconds."""
+        if self.transport is None or self.transport.is_closing():
+            raise httpx.ReadError(CLOSED)
+        self.set_response_params(
+            skip_payload=bodiless,
+            read_until_eof=True,
+            auto_decompress=False,
+            read_timeout=silence,
+            read_bufsize=BUFFER,
+            max_line_size=LINE,
+            max_field_size=LINE,
+            max_headers=HEADERS,
+        )
+        self.transport.write(data)
+        self.start_timeout()
+
+    def upload(self, body: AsyncIterable[bytes], length: int | None) -> None:
+        """Sends a body of `length` bytes, or in chunks, while the response is waited for."""
+        self._upload = asyncio.create_task(self._send_body(body, length))
+        self._upload.add_done_callback(self._sent_body)
+
+    async def _send_body(self, body: AsyncIterable[bytes], length: int | None) -> None:
+        writer = StreamWriter(self, self._loop)
+        writer.chunked = length is None
+        sent = 0
+        async for piece in body:
+            sent += len(piece)
+            if length is not None and sent > length:
+                raise httpx.LocalProtocolError("The request's body is longer than it said.")
+            await writer.write(piece)
+            self.start_timeout()
+        if length is not None and sent < length:
+            raise httpx.LocalProtocolError("The request's body is shorter than it said.")
+        await writer.write_eof()
+
+    def _sent_body(self, upload: asyncio.Task[None]) -> None:
+        if not upload.cancelled() and (error := upload.exception()) is not None:
+            self.set_exception(error)
+            self._abort()
+
+    # The response
+
+    async def response(self) -> RawResponseMessage:
+        """The head of the final response. Raises httpx's errors, and what the body's source did."""
+        try:
+            head, self.body = await self.read()
+            while head.code < 200:
+                if head.upgrade:
+                    raise httpx.RemoteProtocolError("Upstream switched protocols unasked.")
+                head, self.body = await self.read()
+        except ENGINE_ERRORS as error:
+            raise translated(error) from error
+        return head
+
+    def expect_body(self, silence: float) -> None:
+        """From now on, `silence` is in seconds between two pieces of the body."""
+        self.read_timeout = silence
+        if not self.body.is_eof():
+            self.start_timeout()
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection is None:  # unasked, and no answer to whoever comes next
+            self._abort()
+            return
+        self.answered = True
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Who reads the body hears of it after what came before, and not instead."""
+        body, self._payload = self._payload or self.body, None
+        ended = body.is_eof()
+        super().connection_lost(exc)
+        if not ended and (exc is not None or not body.is_eof()):
+            self.failure = self.failure or httpx.RemoteProtocolError("The response was cut short.")
+            body.feed_eof()
+
+
+def translated(error: Exception) -> httpx.TransportError:
+    """An error of the engine's in httpx's words; what upstream said stays out of the message."""
+    if isinstance(error, SocketTimeoutError):
+        return httpx.ReadTimeout("Nothing came for too long.")
+    if isinstance(error, ClientOSError | ClientConnectionResetError):
+        return httpx.ReadError(str(error))
+    return httpx.RemoteProtocolError("Upstream closed the connection, or does not speak HTTP.")

@@ -1,0 +1,132 @@
+"""Performs what a Weaver asks for: has parts written, keeps its deadlines, passes on its events.
+
+Everything happens on one event loop and nothing here awaits in between, so a Weaver is never in the
+midst of something when the next thing comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+
+from abridge.client import Clock
+from abridge.errors import SummarizerError
+from abridge.summarize import Spent, Summarizer
+from abridge.summarize.guard import Guard
+from abridge.turn.events import Event, Trouble
+from abridge.turn.weave import Ask, Cancel, Effect, Weaver
+
+
+class Loom:
+    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`. `wrote_for` is
+    the seconds from the first part asked for to the last one that ended."""
+
+    def __init__(
+        self,
+        weaver: Weaver,
+        *,
+        guard: Guard,
+        summarizer: Summarizer,
+        tasks: asyncio.TaskGroup,
+        clock: Clock,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.weaver = weaver
+        self._guard = guard
+        self._summarizer = summarizer
+        self._tasks = tasks
+        self._clock = clock
+        self._emit = emit
+        self._effects: deque[Effect] = deque()
+        self._performing = False
+        self._writing: dict[int, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked_at: float | None = None
+        self.wrote_for = 0.0
+
+    def hear(self, events: Iterable[Event]) -> None:
+        """Upstream said these."""
+        for event in events:
+            self._perform(self.weaver.upstream(event, self._clock.now()))
+
+    def stop(self) -> None:
+        """Nobody wants the rest: stop everything that runs."""
+        for task in self._writing.values():
+            task.cancel()
+        self._writing.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def set_timer(self) -> None:
+        """Be back at the Weaver's deadline; while the clock stands still there is none."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline = None if self._clock.stopped else self.weaver.deadline
+        if deadline is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, deadline - self._clock.now()), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._perform(self.weaver.tick(self._clock.now()))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        """Perform in order: what an effect brings about comes after those before it."""
+        self._effects.extend(effects)
+        if self._performing:
+            return
+        self._performing = True
+        try:
+            while self._effects:
+                self._perform_one(self._effects.popleft())
+        finally:
+            self._performing = False
+        if self._timer is not None or self.weaver.holding:
+            self.set_timer()
+
+    def _perform_one(self, effect: Effect) -> None:
+        if isinstance(effect, Ask):
+            self._ask(effect)
+        elif isinstance(effect, Cancel):
+            self._writing.pop(effect.part).cancel()
+        else:
+            self._emit(effect)
+
+    def _ask(self, ask: Ask) -> None:
+        permit = self._guard.admit()
+        if isinstance(permit, Trouble):
+            self._perform(self.weaver.refused(ask.part, self._clock.now(), permit))
+            return
+        self._asked_at = self._asked_at or self._clock.now()
+        task = self._tasks.create_task(self._write(ask))
+        task.add_done_callback(lambda _: permit.release())
+        self._writing[ask.part] = task
+
+    async def _write(self, ask: Ask) -> None:
+        spent = Spent()
+        try:
+            async with aclosing(self._guard.write(self._summarizer, ask.passage)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Spent):
+                        spent = piece
+                    else:
+                        self._perform(self.weaver.said(ask.part, piece, self._clock.now()))
+        except SummarizerError as error:
+            trouble = Trouble(error.code, str(error))
+            self._end(ask.part)
+            self._perform(
+                self.weaver.failed(ask.part, trouble, self._clock.now(), error.spent, error.model)
+            )
+        else:
+            self._end(ask.part)
+            self._perform(
+                self.weaver.finished(ask.part, self._clock.now(), spent.tokens, spent.model)
+            )
+
+    def _end(self, part: int) -> None:
+        self._writing.pop(part, None)
+        self.wrote_for = self._clock.now() - (self._asked_at or 0.0)

@@ -1,0 +1,113 @@
+"""Every metric, in one place.
+
+Collectors live on the registry they are given, made once for each, so that two instances of Abridge
+in one process share them and do not collide. No label's value comes from a client: `api`, `style`
+and `outcome` are closed sets, `upstream` and `summarizer` come from settings.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+SECONDS = tuple(0.01 * 2**step for step in range(14))
+"""10 ms, doubling, to 82 s."""
+
+OVERHEAD = tuple(0.0001 * 2**step for step in range(14))
+"""0.1 ms, doubling, to 0.8 s: what Abridge itself adds is small."""
+
+
+class Metrics:
+    """The collectors. Tokens, seconds and characters are what their names say."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"abridge_{name}", text, labels, registry=registry)
+
+        def histogram(
+            name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS
+        ) -> Histogram:
+            return Histogram(f"abridge_{name}", text, labels, registry=registry, buckets=buckets)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"abridge_{name}", text, labels, registry=registry)
+
+        self.requests = counter(
+            "requests", "Requests to an API, by how they ended.", "api", "upstream", "outcome"
+        )
+        self.summaries = counter(
+            "summaries",
+            "Reasoning items for which a summary was due, by what came of it.",
+            "api",
+            "upstream",
+            "style",
+            "summarizer",
+            "outcome",
+        )
+        self.summarizer_tokens = counter(
+            "summarizer_tokens",
+            "Tokens that summarizers reported.",
+            "upstream",
+            "summarizer",
+            "type",
+        )
+        self.upstream_tokens = counter(
+            "upstream_tokens", "Tokens that upstreams reported.", "api", "upstream", "type"
+        )
+        self.summarizer_seconds = histogram(
+            "summarizer_seconds", "How long a call for one part took.", "summarizer", "outcome"
+        )
+        self.held_seconds = histogram(
+            "held_seconds", "How long an answer waited for its summary.", "api", "upstream"
+        )
+        self.first_summary_seconds = histogram(
+            "first_summary_seconds",
+            "From the request to the first text of its summary.",
+            "api",
+            "upstream",
+        )
+        self.first_answer_seconds = histogram(
+            "first_answer_seconds",
+            "From the request to the first piece of its answer.",
+            "api",
+            "upstream",
+        )
+        self.overhead_seconds = histogram(
+            "overhead_seconds",
+            "What Abridge itself added before the response began.",
+            "api",
+            buckets=OVERHEAD,
+        )
+        self.reasoning_characters = counter(
+            "reasoning_characters", "Characters of raw reasoning read.", "api", "upstream"
+        )
+        self.marks_removed = counter(
+            "marks_removed", "What Abridge had added and took out of a later request.", "api"
+        )
+        self.originals = counter(
+            "originals",
+            "Hidden or replaced reasoning looked for in a later request.",
+            "api",
+            "result",
+        )
+        self.dropped_fields = counter(
+            "dropped_fields", "Unknown fields dropped together with hidden reasoning.", "api"
+        )
+        self.reader_faults = counter(
+            "reader_faults", "What upstream said out of order, and was dropped.", "api", "upstream"
+        )
+        self.streams_open = gauge("streams_open", "Engaged responses under way.", "api")
+        self.held_bytes = gauge("held_bytes", "Bytes of answers that wait for a summary.")
+        self.store_bytes = gauge("store_bytes", "Bytes of reasoning remembered.")
+
+
+_made: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()
+
+
+def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
+    """The collectors on a registry, the default one where none is given."""
+    chosen = REGISTRY if registry is None else registry
+    if chosen not in _made:
+        _made[chosen] = Metrics(chosen)
+    return _made[chosen]

@@ -1,0 +1,277 @@
+"""An ASGI app that forwards each request to an upstream. It knows nothing of reasoning.
+
+Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
+choice in the scope. The call to upstream runs as a task of its own until the response's headers are
+in; then the body is handed on piece by piece, each sent before the next is read, so that a slow
+client slows its own upstream. A second task listens for the client's departure: it cancels the call
+or closes the response, and what waits on either ends. The task in which the server runs the app is
+never cancelled from here.
+
+What goes wrong before the headers is told to the client in the API's error shape. After them
+nothing can be told: `UpstreamBroken` is raised, whereupon a server breaks the client's connection
+as upstream broke its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any, cast
+
+import httpx
+from starlette.types import Receive, Scope, Send
+
+from abridge.errors import UpstreamBroken
+from abridge.http import Transport
+from abridge.place import Place, end_to_end
+from abridge.settings import Settings
+from abridge.wire.codec import dumps, read_object
+from abridge.wire.problem import problem
+
+ROUTE = "abridge.route"
+"""Where in the scope the middleware leaves the `abridge.settings.Route` it has chosen."""
+
+NOT_FOR_LISTS = ("accept-encoding", "if-none-match", "if-modified-since")
+"""Request headers whose answer could not be joined with others."""
+
+TROUBLES: tuple[tuple[type[Exception], int, str, str], ...] = (
+    (httpx.TimeoutException, 504, "upstream_timeout", "The upstream did not answer in time."),
+    (httpx.ConnectError, 502, "upstream_unreachable", "The upstream could not be reached."),
+    (httpx.LocalProtocolError, 400, "malformed", "The request cannot be forwarded as it is."),
+    (httpx.InvalidURL, 400, "malformed", "The request cannot be forwarded as it is."),
+    (httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."),
+)
+"""What may happen before a response begins: status, code and message that tell the client."""
+
+_log = logging.getLogger(__name__)
+
+
+class Proxy:
+    """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
+
+    The client's credential goes through, unless the upstream has an `api_key_env`, which is read
+    here, once. Requests go out by `transport`, if there is one. Raises SettingsError.
+    """
+
+    def __init__(
+        self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        limits = settings.limits
+        self._places = {route.upstream.name: Place.of(route.upstream) for route in settings.routes}
+        self._default = settings.route(None)
+        self._transport = transport or Transport(
+            connect=limits.connect, headers=limits.headers, idle=limits.idle
+        )
+        self._list_limit = limits.body
+        self._room = limits.in_flight
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._admit(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})  # before it is accepted: clients fall back
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def aclose(self) -> None:
+        """Closes the connections to upstream; a later request opens new ones."""
+        await self._transport.aclose()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._room:
+            busy = _refusal(503, "overloaded", "Too many requests are under way.")
+            busy.headers["retry-after"] = "1"
+            await _relay(busy, send)
+            return
+        self._room -= 1
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self._room += 1
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = _Client(receive)
+        if (body := await client.body()) is None:
+            return
+        place = self._places[scope.get(ROUTE, self._default).upstream.name]
+        call = asyncio.create_task(self._answer(place, scope, body))
+        watch = asyncio.create_task(client.watch(call))
+        try:
+            response = await call
+            with suppress(OSError):  # so a server says that the client has left
+                await _relay(response, send)
+        except (OSError, asyncio.CancelledError):
+            if not client.gone:
+                raise
+        except httpx.TransportError as error:
+            if not client.gone:
+                raise _broken(error, place) from error
+        finally:
+            await _close(call)
+            await _end(watch)
+
+    async def _answer(self, place: Place, scope: Scope, body: bytes | _Client) -> httpx.Response:
+        listing = scope["method"] == "GET" and scope["path"].endswith("/models")
+        if listing and len(self._places) > 1:
+            return await self._list(scope)
+        try:
+            return await self._transport.handle_async_request(place.request(scope, body))
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            return _told(error, place)
+
+    async def _list(self, scope: Scope) -> httpx.Response:
+        """The models of all upstreams that name any."""
+        async with asyncio.TaskGroup() as tasks:
+            asked = [
+                tasks.create_task(self._models(place, scope)) for place in self._places.values()
+            ]
+        lists = [models for task in asked if (models := task.result()) is not None]
+        if not lists:
+            return _refusal(502, "upstream_unreachable", "No upstream listed its models.")
+        joined = {"object": "list", "data": [model for models in lists for model in models]}
+        return httpx.Response(
+            200, headers={"content-type": "application/json"}, content=dumps(joined)
+        )
+
+    async def _models(self, place: Place, scope: Scope) -> list[Any] | None:
+        try:
+            request = place.request(scope, b"")
+            for name in NOT_FOR_LISTS:
+                request.headers.pop(name, None)
+            response = await self._transport.handle_async_request(request)
+            try:
+                body = await _read(response, self._list_limit)
+            finally:
+                await response.aclose()
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            _note(error, place)
+            return None
+        listing = read_object(body) if response.status_code == 200 else None
+        models = listing.get("data") if listing is not None else None
+        return models if isinstance(models, list) else None
+
+
+class _Client(httpx.AsyncByteStream):
+    """Owns the client's `receive`: first the request's body comes out of it, then word that the
+    client is `gone`."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._piece: bytes | None = None
+        self._more = True
+        self._read = asyncio.Event()
+        self.gone = False
+
+    async def body(self) -> bytes | _Client | None:
+        """The body if it is here whole, else what yields it; None if the client has left."""
+        await self._hear()
+        if self.gone:
+            return None
+        return self if self._more else self._piece
+
+    def __aiter__(self) -> _Client:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._piece is None and self._more:
+            await self._hear()
+        if self.gone:
+            raise OSError("the client has left")
+        if self._piece is None:
+            raise StopAsyncIteration
+        piece, self._piece = self._piece, None
+        return piece
+
+    async def watch(self, call: asyncio.Task[httpx.Response]) -> None:
+        """When the client leaves, ends the call, or the reading of what it returned."""
+        await self._read.wait()
+        while not self.gone:
+            await self._hear()
+        call.cancel()
+        await _close(call)
+
+    async def _hear(self) -> None:
+        message = await self._receive()
+        self.gone = message["type"] == "http.disconnect"
+        self._piece = message.get("body", b"")
+        self._more = message.get("more_body", False)
+        if not self._more:
+            self._read.set()
+
+
+async def _relay(response: httpx.Response, send: Send) -> None:
+    headers = end_to_end(response.headers.raw)
+    if response.status_code in (204, 304):  # there, it is no length of what follows
+        headers = [header for header in headers if header[0] != b"content-length"]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async for piece in cast(httpx.AsyncByteStream, response.stream):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _read(response: httpx.Response, limit: int) -> bytes:
+    body = bytearray()
+    async for piece in cast(httpx.AsyncByteStream, response.stream):
+        body += piece
+        if len(body) > limit:
+            raise httpx.RemoteProtocolError("The list is too long.")
+    return bytes(body)
+
+
+async def _close(call: asyncio.Task[httpx.Response]) -> None:
+    if call.done() and not call.cancelled() and call.exception() is None:
+        await cast(httpx.AsyncByteStream, call.result().stream).aclose()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        if (this := asyncio.current_task()) is not None and this.cancelling():
+            raise
+
+
+def _told(error: Exception, place: Place) -> httpx.Response:
+    _note(error, place)
+    status, code, message = next(row[1:] for row in TROUBLES if isinstance(error, row[0]))
+    return _refusal(status, code, message)
+
+
+def _note(error: Exception, place: Place) -> None:
+    _log.warning("upstream %s: %s: %s", place.name, type(error).__name__, error)
+
+
+def _refusal(status: int, code: str, message: str) -> httpx.Response:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return httpx.Response(
+        status,
+        headers={"content-type": "application/json"},
+        content=dumps(problem(message, kind=kind, code=code)),
+    )
+
+
+def _broken(error: httpx.TransportError, place: Place) -> UpstreamBroken:
+    if isinstance(error, httpx.TimeoutException):
+        message, code = "The upstream fell silent within its response.", "upstream_timeout"
+    else:
+        message, code = "The upstream broke off its response.", "upstream_broken"
+    return UpstreamBroken(message, code=code, upstream=place.name)
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """A filter for the server's log, which takes what an app raises for a fault of the app's."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, UpstreamBroken):
+        record.msg, record.args = "upstream %s: %s", (error.upstream, error)
+        record.exc_info = None
+    return True

@@ -1,0 +1,131 @@
+"""A request to an API, read as far as Abridge needs to know it, and changed as little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Literal, cast
+
+from starlette.types import Scope
+
+from abridge.body import Inflater, Taken, can_inflate, header, without
+from abridge.errors import RequestError
+from abridge.settings import Route
+from abridge.turn.part import Style
+from abridge.wire.api import Api
+from abridge.wire.codec import Json, dumps, loads_exactly, read_object, string
+from abridge.wire.wish import STYLES, check_allowed, grant, wish
+
+SUMMARY = b"x-abridge-summary"
+USAGE = b"x-abridge-usage"
+CALL = b"x-abridge-call"
+
+INDIVISIBLE = ("http.response.pathsend", "http.response.zerocopysend", "http.response.trailers")
+"""Extensions by which a response goes past whoever reads it."""
+
+
+def clear_body(scope: Scope, came: bytes, limit: int) -> bytes | None:
+    """The body without its content encoding; None for an encoding that nobody here can undo."""
+    encoding = header(scope["headers"], b"content-encoding")
+    if not encoding or encoding == b"identity":
+        return came
+    if not can_inflate(encoding):
+        return None
+    try:
+        return Inflater(limit).feed(came)
+    except ValueError as error:
+        raise RequestError(f"The request body cannot be decoded: {error}.") from None
+
+
+def model_of(body: bytes | None) -> str | None:
+    """The model that a JSON body names, if it does."""
+    data = read_object(body or b"")
+    return string(data.get("model")) or None if data is not None else None
+
+
+@dataclass(slots=True)
+class Request:
+    """`data` is what the body says; with `changed` false the body goes on as it came. `began` is
+    when it had been read, in seconds of the monotonic clock."""
+
+    api: Api
+    scope: Scope
+    taken: Taken
+    clear: bytes
+    data: Json
+    began: float
+    changed: bool = False
+
+    @classmethod
+    def read(cls, api: Api, scope: Scope, taken: Taken, clear: bytes) -> Request | None:
+        """The request, or None where the body is no JSON object: its upstream will say so."""
+        began, data = monotonic(), read_object(clear, loads_exactly)
+        return None if data is None else cls(api, scope, taken, clear, data, began)
+
+    @property
+    def model(self) -> str:
+        return string(self.data.get("model"))
+
+    @property
+    def background(self) -> bool:
+        return self.data.get("background") is True
+
+    def style(self, route: Route) -> Style | None:
+        """The summary asked for: by the body, else the header, else the settings.
+
+        Raises RequestError for what is no style, or not one that settings allow.
+        """
+        if header(self.scope["headers"], CALL) == b"summary":
+            return None
+        asked, param = wish(self.data), "reasoning.summary"
+        if asked is None:
+            asked, param = self._header_style(), SUMMARY.decode()
+        if asked is None:
+            asked = route.summary.default
+        elif asked != "off":
+            check_allowed(asked, route.summary.allow, param)
+        return None if asked == "off" else cast(Style, asked)
+
+    def count(self, route: Route) -> Literal["merged", "separate"]:
+        """Whether the summarizer's tokens go into the totals."""
+        asked = self._header(USAGE, ("merged", "separate"))
+        return cast(Literal["merged", "separate"], asked) if asked else route.usage.count
+
+    def grant(self, *, summary_is_raw: bool) -> None:
+        """Take out the wish for a summary where upstream does not know it, or would take it for a
+        wish to show its raw reasoning under that name."""
+        if not self.api.knows_summary or summary_is_raw:
+            self.changed = grant(self.data) or self.changed
+
+    def body(self) -> bytes:
+        """What upstream is sent."""
+        return dumps(self.data) if self.changed else self.clear
+
+    def inner_scope(self, *, engaged: bool) -> Scope:
+        """The scope for the application: with the length of a changed body, and without what would
+        let a response that is to be read go out unread."""
+        headers, scope = self.scope["headers"], dict(self.scope)
+        if self.changed or engaged:
+            length = (b"content-length", str(len(self.body())).encode())
+            headers = [*without(headers, (b"content-length", b"content-encoding")), length]
+        if engaged:
+            headers = without(headers, (b"accept-encoding",))
+            known = self.scope.get("extensions") or {}
+            scope["extensions"] = {key: known[key] for key in known if key not in INDIVISIBLE}
+        return {**scope, "headers": headers}
+
+    def _header_style(self) -> str | None:
+        return self._header(SUMMARY, ("off", *STYLES))
+
+    def _header(self, name: bytes, values: tuple[str, ...]) -> str | None:
+        value = header(self.scope["headers"], name).decode("latin-1").strip()
+        if not value:
+            return None
+        if value not in values:
+            listed = ", ".join(map(repr, values))
+            raise RequestError(
+                f"Invalid value: {value!r:.80}. Supported values are: {listed}.",
+                param=name.decode(),
+                code="invalid_value",
+            )
+        return value

@@ -1,0 +1,43 @@
+"""A circuit breaker: what fails again and again is left alone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Breaker:
+    """Opens at `failures` in a row, for `seconds`; then one trial is let through at a time, and a
+    success closes it. `clock` is in seconds."""
+
+    def __init__(self, failures: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._most = failures
+        self._seconds = seconds
+        self._clock = clock
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._trial: object | None = None
+
+    @property
+    def open(self) -> bool:
+        return self._opened_at is not None
+
+    def admits(self, caller: object) -> bool:
+        """Whether `caller` may try; while open, it is then the trial until it is `released`."""
+        if self._opened_at is None:
+            return True
+        if self._trial is not None or self._clock() < self._opened_at + self._seconds:
+            return False
+        self._trial = caller
+        return True
+
+    def released(self, caller: object) -> None:
+        if self._trial is caller:
+            self._trial = None
+
+    def succeeded(self) -> None:
+        self._failures, self._opened_at = 0, None
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self._failures >= self._most:
+            self._opened_at = self._clock()

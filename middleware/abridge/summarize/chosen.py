@@ -1,0 +1,62 @@
+"""Which summarizer a request gets."""
+
+from __future__ import annotations
+
+import httpx
+from starlette.types import ASGIApp, Scope
+
+from abridge.configure import secret
+from abridge.errors import SettingsError
+from abridge.http import Transport
+from abridge.settings import Limits, SummarizerSettings
+from abridge.summarize import Summarizer
+from abridge.summarize.extractive import Extractive
+from abridge.summarize.model import ModelSummarizer
+from abridge.summarize.upstream import own_model
+from abridge.wire.api import Api
+from abridge.wire.profiles import Profile
+
+
+class Chosen:
+    """The settings' choice, or `given` in its place. Raises SettingsError.
+
+    `transport` is the one by which a model is called; without it one is made, and closed here.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: SummarizerSettings,
+        limits: Limits,
+        *,
+        given: Summarizer | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._transport = transport or Transport(
+            connect=limits.connect, headers=settings.timeout, idle=settings.timeout
+        )
+        self._shared = given
+        if given is None and settings.kind == "extractive":
+            self._shared = Extractive()
+        elif given is None and settings.kind == "model":
+            self._shared = self._model()
+        elif given is None and settings.kind == "object":
+            raise SettingsError("summarizer.kind: 'object' needs one handed to the middleware")
+
+    def for_request(self, scope: Scope, model: str, api: Api, profile: Profile) -> Summarizer:
+        """The summarizer of one request; `scope` is the one its application is called with."""
+        if self._shared is not None:
+            return self._shared
+        return own_model(
+            self._app, scope, model=model, api=api, profile=profile, settings=self._settings
+        )
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def _model(self) -> Summarizer:
+        variable = self._settings.api_key_env
+        key = secret(variable, "summarizer.api_key_env") if variable else None
+        return ModelSummarizer.from_settings(self._settings, self._transport, key)

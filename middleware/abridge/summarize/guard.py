@@ -1,0 +1,174 @@
+"""What stands between a response and any summarizer.
+
+One guard is shared by all requests of a process. It lets only so many calls run at once, fewer than
+there are requests, so that a slow summarizer cannot take the proxy with it; leaves a failing one
+alone for a while; ends a call that takes too long; and hands on text only that is clean, and is
+any. What goes wrong is a `SummarizerError` that a client may read, whoever wrote the summarizer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+from abridge.errors import SummarizerError
+from abridge.settings import SummarizerSettings
+from abridge.summarize import Spent, Summarizer
+from abridge.summarize.breaker import Breaker
+from abridge.summarize.clean import Cleaner
+from abridge.summarize.closing import closing
+from abridge.turn.events import Trouble
+from abridge.turn.part import Passage
+from abridge.turn.weave import SHED
+
+MOST = 32_000
+"""Characters of a part; what a summarizer says beyond them is not waited for."""
+
+BREAKER_OPEN = Trouble("breaker_open", "The summarizer failed too often and is left alone.")
+
+Review = Callable[[str], Awaitable[str | None]]
+"""Sees each part whole before it is shown; returns what is shown, or None to withhold it."""
+
+logger = logging.getLogger("abridge.summarize")
+
+
+class Permit:
+    """Leave for one call. `release` may be called any number of times."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard: Guard | None = guard
+
+    def release(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.take_back(self)
+
+
+class Guard:
+    """Guards the calls that `settings` bound. `clock` is in seconds; `in_flight` counts the permits
+    that are out, `open` says whether the breaker is."""
+
+    def __init__(
+        self,
+        settings: SummarizerSettings,
+        *,
+        review: Review | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = settings.max_in_flight
+        self._timeout = settings.timeout
+        self._review = review
+        self._breaker = Breaker(settings.breaker_failures, settings.breaker_seconds, clock)
+        self.in_flight = 0
+
+    @property
+    def open(self) -> bool:
+        return self._breaker.open
+
+    def admit(self) -> Permit | Trouble:
+        """Leave for a call, or why there is none. The permit must be released."""
+        if self.in_flight >= self._most:
+            return SHED
+        permit = Permit(self)
+        if not self._breaker.admits(permit):
+            return BREAKER_OPEN
+        self.in_flight += 1
+        return permit
+
+    def take_back(self, permit: Permit) -> None:
+        self.in_flight -= 1
+        self._breaker.released(permit)
+
+    async def write(
+        self, summarizer: Summarizer, passage: Passage
+    ) -> AsyncGenerator[str | Spent, None]:
+        """The part's text, clean and never blank, then at most one `Spent`.
+
+        Raises SummarizerError, with what the call cost as far as that is known. A call that is
+        cancelled, or left early, counts neither as a failure nor as a success.
+        """
+        call = _Call(self._timeout)
+        pieces = call.pieces(summarizer, passage)
+        try:
+            async with closing(self._reviewed(pieces, call) if self._review else pieces) as shown:
+                async for text in shown:
+                    yield text
+        except SummarizerError as error:
+            self._breaker.failed()
+            raise call.blame(error) from None
+        except TimeoutError:
+            self._breaker.failed()
+            raise call.error("timeout", "The summarizer took too long.") from None
+        except Exception as error:  # noqa: BLE001 - a user's summarizer may raise anything
+            self._breaker.failed()
+            logger.warning("summarizer %s failed: %s", summarizer.name, type(error).__name__)
+            raise call.error("upstream_error", "The summarizer failed.") from None
+        self._breaker.succeeded()
+        if call.withheld:
+            raise call.error("empty", "The summary was withheld.")
+        if call.spent is not None:
+            yield call.spent
+
+    async def _reviewed(self, pieces: AsyncIterator[str], call: _Call) -> AsyncIterator[str]:
+        """The whole text, as the review wants it."""
+        async with closing(pieces):
+            whole = "".join([text async for text in pieces])
+        reviewed = None
+        if self._review is not None:
+            async with asyncio.timeout_at(call.deadline):
+                reviewed = await self._review(whole)
+        if reviewed is not None and reviewed.strip():
+            yield reviewed
+        else:
+            call.withheld = True
+
+
+class _Call:
+    """One call: what was said is cleaned, what was spent is kept. `deadline` is the loop's time."""
+
+    def __init__(self, timeout: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + timeout
+        self.spent: Spent | None = None
+        self.withheld = False
+        self._cleaner = Cleaner()
+        self._room = MOST
+        self._spoke = False
+
+    async def pieces(self, summarizer: Summarizer, passage: Passage) -> AsyncIterator[str]:
+        async with closing(aiter(summarizer.summarize(passage))) as said:
+            while self._room > 0 and (piece := await self._next(said)) is not None:
+                if isinstance(piece, Spent):
+                    self.spent = piece
+                elif text := self._clean(piece):
+                    yield text
+        if text := self._shown(self._cleaner.end()):
+            yield text
+        if not self._spoke:
+            raise self.error("empty", "The summarizer said nothing.")
+
+    def error(self, code: str, message: str) -> SummarizerError:
+        return self.blame(SummarizerError(code, message))
+
+    def blame(self, error: SummarizerError) -> SummarizerError:
+        """The error, with what the call cost where it does not say so itself."""
+        if self.spent is not None:
+            error.spent = error.spent or self.spent.tokens
+            error.model = error.model or self.spent.model
+        return error
+
+    async def _next(self, said: AsyncIterator[str | Spent]) -> str | Spent | None:
+        async with asyncio.timeout_at(self.deadline):
+            return await anext(said, None)
+
+    def _clean(self, piece: str) -> str:
+        piece = piece[: self._room]
+        self._room -= len(piece)
+        return self._shown(self._cleaner.feed(piece))
+
+    def _shown(self, text: str) -> str:
+        """What of a clean text is shown: all, but no blanks before the first word."""
+        text = text if self._spoke else text.lstrip()
+        self._spoke = self._spoke or bool(text)
+        return text

@@ -1,0 +1,135 @@
+"""Calls an ASGI app as if over HTTP, streaming: a transport for httpx.
+
+The app runs as a task of the call's own. The response begins with its `http.response.start`, and
+its chunks are handed over one at a time, so that the app is as fast as whoever reads it. When the
+response is closed early the app is told by `http.disconnect`, as a server would tell it, and has a
+moment to take that in; then its task is cancelled. It never outlives the response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+from starlette.types import ASGIApp, Message
+
+logger = logging.getLogger("abridge.summarize")
+
+GRACE = 1.0
+"""Seconds that an app has to end, once its response is over or not wanted any more."""
+
+
+class InnerTransport(httpx.AsyncBaseTransport):
+    """Answers requests by calling `app`.
+
+    Each call's scope is a copy of `scope` as it was when this was made, with the request's own
+    method, path, query and headers.
+    """
+
+    def __init__(self, app: ASGIApp, scope: Mapping[str, Any]) -> None:
+        self._app = app
+        self._scope = dict(scope)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        call = _Call(self._app, self._scope_for(request), await request.aread())
+        try:
+            start = await call.start()
+        except BaseException:
+            await call.aclose()
+            raise
+        return httpx.Response(start["status"], headers=start.get("headers", ()), stream=call)
+
+    def _scope_for(self, request: httpx.Request) -> dict[str, Any]:
+        raw_path = request.url.raw_path.partition(b"?")[0]
+        return {
+            **self._scope,
+            "state": dict(self._scope.get("state", {})),
+            "extensions": {},
+            "method": request.method,
+            "path": unquote(raw_path.decode("ascii")),
+            "raw_path": raw_path,
+            "query_string": request.url.query,
+            "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        }
+
+
+class _Call(httpx.AsyncByteStream):
+    """One call, and its response's body.
+
+    `_message` is what the app sent and nobody has taken yet. `_room` is set while there is none, or
+    nobody to take it; `_news`, while there is one, or the app is over.
+    """
+
+    def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
+        self._body: bytes | None = body
+        self._message: Message | None = None
+        self._room, self._news, self._closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._over = False
+        self._error: Exception | None = None
+        self._task = asyncio.create_task(self._run(app, scope))
+
+    async def start(self) -> Message:
+        message = await self._next()
+        if message is None or message["type"] != "http.response.start":
+            raise httpx.ConnectError("The app did not answer.") from self._error
+        return message
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._next()
+            if message is None:
+                raise httpx.ReadError("The app broke its answer off.") from self._error
+            more = message.get("more_body", False)
+            if message.get("body"):
+                yield message["body"]
+
+    async def aclose(self) -> None:
+        self._closed.set()
+        self._room.set()
+        try:
+            await asyncio.wait({self._task}, timeout=GRACE)
+        finally:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _next(self) -> Message | None:
+        await self._news.wait()
+        message, self._message = self._message, None
+        self._room.set()
+        if not self._over:
+            self._news.clear()
+        return message
+
+    # The app's side
+
+    async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
+        try:
+            await app(scope, self._receive, self._send)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the call's reader is told
+            if not self._closed.is_set():
+                logger.warning("the app failed at a summary: %s", type(error).__name__)
+            self._error = error
+        finally:
+            self._over = True
+            self._news.set()
+
+    async def _receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._closed.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        await self._room.wait()
+        if self._closed.is_set():
+            raise OSError("The response was closed.")
+        self._message = message
+        self._room.clear()
+        self._news.set()

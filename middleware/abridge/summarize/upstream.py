@@ -1,0 +1,70 @@
+"""Asks the request's own model: `kind = "upstream"`.
+
+The inner app itself is called, on the path the client called and with the client's credential, so
+that this works mounted too and needs no key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from starlette.types import ASGIApp
+
+from abridge.settings import SummarizerSettings
+from abridge.summarize.endpoint import Endpoint
+from abridge.summarize.inner import InnerTransport
+from abridge.summarize.model import ModelSummarizer
+from abridge.wire.api import Api
+from abridge.wire.profiles import Profile
+
+FORWARDED = frozenset(
+    {
+        b"authorization",
+        b"api-key",
+        b"x-api-key",
+        b"x-goog-api-key",
+        b"openai-organization",
+        b"openai-project",
+        b"host",
+    }
+)
+"""What of the client's headers a call takes along: who is asking, and of whom."""
+
+
+def own_model(
+    app: ASGIApp,
+    scope: Mapping[str, Any],
+    *,
+    model: str | None,
+    api: Api,
+    profile: Profile,
+    settings: SummarizerSettings,
+) -> ModelSummarizer:
+    """The model that answers the request of `scope`, as its summarizer.
+
+    To be made before the app is called, which may write in its scope.
+    """
+    return ModelSummarizer(
+        InnerTransport(app, scope),
+        Endpoint(_url(scope), model, api, profile, _credentials(scope)),
+        settings,
+        name="upstream",
+    )
+
+
+def _url(scope: Mapping[str, Any]) -> str:
+    """Where the client called; the host only stands for the app and leads nowhere."""
+    raw_path: bytes | None = scope.get("raw_path")
+    path = raw_path.decode("latin-1") if raw_path else quote(scope["path"])
+    query = scope.get("query_string", b"").decode("latin-1")
+    return f"http://inner{path}?{query}" if query else f"http://inner{path}"
+
+
+def _credentials(scope: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in FORWARDED
+    }

@@ -1,0 +1,62 @@
+"""What settings come to for one request: what is shown, what is made, how long it may wait."""
+
+from __future__ import annotations
+
+from abridge.settings import Chat, Limits, Route
+from abridge.summarize.extractive import extract
+from abridge.turn.part import Style
+from abridge.turn.plan import Plan
+from abridge.wire.api import Api
+from abridge.wire.display import Display, Expose
+
+SHOWN: dict[Expose, tuple[bool, bool]] = {
+    "both": (True, True),
+    "summary": (False, True),
+    "raw": (True, False),
+    "none": (False, False),
+}
+"""What is shown: raw reasoning, a summary. `auto` is the API's own choice."""
+
+
+def hides(route: Route) -> bool:
+    """Whether raw reasoning must not get through: `auto` chooses a display and promises nothing."""
+    return route.reasoning.expose in ("summary", "none")
+
+
+def shows_summary(route: Route) -> bool:
+    return SHOWN.get(route.reasoning.expose, (True, True))[1]
+
+
+def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str) -> Display:
+    """`style` is None where no summary is made; `count` is `merged` or `separate`."""
+    raw, summary = SHOWN.get(route.reasoning.expose, api.auto)
+    if style is None and not hides(route):
+        raw = True
+    return Display(
+        raw=raw,
+        summary=summary,
+        style=style,
+        merged=count == "merged",
+        summary_field=chat.summary_field,
+        raw_field=chat.raw_field,
+        details=chat.details,
+    )
+
+
+def plan(route: Route, style: Style | None, limits: Limits, grace: float) -> Plan:
+    """`grace` is the one in force, which may be less than the route's."""
+    summary = route.summary
+    return Plan(
+        style=style,
+        live=summary.live,
+        part_chars=summary.part_chars,
+        max_parts=summary.max_parts,
+        tail_chars=summary.tail_chars,
+        min_chars=summary.min_chars,
+        reasoning=int(limits.reasoning),
+        grace=grace,
+        first_token=summary.first_token,
+        held=int(limits.held),
+        substitute=extract if summary.on_failure == "extract" else None,
+        fail=summary.on_failure == "fail",
+    )

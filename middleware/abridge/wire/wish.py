@@ -1,0 +1,71 @@
+"""What a request asks for: `reasoning.summary`, the same object on both APIs.
+
+On Responses it is a field of the API (openai-openapi, `Reasoning.summary`; `generate_summary` is
+its old name); on Chat Completions an extension of Abridge's, taken out before upstream sees it.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from abridge.errors import RequestError
+from abridge.turn.part import Style
+from abridge.wire.codec import Json
+
+KEYS = ("summary", "generate_summary")
+NEEDLE = b'summary"'
+"""In every body that asks."""
+
+STYLES: tuple[str, ...] = get_args(Style)
+
+
+def wish(body: Json) -> str | None:
+    """The style asked for: `off` where the body says null, None where it does not say.
+
+    Raises RequestError for anything that is no style.
+    """
+    reasoning = body.get("reasoning")
+    if not isinstance(reasoning, dict):
+        return None
+    for key in KEYS:
+        if key in reasoning:
+            return "off" if reasoning[key] is None else _style(reasoning[key], f"reasoning.{key}")
+    return None
+
+
+def _style(value: object, param: str) -> str:
+    if value in STYLES:
+        return str(value)
+    raise RequestError(
+        f"Invalid value: {value!r:.80}. Supported values are: {_listed(STYLES)}.",
+        param=param,
+        code="invalid_value",
+    )
+
+
+def check_allowed(style: str, allowed: tuple[str, ...], param: str) -> None:
+    """Raises RequestError for a style that settings do not allow."""
+    if style not in allowed:
+        supported = _listed(allowed) if allowed else "none"
+        raise RequestError(
+            f"Unsupported value: {style!r}. Supported values are: {supported}.",
+            param=param,
+            code="unsupported_value",
+        )
+
+
+def grant(body: Json) -> bool:
+    """Take the wish out of a body whose upstream does not know it; return whether it was there."""
+    reasoning = body.get("reasoning")
+    if not isinstance(reasoning, dict) or not any(key in reasoning for key in KEYS):
+        return False
+    left = {key: value for key, value in reasoning.items() if key not in KEYS}
+    if left:
+        body["reasoning"] = left
+    else:
+        del body["reasoning"]
+    return True
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(repr(value) for value in values)

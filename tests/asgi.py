@@ -1,0 +1,126 @@
+"""Calls an ASGI app in process, as a server would, and watches what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Scope
+
+
+def scope_for(
+    path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, **more: Any
+) -> Scope:
+    given = {"content-type": "application/json", **(headers or {})}
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [
+            *((key.lower().encode(), value.encode()) for key, value in given.items()),
+            (b"content-length", str(len(body)).encode()),
+        ],
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 1234),
+        **more,
+    }
+
+
+@dataclass
+class Call:
+    """One request. `sent` are the messages that came; a test may hold `gate` to be slow."""
+
+    app: ASGIApp
+    scope: Scope
+    body: bytes = b""
+    sent: list[Message] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._asked = False
+        self._news = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    async def receive(self) -> Message:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        await self.gate.wait()
+        if self.left.is_set():
+            raise OSError("the client has left")
+        self.sent.append(message)
+        self._news.set()
+        if self.complete:
+            self.left.set()  # as uvicorn: a disconnect is reported also after the end
+
+    def start(self) -> Call:
+        self.task = asyncio.create_task(self._run())
+        return self
+
+    async def _run(self) -> None:
+        await self.app(self.scope, self.receive, self.send)
+
+    async def finish(self) -> Call:
+        assert self.task is not None
+        async with asyncio.timeout(20):
+            await self.task
+        return self
+
+    async def until(self, text: bytes, times: int = 1) -> None:
+        """Wait until `text` has been sent so often."""
+        async with asyncio.timeout(20):
+            while self.data.count(text) < times:
+                self._news.clear()
+                await self._news.wait()
+
+    @property
+    def complete(self) -> bool:
+        bodies = [message for message in self.sent if message["type"] == "http.response.body"]
+        return bool(bodies) and not bodies[-1].get("more_body", False)
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {key.decode(): value.decode() for key, value in self.sent[0]["headers"]}
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent[1:])
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+async def call(
+    app: ASGIApp, path: str, body: Any, headers: Mapping[str, str] | None = None, **more: Any
+) -> Call:
+    """Send a request and take in its whole answer."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return await Call(app, scope_for(path, data, headers, **more), data).start().finish()
+
+
+def begin(
+    app: ASGIApp, path: str, body: Any, headers: Mapping[str, str] | None = None, **more: Any
+) -> Call:
+    """Send a request and go on while it is answered."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Call(app, scope_for(path, data, headers, **more), data).start()

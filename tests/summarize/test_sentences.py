@@ -1,0 +1,72 @@
+"""Reasoning taken apart into sentences."""
+
+from __future__ import annotations
+
+import pytest
+from abridge.summarize.sentences import LONGEST, sentences
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def said(text: str) -> list[str]:
+    return [one.text for one in sentences(text) if not one.heading]
+
+
+def headings(text: str) -> list[str]:
+    return [one.text for one in sentences(text) if one.heading]
+
+
+CASES = [
+    pytest.param("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"], id="prose"),
+    pytest.param(
+        'He said "stop." Then "go!" and left.',
+        ['He said "stop."', 'Then "go!" and left.'],
+        id="quotes",
+    ),
+    pytest.param(
+        "Use it, e.g. here. Knicks vs. Celtics is 3.14.",
+        ["Use it, e.g. here.", "Knicks vs. Celtics is 3.14."],
+        id="abbreviations and decimals",
+    ),
+    pytest.param(
+        "我们先看题目。答案是三！对吗？", ["我们先看题目。", "答案是三！", "对吗？"], id="Chinese"
+    ),
+    pytest.param(
+        "まず確認する。「はい。」と言う。",
+        ["まず確認する。", "「はい。」", "と言う。"],
+        id="Japanese",
+    ),
+    pytest.param("- first\n* second\n3. third", ["first", "second", "third"], id="lists"),
+    pytest.param("A line that was\nwrapped here.", ["A line that was wrapped here."], id="wrapped"),
+    pytest.param("Before.\n```py\nx = 1\n```\nAfter.", ["Before.", "After."], id="fenced code"),
+    pytest.param(
+        "Look.\nfor i in range(3):\n    print(i)\nDone.", ["Look.", "Done."], id="bare code"
+    ),
+    pytest.param("See:\n| a | b |\n|---|---|\n| 1 | 2 |\nEnd.", ["See:", "End."], id="table"),
+    pytest.param("*aside* Mind the **bold** word.", ["Mind the bold word."], id="emphasis"),
+    pytest.param("2 * 3 = 6 and a*b is it.", ["2 * 3 = 6 and a*b is it."], id="products"),
+    pytest.param("  \n\t\n", [], id="blank"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES)
+def test_it_finds_the_sentences(text: str, expected: list[str]) -> None:
+    assert said(text) == expected
+
+
+def test_headings_and_bold_labels_are_no_sentences() -> None:
+    text = "## The plan\n1. **Look at the data:** It is small.\n**Result**\nIt works."
+    assert headings(text) == ["The plan", "Look at the data", "Result"]
+    assert said(text) == ["It is small.", "It works."]
+
+
+def test_an_endless_line_is_cut_at_its_clauses() -> None:
+    pieces = said("and then we look at the next, " * 100)
+    assert len(pieces) > 5
+    assert all(len(piece) <= LONGEST for piece in pieces)
+    assert all(piece.endswith("next…") for piece in pieces[:-1])
+
+
+@given(st.text())
+def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
+    assert all(len(one) <= LONGEST for one in said(text))
