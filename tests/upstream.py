@@ -125,8 +125,10 @@ async def _play(steps: Iterable[Step], gone: asyncio.Task[None]) -> AsyncIterato
         elif isinstance(step, (int, float, asyncio.Event)):
             wait = step.wait() if isinstance(step, asyncio.Event) else asyncio.sleep(step)
             waiting = asyncio.ensure_future(wait)
-            await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            try:
+                await asyncio.wait([waiting, gone], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
         else:
             step()
         if gone.done():

@@ -124,21 +124,22 @@ class Client:
         self._wake.clear()
 
     async def _flush(self) -> None:
+        """Send all that is there. The clock stands still meanwhile: it is the client's time."""
+        closing = self._closing
+        self._clock.stop()
+        try:
+            await self._send_pending(last=closing and self._complete)
+        finally:
+            self._clock.go_on()
+        self.over = closing
+        self._room.set()
+        self.on_room()
+
+    async def _send_pending(self, *, last: bool) -> None:
         if self._start is not None:
             start, self._start = self._start, None
             await self._send(start)
-        closing = self._closing
-        last = closing and self._complete
         if self._pending or last:
             body, self._pending = bytes(self._pending), bytearray()
             self.over = last  # before the send: a server says disconnect after it
-            self._clock.stop()
-            try:
-                await self._send(
-                    {"type": "http.response.body", "body": body, "more_body": not last}
-                )
-            finally:
-                self._clock.go_on()
-            self._room.set()
-            self.on_room()
-        self.over = closing
+            await self._send({"type": "http.response.body", "body": body, "more_body": not last})

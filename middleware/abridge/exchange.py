@@ -163,7 +163,7 @@ class Exchange:
         """The application will say no more."""
         if self._answer is None:
             self._client.close(complete=False)
-        elif not self._complete:
+        elif not (self._complete or self._client.departed.is_set()):
             self._complete = True
             self._answer.end(trouble or UNFINISHED)
 

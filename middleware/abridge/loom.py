@@ -41,6 +41,7 @@ class Loom:
         self._emit = emit
         self._effects: deque[Effect] = deque()
         self._performing = False
+        self._stopped = False
         self._writing: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._asked_at: float | None = None
@@ -52,7 +53,8 @@ class Loom:
             self._perform(self.weaver.upstream(event, self._clock.now()))
 
     def stop(self) -> None:
-        """Nobody wants the rest: stop everything that runs."""
+        """Nobody wants the rest: stop everything that runs, and start nothing more."""
+        self._stopped = True
         for task in self._writing.values():
             task.cancel()
         self._writing.clear()
@@ -65,7 +67,8 @@ class Loom:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline = None if self._clock.stopped else self.weaver.deadline
+        idle = self._clock.stopped or self._stopped
+        deadline = None if idle else self.weaver.deadline
         if deadline is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.0, deadline - self._clock.now()), self._tick)
@@ -77,11 +80,11 @@ class Loom:
     def _perform(self, effects: list[Effect]) -> None:
         """Perform in order: what an effect brings about comes after those before it."""
         self._effects.extend(effects)
-        if self._performing:
+        if self._performing or self._stopped:
             return
         self._performing = True
         try:
-            while self._effects:
+            while self._effects and not self._stopped:
                 self._perform_one(self._effects.popleft())
         finally:
             self._performing = False

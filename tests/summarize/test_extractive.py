@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from abridge.summarize import Spent
 from abridge.summarize.extractive import MOST, Extractive, extract
 from abridge.turn.events import Raw
@@ -14,8 +17,6 @@ from abridge.turn.usage import Tokens
 from abridge.wire.apis import CHAT
 from abridge.wire.display import Display
 from abridge.wire.profiles import PROFILES
-from hypothesis import given
-from hypothesis import strategies as st
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
 
@@ -144,6 +145,11 @@ def test_ogx_08_whitespace_has_no_gist(text: str, style: Style) -> None:
     assert part(text, style) == ""
 
 
+@pytest.mark.parametrize("text", ["No, -", "Okay. So", "Hmm...", "Wait!", "— 3 —", "x"])
+def test_a_scrap_is_said_as_it_is(text: str) -> None:
+    assert copies(part(text, "concise"), text) == 1
+
+
 def test_code_alone_still_says_something() -> None:
     assert part("for (i = 0; i < n; i++) {\n  sum += i;\n}\n", whole=True).startswith("for (i = 0;")
 
@@ -166,26 +172,23 @@ def test_of_long_reasoning_head_and_tail_are_read() -> None:
     assert said.endswith("Therefore, we deploy the blue cluster.")
 
 
-fragments = st.lists(
-    st.sampled_from(
-        [
-            "Okay, so ", "the user wants ", "I'll use it. ", "Therefore, ", "so ", "42 ", "3.14 ", "\n",
-            "\n\n", "- ", "1. ", "**Plan:** ", "*x* ", "`code` ", "```\n", "| a | b |\n", "然后", "。", "？",
-            "答案是", "def f(x):\n", ". ", "... ", "? ", "e.g. ", ", ", "word ", "日本", "(", ")", "x" * 200,
-        ]
-    ),
-    max_size=60,
-).map("".join)  # fmt: skip
+FRAGMENTS = [
+    *("Okay, so ", "the user wants ", "I'll use it. ", "Therefore, ", "so ", "42 ", "3.14 ", "\n"),
+    *("\n\n", "- ", "1. ", "**Plan:** ", "*x* ", "`code` ", "```\n", "| a | b |\n", "然后", "。"),
+    *("？", "答案是", "def f(x):\n", ". ", "... ", "? ", "e.g. ", ", ", "word ", "日本", "(", ")"),
+    "x" * 200,
+]
+fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join)
 styles = st.sampled_from(["concise", "auto", "detailed"])
 
 
-@given(fragments | st.text(), styles, st.booleans())
-def test_all_it_says_stands_in_the_reasoning(text: str, style: Style, whole: bool) -> None:
-    said = part(text, style, whole=whole)
+@given(fragments | st.text(), styles, st.sampled_from([True, False]))
+def test_all_it_says_stands_in_the_reasoning(text: str, style: Style, whole: object) -> None:
+    said = part(text, style, whole=bool(whole))
     assert copies(said, text) <= 24
     assert len(said) <= 2 * len(text) + 80
     assert len(said) < 2500
-    assert said == part(text, style, whole=whole)
+    assert said == part(text, style, whole=bool(whole))
 
 
 @given(fragments)
@@ -195,11 +198,10 @@ def test_anything_to_read_has_a_gist(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["." * 200_000 + "x", "a" * 200_000, "hm, " * 50_000, "(" * 200_000, "a\n" * 100_000, "x. " * 70_000],
-    ids=["dots", "one word", "hm", "brackets", "lines", "ends"],
-)  # fmt: skip
+    ["." * 9999 + "x", "a", "hm, ", "(", "a\n", "x. ", '."', "**a", "x = ", ", a", "so the "],
+)
 def test_odd_text_is_read_in_bounded_time(text: str) -> None:
-    assert len(part(text, "detailed")) < 2500
+    assert len(part(text * 20_000, "detailed")) < 2500
 
 
 def test_every_recorded_reasoning_has_a_short_gist() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from abridge.summarize.sentences import LONGEST, sentences
 from hypothesis import given
 from hypothesis import strategies as st
+
+from abridge.summarize.sentences import LONGEST, sentences
 
 
 def said(text: str) -> list[str]:

@@ -131,7 +131,7 @@ def _without_interjection(text: str) -> str:
     """The sentence without its "Okay, so"."""
     found = INTERJECTION.match(text)
     rest = text[found.end() :] if found else text
-    return rest[:1].upper() + rest[1:] if rest else text
+    return rest[0].upper() + rest[1:] if any(map(str.isalnum, rest)) else text
 
 
 def _words(text: str) -> frozenset[str]:

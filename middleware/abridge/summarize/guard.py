@@ -91,9 +91,11 @@ class Guard:
         """
         call = _Call(self._timeout)
         pieces = call.pieces(summarizer, passage)
+        if self._review is not None:
+            pieces = call.reviewed(pieces, self._review)
         try:
-            async with closing(self._reviewed(pieces, call) if self._review else pieces) as shown:
-                async for text in shown:
+            async with closing(pieces):
+                async for text in pieces:
                     yield text
         except SummarizerError as error:
             self._breaker.failed()
@@ -110,19 +112,6 @@ class Guard:
             raise call.error("empty", "The summary was withheld.")
         if call.spent is not None:
             yield call.spent
-
-    async def _reviewed(self, pieces: AsyncIterator[str], call: _Call) -> AsyncIterator[str]:
-        """The whole text, as the review wants it."""
-        async with closing(pieces):
-            whole = "".join([text async for text in pieces])
-        reviewed = None
-        if self._review is not None:
-            async with asyncio.timeout_at(call.deadline):
-                reviewed = await self._review(whole)
-        if reviewed is not None and reviewed.strip():
-            yield reviewed
-        else:
-            call.withheld = True
 
 
 class _Call:
@@ -147,6 +136,16 @@ class _Call:
             yield text
         if not self._spoke:
             raise self.error("empty", "The summarizer said nothing.")
+
+    async def reviewed(self, pieces: AsyncIterator[str], review: Review) -> AsyncIterator[str]:
+        """The whole text, as `review` wants it."""
+        async with closing(pieces):
+            whole = "".join([text async for text in pieces])
+        async with asyncio.timeout_at(self.deadline):
+            shown = await review(whole)
+        self.withheld = shown is None or not shown.strip()
+        if shown is not None and not self.withheld:
+            yield shown
 
     def error(self, code: str, message: str) -> SummarizerError:
         return self.blame(SummarizerError(code, message))

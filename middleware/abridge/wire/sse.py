@@ -37,7 +37,7 @@ class Decoder:
         if frames:
             self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
             del self._buffer[:start]
-        if len(self._buffer) > self._limit:
+        if max(len(self._buffer), *map(len, frames), 0) > self._limit:
             raise EventTooLarge(self._limit)
         self._seen = max(0, len(self._buffer) - _OVERLAP)
         return frames

@@ -1,0 +1,73 @@
+"""The three forms in which Abridge is used, each in front of the same scripted upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import httpx
+import pytest
+from abridge import AbridgeMiddleware, Settings, create_app
+from abridge.summarize import Summarizer
+from abridge.summarize.inner import InnerTransport
+from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from tests.asgi import scope_for
+from tests.upstream import Upstream
+
+Form = Literal["mounted", "sidecar", "embedded"]
+FORMS: tuple[Form, ...] = ("mounted", "sidecar", "embedded")
+PREFIX: dict[Form, str] = {"mounted": "", "sidecar": "", "embedded": "/llm"}
+ORIGIN = "http://upstream.test"
+
+
+def to(upstream: Upstream) -> httpx.AsyncBaseTransport:
+    """A transport whose every request an app in this process answers."""
+    return InnerTransport(upstream, scope_for("/"))
+
+
+def settings_for(**tables: Any) -> Settings:
+    return Settings.model_validate(tables)
+
+
+def abridged(
+    form: Form,
+    upstream: Upstream,
+    *,
+    summarizer: Summarizer | None = None,
+    review: Any = None,
+    registry: CollectorRegistry | None = None,
+    **tables: Any,
+) -> ASGIApp:
+    """`tables` are settings; a summarizer that is given is one of kind `object`."""
+    registry = registry or CollectorRegistry()
+    if summarizer is not None:
+        tables["summarizer"] = {"kind": "object", **tables.get("summarizer", {})}
+    if form == "mounted":
+        settings = settings_for(**tables)
+        return AbridgeMiddleware(
+            upstream, settings, summarizer=summarizer, review=review, registry=registry
+        )
+    tables.setdefault("upstreams", [{"base_url": f"{ORIGIN}/v1"}])
+    app = create_app(
+        settings_for(**tables),
+        transport=to(upstream),
+        summarizer=summarizer,
+        review=review,
+        registry=registry,
+    )
+    if form == "sidecar":
+        return app
+    outer = Starlette()
+    outer.mount("/llm", app)
+    return outer
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> Form:
+    return request.param  # type: ignore[no-any-return]
+
+
+Make = Callable[..., ASGIApp]

@@ -1,0 +1,36 @@
+"""Requests, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import cast
+
+import httpx
+
+from abridge.http import Transport
+
+
+def get(url: str, path: str = "/", headers: Iterable[tuple[bytes, bytes]] = ()) -> httpx.Request:
+    return httpx.Request("GET", url + path, headers=[*headers], stream=httpx.ByteStream(b""))
+
+
+def post(url: str, body: bytes | AsyncIterator[bytes], length: int | None = None) -> httpx.Request:
+    """Bytes, or a stream of `length` bytes, or of chunks."""
+    if isinstance(body, bytes):
+        return httpx.Request("POST", url, content=body)
+    framing = (
+        {"transfer-encoding": "chunked"} if length is None else {"content-length": f"{length}"}
+    )
+    return httpx.Request("POST", url, headers=framing, content=body)
+
+
+def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    return aiter(cast(httpx.AsyncByteStream, response.stream))
+
+
+async def read(response: httpx.Response) -> bytes:
+    return b"".join([piece async for piece in pieces(response)])
+
+
+async def ask(transport: Transport, request: httpx.Request) -> bytes:
+    return await read(await transport.handle_async_request(request))

@@ -1,0 +1,271 @@
+"""What an upstream may do wrong, in httpx's words."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx
+import pytest
+
+from abridge.http import Transport
+from tests.http.conftest import Clock
+from tests.http.requests import ask, get, pieces, post, read
+from tests.servers import HANG, Peer, listen, refused, soon
+
+SHORT = 0.05  # seconds; what waits for it waits for nothing else
+
+Act = Callable[[Peer], Awaitable[None]]
+
+
+async def stay(peer: Peer) -> None:
+    await peer.left()
+
+
+async def close(peer: Peer) -> None:
+    await peer.close()
+
+
+async def half_close(peer: Peer) -> None:
+    peer.writer.write_eof()
+    await peer.left()
+
+
+async def reset(peer: Peer) -> None:
+    peer.reset()
+
+
+async def babble(peer: Peer) -> None:
+    await peer.send(b"not a number\r\n")
+    await peer.left()
+
+
+def says(data: bytes, then: Act) -> Act:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(data)
+        await then(peer)
+
+    return script
+
+
+async def test_nobody_listens(transport: Transport) -> None:
+    with pytest.raises(httpx.ConnectError):
+        await ask(transport, get(refused()))
+
+
+async def test_no_such_host(transport: Transport) -> None:
+    with pytest.raises(httpx.ConnectError):
+        await ask(transport, get("http://host.invalid"))
+
+
+async def test_connecting_takes_too_long() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        waiting = [socket.socket() for _ in range(8)]
+        for client in waiting:  # until the kernel takes no more
+            client.setblocking(False)
+            client.connect_ex(deaf.getsockname())
+        async with Transport(connect=SHORT, headers=HANG, idle=HANG) as transport:
+            with pytest.raises(httpx.ConnectTimeout):
+                await soon(ask(transport, get(url)))
+        for client in waiting:
+            client.close()
+
+
+async def test_silence_before_the_headers() -> None:
+    async with (
+        listen(says(b"HTTP/1.1 200 OK\r\nx-beg", stay)) as server,
+        Transport(connect=HANG, headers=SHORT, idle=HANG) as transport,
+    ):
+        with pytest.raises(httpx.ReadTimeout):
+            await soon(ask(transport, get(server.url)))
+
+
+async def test_silence_within_the_body() -> None:
+    script = says(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", stay)
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
+    ):
+        body = pieces(await transport.handle_async_request(get(server.url)))
+        assert await soon(anext(body)) == b"half"
+        with pytest.raises(httpx.ReadTimeout):
+            await soon(anext(body))
+
+
+async def test_silence_between_headers_and_body() -> None:
+    async with (
+        listen(says(b"HTTP/1.1 200 OK\r\n\r\n", stay)) as server,
+        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
+    ):
+        response = await transport.handle_async_request(get(server.url))
+        with pytest.raises(httpx.ReadTimeout):
+            await soon(read(response))
+
+
+async def test_a_long_wait_for_the_headers_is_no_silence_within_the_body() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await asyncio.sleep(4 * SHORT)
+        await peer.answer()
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
+    ):
+        assert await ask(transport, get(server.url)) == b"ok"
+
+
+async def test_an_idle_connection_does_not_time_out_for_whoever_comes_next(clock: Clock) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.answer()
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=2.0, idle=1.0) as transport,
+    ):
+        await ask(transport, get(server.url))
+        await clock.advance(3.0)
+        assert await ask(transport, get(server.url)) == b"ok"
+        assert server.connections == 1
+
+
+async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        for _ in range(4):
+            await clock.advance(3.0)
+            yield b"x"
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=5.0, idle=HANG) as transport,
+    ):
+        assert await ask(transport, post(server.url, source())) == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("data", "then"),
+    [
+        (b"", close),
+        (b"", half_close),
+        (b"", reset),
+        (b"HTTP/1.1 200 OK\r\nx-beg", close),
+        (b"HTTP/1.1 200 OK\r\nx-beg", reset),
+        (b"SSH-2.0-OpenSSH\r\n", stay),
+        (b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", stay),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", stay),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n", stay),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * (1 << 17) + b"\r\n\r\n", stay),
+    ],
+)
+async def test_no_answer_that_could_be_understood(
+    transport: Transport, data: bytes, then: Act
+) -> None:
+    async with listen(says(data, then)) as server:
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await soon(ask(transport, post(server.url, b"{}")))
+        assert server.connections == 1
+
+
+LENGTH = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
+UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\nhalf"
+
+
+@pytest.mark.parametrize(
+    ("data", "then"),
+    [
+        (LENGTH, close),
+        (LENGTH, half_close),
+        (LENGTH, reset),
+        (CHUNKED, close),
+        (CHUNKED, half_close),
+        (CHUNKED, reset),
+        (CHUNKED + b"4\r\nwho", close),
+        (CHUNKED, babble),
+        (UNTIL_CLOSED, reset),
+    ],
+)
+async def test_a_body_that_is_cut_is_read_up_to_the_cut(
+    transport: Transport, data: bytes, then: Act
+) -> None:
+    taken = asyncio.Event()
+
+    async def wait_then(peer: Peer) -> None:
+        await taken.wait()
+        await then(peer)
+
+    async with listen(says(data, wait_then)) as server:
+        response = await transport.handle_async_request(get(server.url))
+        body = pieces(response)
+        assert (await soon(anext(body))).startswith(b"half")
+        taken.set()
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await soon(read(response))
+
+
+async def test_what_came_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
+    transport: Transport,
+) -> None:
+    async with listen(says(LENGTH, close)) as server:
+        response = await transport.handle_async_request(get(server.url))
+        await soon(server.tasks[0])
+        await asyncio.sleep(SHORT)
+        body = pieces(response)
+        assert await soon(anext(body)) == b"half"
+        with pytest.raises(httpx.RemoteProtocolError):
+            await soon(anext(body))
+
+
+@pytest.mark.parametrize("then", [close, half_close])
+async def test_a_body_without_a_length_ends_with_the_connection(
+    transport: Transport, then: Act
+) -> None:
+    async with listen(says(UNTIL_CLOSED, then)) as server:
+        assert await soon(ask(transport, get(server.url))) == b"half"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ([(b"x", b"a\r\ny: b")], b""),
+        ([(b"x", b"a\nb")], b""),
+        ([(b"x\r\n", b"a")], b""),
+        ([(b"content-length", b"3")], b"12"),
+        ([(b"content-length", b"+2")], b"12"),
+        ([(b"content-length", b"2"), (b"content-length", b"2")], b"12"),
+        ([(b"content-length", b"2"), (b"transfer-encoding", b"chunked")], b"12"),
+        ([(b"transfer-encoding", b"gzip, chunked")], b"12"),
+        ([], b"12"),
+    ],
+)
+async def test_what_upstream_would_read_as_something_else_is_not_sent(
+    transport: Transport, headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    request = httpx.Request("POST", refused(), headers=headers, stream=httpx.ByteStream(body))
+    with pytest.raises(httpx.LocalProtocolError):
+        await ask(transport, request)
+
+
+@pytest.mark.parametrize("target", [b"/a b", b"/a HTTP/1.1\r\nx: y", b"/\n"])
+async def test_a_target_that_is_more_than_one_is_not_sent(
+    transport: Transport, target: bytes
+) -> None:
+    request = get(refused())
+    request.extensions["target"] = target
+    with pytest.raises(httpx.LocalProtocolError):
+        await ask(transport, request)
+
+
+async def test_a_synchronous_stream_is_not_sent(transport: Transport) -> None:
+    request = httpx.Request("POST", refused(), content=iter([b"x"]))
+    with pytest.raises(httpx.LocalProtocolError):
+        await ask(transport, request)

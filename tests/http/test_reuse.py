@@ -1,0 +1,177 @@
+"""When a connection serves again, and when a request is sent again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx
+import pytest
+
+from abridge.http import Transport
+from abridge.link import Link
+from tests.http.conftest import Clock
+from tests.http.requests import ask, get, post
+from tests.servers import Peer, listen, soon, until
+
+
+async def serve(peer: Peer) -> None:
+    while True:
+        request = await peer.request()
+        await peer.answer(request.body)
+
+
+async def serve_once(peer: Peer) -> None:
+    """Answers one request, and closes upon the next."""
+    await peer.request()
+    await peer.answer(b"first")
+    await peer.request()
+
+
+async def serve_once_then_reset(peer: Peer) -> None:
+    await serve_once(peer)
+    await reset(peer)
+
+
+async def reset(peer: Peer) -> None:
+    peer.reset()
+
+
+def lent(transport: Transport) -> list[Link]:
+    """The connections that serve a request now."""
+    return [
+        link
+        for pool in transport._pools.values()
+        for link in pool._acquired
+        if isinstance(link, Link)
+    ]
+
+
+async def test_a_request_on_a_stale_connection_is_sent_once_more(transport: Transport) -> None:
+    async with listen(serve_once, serve) as server:
+        await ask(transport, post(server.url, b"a"))
+        assert await ask(transport, post(server.url, b"b")) == b"b"
+        assert server.connections == 2
+
+
+async def test_a_reset_is_as_good_as_a_close(transport: Transport) -> None:
+    async with listen(serve_once_then_reset, serve) as server:
+        await ask(transport, post(server.url, b"a"))
+        assert await ask(transport, post(server.url, b"b")) == b"b"
+        assert server.connections == 2
+
+
+async def test_it_is_sent_no_more_than_twice(transport: Transport) -> None:
+    async def hang_up(peer: Peer) -> None:
+        await peer.request()
+
+    async with listen(serve_once, hang_up) as server:
+        await ask(transport, post(server.url, b"a"))
+        with pytest.raises(httpx.RemoteProtocolError):
+            await ask(transport, post(server.url, b"b"))
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize("end", [Peer.close, reset])
+async def test_not_once_a_byte_has_come(
+    transport: Transport, end: Callable[[Peer], Awaitable[None]]
+) -> None:
+    async def begin(peer: Peer) -> None:
+        await serve_once(peer)
+        await peer.send(b"H")
+        await until(lambda: any(link.answered for link in lent(transport)))
+        await end(peer)
+
+    async with listen(begin, serve) as server:
+        await ask(transport, post(server.url, b"a"))
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await soon(ask(transport, post(server.url, b"b")))
+        assert server.connections == 1
+
+
+async def test_not_if_its_body_is_a_stream(transport: Transport) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        yield b"b"
+
+    async with listen(serve_once, serve) as server:
+        await ask(transport, post(server.url, b"a"))
+        with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+            await ask(transport, post(server.url, source()))
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
+async def test_not_if_the_connection_was_new(transport: Transport, method: str) -> None:
+    async def hang_up(peer: Peer) -> None:
+        await peer.request()
+
+    async with listen(hang_up, serve) as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await ask(transport, httpx.Request(method, server.url, content=b"a"))
+        assert server.connections == 1
+
+
+async def test_not_because_upstream_was_silent(clock: Clock) -> None:
+    async def fall_silent(peer: Peer) -> None:
+        await serve_once(peer)
+        await clock.advance(6.0)
+        await peer.left()
+
+    async with (
+        Transport(connect=20, headers=5, idle=20) as transport,
+        listen(fall_silent, serve) as server,
+    ):
+        await ask(transport, post(server.url, b"a"))
+        with pytest.raises(httpx.ReadTimeout):
+            await ask(transport, post(server.url, b"b"))
+        assert server.connections == 1
+
+
+async def test_a_connection_serves_one_request_after_another(transport: Transport) -> None:
+    async with listen(serve) as server:
+        for number in range(5):
+            body = b"%d" % number
+            assert await ask(transport, post(server.url, body)) == body
+        assert server.connections == 1
+
+
+async def test_upstream_may_ask_that_it_does_not(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(b"ok", b"Connection: close")
+        await peer.left()
+
+    async with listen(script) as server:
+        await ask(transport, get(server.url))
+        await ask(transport, get(server.url))
+        assert server.connections == 2
+
+
+async def test_what_is_said_unasked_answers_nobody(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(b"mine")
+        await idle.wait()
+        await peer.answer(b"unasked", status=b"408 Request Timeout")
+        await peer.left()
+        gone.set()
+
+    idle, gone = asyncio.Event(), asyncio.Event()
+    async with listen(script, serve) as server:
+        assert await ask(transport, get(server.url)) == b"mine"
+        idle.set()
+        await soon(gone.wait())
+        assert await ask(transport, post(server.url, b"asked")) == b"asked"
+
+
+async def test_two_answers_to_one_request_are_one(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        answer = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n"
+        await peer.send(answer + b"a" + answer + b"b")
+        await peer.left()
+
+    async with listen(script, serve) as server:
+        assert await ask(transport, get(server.url)) == b"a"
+        assert await ask(transport, post(server.url, b"c")) == b"c"
+        assert server.connections == 2

@@ -1,0 +1,418 @@
+"""One engaged request: holding, leaving, breaking, slowness, signs of life.
+
+Time is driven by events; where a deadline itself is the point, it is a few hundredths of a second
+and nothing depends on how soon after it things happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from abridge.client import HIGH_WATER, Client
+from abridge.errors import UpstreamBroken
+from prometheus_client import CollectorRegistry
+
+from tests.asgi import Call, begin
+from tests.checker import check_chat, check_responses, comments
+from tests.forms import Form, abridged
+from tests.scripts import (
+    THOUGHT,
+    chat_stream,
+    chunk,
+    completion,
+    message_item,
+    pieces,
+    reasoning_item,
+    response,
+    responses_stream,
+    thinking,
+)
+from tests.upstream import Answer, Step, Upstream
+from tests.writers import Scripted
+
+ASKING = {"reasoning": {"summary": "auto"}, "stream": True, "model": "m"}
+CHAT = {**ASKING, "messages": [{"role": "user", "content": "Hi"}]}
+RESPONSES = {**ASKING, "input": "Hi"}
+OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+SUMMARY = "**Adding up**\n\nI add the numbers."
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left_running() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    assert asyncio.all_tasks() - before <= {asyncio.current_task()}
+
+
+def ask(
+    upstream: Upstream, writer: Scripted, path: str = "/v1/chat/completions", **tables: Any
+) -> Call:
+    body = CHAT if path.endswith("completions") else RESPONSES
+    app = abridged("mounted", upstream, summarizer=writer, **tables)
+    return begin(app, path, {**body, **tables.pop("body", {})})
+
+
+def split(stream: list[bytes], needle: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The stream up to and from the first frame that holds `needle`."""
+    place = next(place for place, raw in enumerate(stream) if needle in raw)
+    return stream[:place], stream[place:]
+
+
+class TestHold:
+    async def test_new_01_a_summary_comes_while_the_model_thinks(self) -> None:
+        more = asyncio.Event()
+        steps: list[Step] = [chunk({"role": "assistant", "content": ""})]
+        steps += [chunk({"reasoning": text}) for text in pieces(thinking(1000))]
+        steps += [more, *chat_stream("", "Hello.")[1:]]
+        request = ask(Upstream(Answer(steps)), Scripted(), summary={"part_chars": 200})
+        await request.until(b"numbers.")
+        assert b"Hello" not in request.data
+        more.set()
+        await request.finish()
+        assert check_chat(request.data).choices[0].text == "Hello."
+
+    async def test_the_answer_waits_for_the_last_part_and_no_longer(self) -> None:
+        gate = asyncio.Event()
+        writer = Scripted(gate=gate)
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
+        request = ask(upstream, writer, summary={"grace": 60, "first_token": 60})
+        while not writer.running or upstream.running:
+            await asyncio.sleep(0)
+        assert b"Hello" not in request.data
+        gate.set()
+        await request.finish()
+        seen = check_chat(request.data).choices[0]
+        assert seen.order == ["reasoning_content", "content"]
+        assert seen.fields["reasoning_content"] == SUMMARY
+
+    async def test_promise_5_at_the_deadline_the_answer_goes_on(self) -> None:
+        writer = Scripted(gate=asyncio.Event())
+        request = ask(
+            Upstream(Answer(responses_stream(OUTPUT))),
+            writer,
+            "/v1/responses",
+            summary={"grace": 0.02, "first_token": 0.02},
+        )
+        await request.finish()
+        seen = check_responses(request.data)
+        assert seen.text == "Hello."
+        item = seen.response["output"][0]
+        assert item["summary_error"]["code"] in ("deadline", "timeout")
+        assert writer.stopped == 1
+        assert seen.response["usage"]["reasoning_summary"]["incomplete"]
+
+    async def test_promise_5_a_part_that_speaks_is_closed_as_it_stands(self) -> None:
+        gate = asyncio.Event()
+
+        class Halting(Scripted):
+            async def summarize(self, passage: Any) -> Any:
+                yield "Half a sentence that is long enough to be shown, "
+                await gate.wait()
+
+        request = ask(
+            Upstream(Answer(responses_stream(OUTPUT))),
+            Halting(),
+            "/v1/responses",
+            summary={"grace": 0.05},
+        )
+        await request.finish()
+        seen = check_responses(request.data)
+        assert seen.summary[0].startswith("Half a sentence")
+        assert seen.reasoning[0].parts[0].status == "incomplete"
+        assert seen.response["output"][0]["summary_error"]["code"] == "deadline"
+
+    async def test_two_misses_make_the_route_wait_free(self) -> None:
+        writer = Scripted(gate=asyncio.Event())
+        answers = [Answer(chat_stream(THOUGHT, "Hello.")) for _ in range(3)]
+        app = abridged(
+            "mounted",
+            Upstream(*answers),
+            summarizer=writer,
+            summary={"grace": 0.02, "first_token": 0.01},
+        )
+        for _ in range(2):
+            await begin(app, "/v1/chat/completions", CHAT).finish()
+        held = writer.stopped
+        request = begin(app, "/v1/chat/completions", CHAT)
+        await request.finish()
+        assert check_chat(request.data).choices[0].text == "Hello."
+        assert held == 2
+
+    async def test_a_body_waits_no_longer_than_a_stream(self) -> None:
+        writer = Scripted(gate=asyncio.Event())
+        request = begin(
+            abridged(
+                "mounted",
+                Upstream(Answer.json(response(OUTPUT))),
+                summarizer=writer,
+                summary={"grace": 0.02},
+            ),
+            "/v1/responses",
+            {**RESPONSES, "stream": False},
+        )
+        await request.finish()
+        assert request.headers["x-abridge-summary"] == "failed"
+        assert request.json["output"][0]["summary_error"]["code"] == "deadline"
+
+    async def test_promise_9_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+        registry = CollectorRegistry()
+        writer = Scripted(gate=asyncio.Event())
+        request = begin(
+            abridged(
+                "mounted",
+                Upstream(Answer(chat_stream(THOUGHT, "x" * 20_000))),
+                summarizer=writer,
+                registry=registry,
+                summary={"grace": 60, "first_token": 60},
+                limits={"held": "10KiB"},
+            ),
+            "/v1/chat/completions",
+            CHAT,
+        )
+        await request.finish()
+        assert check_chat(request.data).choices[0].text == "x" * 20_000
+        labels = {"api": "chat", "upstream": "default", "style": "auto", "summarizer": "scripted"}
+        count = registry.get_sample_value("abridge_summaries_total", {**labels, "outcome": "pressed"})
+        assert count == 1
+        assert registry.get_sample_value("abridge_held_bytes") == 0
+
+
+class TestLeaving:
+    """Promise 8: the five phases in which a client may leave."""
+
+    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+    @pytest.mark.parametrize("form", ["mounted", "sidecar"])
+    @pytest.mark.parametrize(
+        "phase", ["headers", "first token", "mid-stream", "non-streaming", "mid-summary"]
+    )
+    async def test_everything_stops(self, form: Form, path: str, phase: str) -> None:
+        never = asyncio.Event()
+        reached = asyncio.Event()
+        stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
+        before, after = split(stream, b"Hello"[:7])
+        answer = {
+            "headers": Answer(before=[reached.set, never]),
+            "first token": Answer([reached.set, never]),
+            "mid-stream": Answer([*before[:-2], reached.set, never]),
+            "non-streaming": Answer(
+                [b'{"a":', reached.set, never], headers={"content-type": "application/json"}
+            ),
+            "mid-summary": Answer(stream),
+        }[phase]
+        upstream, writer = Upstream(answer), Scripted(gate=never)
+        app = abridged(
+            form,
+            upstream,
+            summarizer=writer,
+            summary={"grace": 60, "first_token": 60, "part_chars": 100},
+        )
+        body = CHAT if "chat" in path else RESPONSES
+        request = begin(app, path, body)
+        async with asyncio.timeout(20):
+            if phase == "mid-summary":
+                while not writer.running or upstream.running:
+                    await asyncio.sleep(0)
+            else:
+                await reached.wait()
+        request.left.set()
+        await request.finish()
+        assert upstream.running == 0
+        assert writer.running == 0
+        assert upstream.left == (phase != "mid-summary")
+
+    async def test_a_mounted_app_is_told_and_not_cancelled(self) -> None:
+        told = asyncio.Event()
+        ready = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+            ready.set()
+            assert (await receive())["type"] == "http.disconnect"
+            with pytest.raises(OSError, match="left"):
+                await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.sleep(0.01)
+            told.set()
+
+        request = begin(abridged("mounted", app, summarizer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
+        await ready.wait()
+        request.left.set()
+        await request.finish()
+        assert told.is_set()
+
+
+class TestBreaking:
+    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+    @pytest.mark.parametrize("place", [1, 8, 30, -3])
+    async def test_promise_7_a_cut_ends_failed_with_what_was_said_kept(
+        self, path: str, place: int
+    ) -> None:
+        stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
+        broken = UpstreamBroken("The upstream broke off its response.", code="upstream_broken", upstream="u")
+        request = ask(Upstream(Answer([*stream[:place], broken])), Scripted(), path)
+        await request.finish()
+        assert request.complete
+        if "responses" in path:
+            seen = check_responses(request.data)
+            assert seen.kinds[-1] == "response.failed"
+            assert seen.response["error"]["message"] == str(broken)
+        else:
+            chat = check_chat(request.data)
+            assert chat.error is not None
+            assert chat.error["message"] == str(broken)
+            assert not chat.done
+
+    async def test_a_json_body_that_breaks_off_is_a_502(self) -> None:
+        broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
+        answer = Answer([b'{"choices": [', broken], headers={"content-type": "application/json"})
+        request = ask(Upstream(answer), Scripted())
+        await request.finish()
+        assert request.status == 502
+        assert request.json["error"]["message"] == "cut"
+
+    async def test_an_app_that_stops_in_the_middle_is_a_cut(self) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"".join(chat_stream(THOUGHT)[:5]), "more_body": True})
+
+        request = begin(abridged("mounted", app, summarizer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        await request.finish()
+        assert check_chat(request.data).error is not None
+
+    async def test_an_untouched_response_breaks_as_upstreams_did(self) -> None:
+        broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
+        answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
+        request = ask(Upstream(answer), Scripted())
+        with pytest.raises(UpstreamBroken):
+            await request.finish()
+        assert request.data == b"<html>"
+        assert not request.complete
+
+    async def test_a_shutdown_tells_the_client(self) -> None:
+        reached, never = asyncio.Event(), asyncio.Event()
+        stream = chat_stream(THOUGHT, "Hello.")
+        request = ask(Upstream(Answer([*stream[:20], reached.set, never])), Scripted())
+        await reached.wait()
+        assert request.task is not None
+        request.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request.finish()
+        assert request.complete
+        error = check_chat(request.data).error
+        assert error is not None
+        assert "shutting down" in error["message"]
+
+
+class TestSlowClient:
+    async def test_promise_9_a_slow_client_slows_its_own_upstream(self) -> None:
+        frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
+        stream = [*chat_stream(THOUGHT)[:-3], *frames, *chat_stream("", "")[1:]]
+        upstream = Upstream(Answer(stream))
+        request = ask(upstream, Scripted())
+        await request.until(b"xxx")
+        request.gate.clear()
+        before = -1
+        while before != upstream.sent:
+            before = upstream.sent
+            for _ in range(50):
+                await asyncio.sleep(0)
+        assert upstream.sent - len(request.data) < 2 * HIGH_WATER
+        request.gate.set()
+        await request.finish()
+        assert len(check_chat(request.data).choices[0].text) == 1000 * 1000
+
+    async def test_the_grace_is_counted_on_a_clock_that_stands_still_meanwhile(self) -> None:
+        gate = asyncio.Event()
+        writer = Scripted(gate=gate)
+        stream = chat_stream(THOUGHT, "Hello.")
+        upstream = Upstream(Answer(stream))
+        request = ask(upstream, writer, summary={"grace": 0.2, "first_token": 0.2})
+        request.gate.clear()
+        while not writer.running:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.5)
+        gate.set()
+        request.gate.set()
+        await request.finish()
+        assert check_chat(request.data).choices[0].fields["reasoning_content"] == SUMMARY
+
+    async def test_a_client_that_leaves_while_it_is_waited_for(self) -> None:
+        frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
+        upstream = Upstream(Answer([*chat_stream("", "a")[:2], *frames]))
+        request = ask(upstream, Scripted())
+        request.gate.clear()
+        while upstream.sent < HIGH_WATER // 2:
+            await asyncio.sleep(0)
+        request.left.set()
+        request.gate.set()
+        await request.finish()
+        assert upstream.running == 0
+
+
+class TestSignsOfLife:
+    @pytest.fixture(autouse=True)
+    def hasty(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Client, "BEAT", 0.005)
+
+    async def test_comments_while_holding_and_each_third_an_event(self) -> None:
+        gate = asyncio.Event()
+        request = ask(
+            Upstream(Answer(responses_stream(OUTPUT))),
+            Scripted(gate=gate),
+            "/v1/responses",
+            summary={"grace": 60, "first_token": 60},
+        )
+        await request.until(b": keep-alive", 4)
+        await request.until(b"event: response.in_progress", 3)
+        gate.set()
+        await request.finish()
+        seen = check_responses(request.data)
+        assert seen.text == "Hello."
+        assert seen.kinds.count("response.in_progress") >= 3
+
+    async def test_comments_while_hidden_reasoning_goes_by(self) -> None:
+        more = asyncio.Event()
+        stream = chat_stream(THOUGHT, "Hello.")
+        request = ask(Upstream(Answer([*stream[:20], more, *stream[20:]])), Scripted())
+        await request.until(b": keep-alive", 3)
+        more.set()
+        await request.finish()
+        assert set(comments(request.data)) == {"keep-alive"}
+
+    async def test_none_while_upstream_itself_is_silent(self) -> None:
+        reached, more = asyncio.Event(), asyncio.Event()
+        stream = chat_stream("", "Hello.")
+        request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])), Scripted())
+        await reached.wait()
+        await asyncio.sleep(0.05)
+        more.set()
+        await request.finish()
+        assert not comments(request.data)
+
+
+async def test_several_frames_of_one_read_leave_in_one_send() -> None:
+    request = ask(Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])), Scripted())
+    await request.finish()
+    bodies = [message for message in request.sent if message["type"] == "http.response.body"]
+    assert len(bodies) < 6
+
+
+async def test_ogx_09_a_summarizers_odd_output_is_cleaned() -> None:
+    writer = Scripted("**Title**\n\nSee [this](https://evil.example/x?q=1) <img src=x>now.")
+    request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer)
+    await request.finish()
+    said = check_chat(request.data).choices[0].fields["reasoning_content"]
+    assert said == "**Title**\n\nSee this now."
+
+
+async def test_a_whole_completion_in_every_form_of_failure_keeps_its_answer() -> None:
+    for error in (ValueError("x"), TimeoutError(), OSError("y")):
+        body = completion({"content": "Hello.", "reasoning": THOUGHT})
+        request = ask(Upstream(Answer.json(body)), Scripted("", error=error))
+        await request.finish()
+        assert request.json["choices"][0]["message"]["content"] == "Hello."
+        assert request.headers["x-abridge-summary"] == "failed"

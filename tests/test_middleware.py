@@ -1,0 +1,531 @@
+"""The seam: when Abridge engages, and that it is not there when it does not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from abridge import AbridgeMiddleware, Settings, SettingsError
+from abridge.summarize import Summarizer
+from prometheus_client import CollectorRegistry
+from starlette.types import Message, Receive, Scope, Send
+
+from tests.asgi import begin, call, scope_for
+from tests.checker import check_chat, check_responses
+from tests.forms import settings_for
+from tests.scripts import (
+    THOUGHT,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+ASKING = {**CHAT, "reasoning": {"summary": "auto"}}
+CHAT_PATH, RESPONSES_PATH = "/v1/chat/completions", "/v1/responses"
+OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+
+
+def thinker() -> Upstream:
+    return Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
+
+
+def wrap(app: Any, writer: Summarizer | None = None, **tables: Any) -> AbridgeMiddleware:
+    if writer is not None:
+        tables["summarizer"] = {"kind": "object", **tables.get("summarizer", {})}
+    settings = settings_for(**tables)
+    return AbridgeMiddleware(app, settings, summarizer=writer, registry=CollectorRegistry())
+
+
+class Probe:
+    """An app that notes what it was called with."""
+
+    def __init__(self) -> None:
+        self.scope: Scope = {}
+        self.send: Send | None = None
+        self.received: list[Message] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope, self.send = scope, send
+        more = True
+        while more:
+            self.received.append(await receive())
+            more = self.received[-1].get("more_body", False)
+
+
+class TestPromise1Transparent:
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [("GET", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/anything"), ("GET", "/")],
+    )
+    async def test_other_requests_get_the_clients_own_send_and_receive(
+        self, method: str, path: str
+    ) -> None:
+        probe = Probe()
+        request = begin(wrap(probe), path, b"body", method=method)
+        await request.finish()
+        assert probe.send == request.send
+        assert probe.received[0]["body"] == b"body"
+
+    async def test_a_request_that_asks_nothing_gets_the_clients_own_send(self) -> None:
+        probe = Probe()
+        request = begin(wrap(probe), CHAT_PATH, CHAT)
+        await request.finish()
+        assert probe.send == request.send
+        assert json.loads(probe.received[0]["body"]) == CHAT
+        sent = {key: value for key, value in probe.scope.items() if key != "abridge.route"}
+        assert sent == request.scope
+
+    async def test_the_messages_of_a_body_that_was_read_come_again_as_they_came(self) -> None:
+        pieces = [b'{"model":', b'"m","x"', b":1}"]
+        messages = [
+            {"type": "http.request", "body": piece, "more_body": piece != pieces[-1]}
+            for piece in pieces
+        ]
+        waiting = list(messages)
+
+        async def receive() -> Message:
+            return waiting.pop(0)
+
+        async def send(_: Message) -> None:
+            raise AssertionError
+
+        probe = Probe()
+        await wrap(probe)(scope_for(CHAT_PATH), receive, send)
+        assert probe.received == messages
+
+    async def test_websockets_pass(self) -> None:
+        probe = Probe()
+
+        async def receive() -> Message:
+            return {"type": "websocket.connect"}
+
+        async def send(_: Message) -> None:
+            raise AssertionError
+
+        await wrap(probe)({"type": "websocket", "path": RESPONSES_PATH}, receive, send)
+        assert probe.received == [{"type": "websocket.connect"}]
+
+    @pytest.mark.parametrize("body", [b"", b"not json", b"[1]", b'{"summary": '])
+    async def test_a_body_that_is_no_object_is_upstreams_to_judge(self, body: bytes) -> None:
+        upstream = Upstream(Answer.json({"error": {"message": "bad"}}, 400))
+        answer = await call(wrap(upstream), CHAT_PATH, body)
+        assert answer.status == 400
+        assert upstream.asked[0].body == body
+
+    async def test_a_response_in_the_background_is_not_engaged(self) -> None:
+        stream = responses_stream(OUTPUT)
+        upstream, scripted = Upstream(Answer(stream)), Scripted()
+        body = {"model": "m", "input": "x", "background": True, "reasoning": {"summary": "auto"}}
+        answer = await call(wrap(upstream, scripted), RESPONSES_PATH, body)
+        assert answer.data == b"".join(stream)
+        assert not scripted.asked
+
+
+class TestWish:
+    @pytest.mark.parametrize("path", [CHAT_PATH, RESPONSES_PATH])
+    @pytest.mark.parametrize("value", ["loud", "", 7, True, ["auto"], "off"])
+    async def test_ogx_03_any_other_value_is_a_400_before_anything_is_sent(
+        self, path: str, value: Any
+    ) -> None:
+        upstream = thinker()
+        body = {**CHAT, "reasoning": {"summary": value}}
+        answer = await call(wrap(upstream), path, body)
+        assert answer.status == 400
+        error = answer.json["error"]
+        assert error["param"] == "reasoning.summary"
+        assert error["type"] == "invalid_request_error"
+        assert "'auto', 'concise', 'detailed'" in error["message"] or "'concise'" in error["message"]
+        assert not upstream.asked
+
+    async def test_the_old_name_is_understood(self) -> None:
+        scripted = Scripted()
+        body = {**CHAT, "reasoning": {"generate_summary": "detailed"}}
+        await call(wrap(thinker(), scripted), CHAT_PATH, body)
+        assert scripted.asked[0].style == "detailed"
+
+    async def test_a_header_asks_for_those_who_cannot_set_a_field(self) -> None:
+        scripted = Scripted()
+        app = wrap(thinker(), scripted)
+        answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-summary": "concise"})
+        assert scripted.asked[0].style == "concise"
+        assert check_chat(answer.data).choices[0].fields["reasoning_content"] == scripted.text
+
+    async def test_the_body_wins_over_the_header_and_the_header_over_the_default(self) -> None:
+        for body, header, default, expected in [
+            (ASKING, "concise", "detailed", "auto"),
+            (CHAT, "concise", "detailed", "concise"),
+            (CHAT, None, "detailed", "detailed"),
+            (CHAT, "off", "detailed", None),
+            ({**CHAT, "reasoning": {"summary": None}}, "concise", "detailed", None),
+            ({**CHAT, "reasoning": {"effort": "low"}}, None, "off", None),
+        ]:
+            scripted = Scripted()
+            app = wrap(thinker(), scripted, summary={"default": default})
+            headers = {"x-abridge-summary": header} if header else {}
+            await call(app, CHAT_PATH, body, headers)
+            assert [passage.style for passage in scripted.asked] == ([expected] if expected else [])
+
+    async def test_a_wrong_header_is_a_400_that_names_it(self) -> None:
+        for name in ("x-abridge-summary", "x-abridge-usage"):
+            answer = await call(wrap(thinker()), CHAT_PATH, ASKING, {name: "loud"})
+            if name == "x-abridge-usage":
+                assert answer.json["error"]["param"] == name
+        answer = await call(wrap(thinker()), CHAT_PATH, CHAT, {"x-abridge-summary": "loud"})
+        assert (answer.status, answer.json["error"]["param"]) == (400, "x-abridge-summary")
+
+    async def test_a_style_that_is_not_allowed_is_refused(self) -> None:
+        app = wrap(thinker(), summary={"allow": ["concise"]})
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert answer.status == 400
+        assert answer.json["error"]["code"] == "unsupported_value"
+        assert "'concise'" in answer.json["error"]["message"]
+
+    async def test_usage_may_be_asked_for_apart(self) -> None:
+        answer = await call(
+            wrap(thinker(), Scripted()), CHAT_PATH, ASKING, {"x-abridge-usage": "separate"}
+        )
+        usage = check_chat(answer.data).usage
+        assert usage is not None
+        assert usage["total_tokens"] == 81
+        assert usage["reasoning_summary"]["total_tokens"] == 15
+
+    async def test_a_call_of_abridges_own_gets_no_summary(self) -> None:
+        scripted = Scripted()
+        app = wrap(thinker(), scripted, summary={"default": "auto"})
+        await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
+        assert not scripted.asked
+
+    async def test_it_hides_nothing_less_for_that(self) -> None:
+        app = wrap(thinker(), Scripted(), reasoning={"expose": "none"})
+        answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
+        assert b"odd numbers" not in answer.data
+
+
+class TestHiding:
+    @pytest.mark.parametrize("expose", ["summary", "none"])
+    async def test_new_03_it_holds_also_for_who_asks_for_no_summary(self, expose: str) -> None:
+        scripted = Scripted()
+        app = wrap(thinker(), scripted, reasoning={"expose": expose})
+        answer = await call(app, CHAT_PATH, CHAT)
+        assert b"odd" not in answer.data
+        assert check_chat(answer.data).choices[0].text == "Hello."
+        assert not scripted.asked
+
+    async def test_a_response_in_the_background_is_refused(self) -> None:
+        app = wrap(thinker(), reasoning={"expose": "none"})
+        answer = await call(app, RESPONSES_PATH, {"model": "m", "input": "x", "background": True})
+        assert (answer.status, answer.json["error"]["param"]) == (400, "background")
+
+    @pytest.mark.parametrize("coding", ["br", "zstd"])
+    async def test_an_answer_that_cannot_be_read_is_not_let_through(self, coding: str) -> None:
+        headers = {"content-type": "text/event-stream", "content-encoding": coding}
+        upstream = Upstream(Answer([b"\x8b odd numbers"], headers=headers))
+        app = wrap(upstream, reasoning={"expose": "none"})
+        answer = await call(app, CHAT_PATH, CHAT)
+        assert answer.status == 502
+        assert b"odd numbers" not in answer.data
+
+    async def test_json_that_is_malformed_is_not_let_through(self) -> None:
+        headers = {"content-type": "application/json"}
+        upstream = Upstream(Answer([b'{"reasoning": "odd numbers'], headers=headers))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert answer.status == 502
+        assert b"odd numbers" not in answer.data
+
+
+class TestRequestBody:
+    async def test_a_long_body_passes_unread_where_there_is_no_policy(self) -> None:
+        upstream = thinker()
+        body = {**ASKING, "padding": "x" * 2000}
+        answer = await call(wrap(upstream, limits={"body": 1000}), CHAT_PATH, body)
+        assert upstream.asked[0].json == body
+        assert b"odd" in answer.data
+
+    async def test_and_is_a_413_where_there_is(self) -> None:
+        upstream = thinker()
+        app = wrap(upstream, limits={"body": 1000}, summary={"default": "auto"})
+        answer = await call(app, CHAT_PATH, {**CHAT, "padding": "x" * 2000})
+        assert answer.status == 413
+        assert not upstream.asked
+
+    @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+    async def test_an_encoded_body_is_decoded(self, pack: Any) -> None:
+        upstream, scripted = thinker(), Scripted()
+        coding = "gzip" if pack is gzip.compress else "deflate"
+        body = pack(json.dumps(ASKING).encode())
+        await call(wrap(upstream, scripted), CHAT_PATH, body, {"content-encoding": coding})
+        assert scripted.asked
+        assert upstream.asked[0].header("content-encoding") is None
+        assert int(upstream.asked[0].header("content-length") or 0) == len(upstream.asked[0].body)
+
+    async def test_an_encoded_body_that_asks_nothing_goes_on_as_it_came(self) -> None:
+        upstream = thinker()
+        body = gzip.compress(json.dumps(CHAT).encode())
+        await call(wrap(upstream), CHAT_PATH, body, {"content-encoding": "gzip"})
+        assert upstream.asked[0].body == body
+        assert upstream.asked[0].header("content-encoding") == "gzip"
+
+    async def test_promise_9_a_body_that_unpacks_large_is_refused(self) -> None:
+        body = gzip.compress(b'{"summary": "' + b"x" * 100_000 + b'"}')
+        app = wrap(thinker(), limits={"body": 10_000})
+        answer = await call(app, CHAT_PATH, body, {"content-encoding": "gzip"})
+        assert answer.status == 400
+
+    async def test_what_is_not_changed_is_not_spelled_anew(self) -> None:
+        upstream = Upstream(Answer(responses_stream(OUTPUT)))
+        spaced = b'{ "model":"m",  "input":"x", "reasoning": {"summary":"auto"}, "n": 1.50 }'
+        await call(wrap(upstream, Scripted()), RESPONSES_PATH, spaced)
+        assert upstream.asked[0].body == spaced
+
+    async def test_numbers_past_64_bits_survive_a_change(self) -> None:
+        upstream = thinker()
+        await call(wrap(upstream, Scripted()), CHAT_PATH, {**ASKING, "seed": 2**70})
+        assert upstream.asked[0].json["seed"] == 2**70
+
+
+class TestScope:
+    async def test_what_would_let_a_response_go_out_unread_is_taken_out(self) -> None:
+        probe = Probe()
+        extensions = {
+            "http.response.pathsend": {},
+            "http.response.zerocopysend": {},
+            "http.response.trailers": {},
+            "tls": {},
+        }
+        request = begin(
+            wrap(probe), CHAT_PATH, ASKING, {"accept-encoding": "gzip"}, extensions=extensions
+        )
+        await request.finish()
+        assert probe.scope["extensions"] == {"tls": {}}
+        assert b"accept-encoding" not in dict(probe.scope["headers"])
+        body = probe.received[0]["body"]
+        assert dict(probe.scope["headers"])[b"content-length"] == str(len(body)).encode()
+
+    async def test_only_the_scopes_path_decides_below_its_root(self) -> None:
+        scripted = Scripted()
+        app = wrap(thinker(), scripted)
+        await call(app, f"/llm{CHAT_PATH}", ASKING, {"host": "x/v1/embeddings"}, root_path="/llm")
+        assert len(scripted.asked) == 1
+
+    async def test_context_variables_and_exceptions_are_the_applications_own(self) -> None:
+        class Odd(Exception):
+            pass
+
+        upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hello.")[:-3], Odd("mine")]))
+        request = begin(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
+        with pytest.raises(Odd, match="mine"):
+            await request.finish()
+        seen = check_chat(request.data)
+        assert request.complete
+        assert seen.error is not None
+        assert "mine" not in request.data.decode()
+
+    async def test_an_exception_before_the_answer_is_the_servers_to_answer(self) -> None:
+        request = begin(
+            wrap(Upstream(Answer(before=[ValueError("mine")])), Scripted()), CHAT_PATH, ASKING
+        )
+        with pytest.raises(ValueError, match="mine"):
+            await request.finish()
+        assert not request.sent
+
+
+class TestAnswers:
+    """What upstream may answer to an engaged request."""
+
+    async def test_json_where_a_stream_was_asked_for_is_rewritten_as_json(self) -> None:
+        body = completion({"content": "Hello.", "reasoning": THOUGHT})
+        answer = await call(wrap(Upstream(Answer.json(body)), Scripted()), CHAT_PATH, ASKING)
+        assert answer.json["choices"][0]["message"]["reasoning"].startswith("**Adding up**")
+
+    async def test_a_stream_where_json_was_asked_for_is_rewritten_as_a_stream(self) -> None:
+        answer = await call(wrap(thinker(), Scripted()), CHAT_PATH, {**ASKING, "stream": False})
+        assert check_chat(answer.data).choices[0].text == "Hello."
+
+    @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
+    async def test_errors_keep_status_body_and_headers(self, status: int) -> None:
+        error = Answer.json({"error": {"message": "no"}}, status, **{"retry-after": "7"})
+        answer = await call(wrap(Upstream(error), Scripted()), CHAT_PATH, ASKING)
+        assert (answer.status, answer.json) == (status, {"error": {"message": "no"}})
+        assert answer.headers["retry-after"] == "7"
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [(b"<html>", "text/html"), (b"", "application/json"), (b"{", "application/json")],
+    )
+    async def test_what_is_no_answer_passes_as_it_came(self, body: bytes, kind: str) -> None:
+        upstream = Upstream(Answer([body] if body else [], headers={"content-type": kind}))
+        answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
+        assert (answer.status, answer.data) == (200, body)
+
+    @pytest.mark.parametrize("coding", ["gzip", "deflate"])
+    async def test_an_answer_that_comes_encoded_is_decoded(self, coding: str) -> None:
+        squeeze = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
+        pieces = [
+            squeeze.compress(frame) + squeeze.flush(zlib.Z_SYNC_FLUSH)
+            for frame in chat_stream(THOUGHT, "Hello.")
+        ]
+        headers = {"content-type": "text/event-stream", "content-encoding": coding}
+        upstream = Upstream(Answer([*pieces, squeeze.flush()], headers=headers))
+        answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
+        assert check_chat(answer.data).choices[0].fields["reasoning_content"]
+        assert "content-encoding" not in answer.headers
+
+    async def test_a_whole_answer_that_comes_encoded_is_decoded(self) -> None:
+        body = gzip.compress(json.dumps(response(OUTPUT)).encode())
+        headers = {"content-type": "application/json", "content-encoding": "gzip", "etag": '"x"'}
+        upstream = Upstream(Answer([body], headers=headers))
+        answer = await call(
+            wrap(upstream, Scripted()),
+            RESPONSES_PATH,
+            {"model": "m", "input": "x", "reasoning": {"summary": "auto"}},
+        )
+        assert answer.json["output"][0]["summary"]
+        assert "etag" not in answer.headers
+
+    async def test_an_encoding_nobody_here_can_undo_passes_unsummarized(self) -> None:
+        headers = {"content-type": "text/event-stream", "content-encoding": "br"}
+        upstream = Upstream(Answer([b"\x8b\x00"], headers=headers))
+        answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
+        assert answer.data == b"\x8b\x00"
+        assert answer.headers["content-encoding"] == "br"
+
+    async def test_headers_that_describe_other_bytes_are_dropped(self) -> None:
+        headers = {
+            "content-type": "text/event-stream; charset=utf-8",
+            "content-length": "7",
+            "etag": '"x"',
+            "digest": "x",
+            "x-request-id": "r1",
+        }
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello."), headers=headers))
+        answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
+        assert set(answer.headers) == {"content-type", "x-request-id"}
+
+    async def test_promise_9_a_whole_body_past_the_limit_passes_or_is_refused(self) -> None:
+        body = completion({"content": "Hello.", "reasoning": THOUGHT * 10})
+        for expose, status in (("auto", 200), ("none", 502)):
+            app = wrap(
+                Upstream(Answer.json(body)),
+                Scripted(),
+                limits={"event": 500},
+                reasoning={"expose": expose},
+            )
+            answer = await call(app, CHAT_PATH, ASKING)
+            assert answer.status == status
+            assert (answer.json == body) == (status == 200)
+
+    async def test_promise_9_an_event_past_the_limit_ends_the_stream_failed(self) -> None:
+        app = wrap(thinker(), Scripted(), limits={"event": 100})
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert check_chat(answer.data).error is not None
+        assert answer.complete
+
+    async def test_comments_pass(self) -> None:
+        stream = [b": OPENROUTER PROCESSING\n\n", *chat_stream(THOUGHT, "Hello.")]
+        answer = await call(wrap(Upstream(Answer(stream)), Scripted()), CHAT_PATH, ASKING)
+        assert answer.data.startswith(stream[0])
+
+
+class TestSummarizers:
+    async def test_the_embedded_default_copies_from_the_reasoning_and_says_so(self) -> None:
+        body = completion({"content": "Hello.", "reasoning": THOUGHT})
+        answer = await call(wrap(Upstream(Answer.json(body))), CHAT_PATH, ASKING)
+        assert answer.headers["x-abridge-summary"] == "extractive"
+        assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
+        said = answer.json["choices"][0]["message"]["reasoning"]
+        assert said.split(". ")[0].strip("* \n") in THOUGHT
+
+    async def test_the_requests_own_model_is_asked_through_the_inner_app(self) -> None:
+        upstream = Upstream(
+            Answer(chat_stream(THOUGHT, "Hello.")),
+            Answer(chat_stream("Hm.", "**Adding**\n\nI add.", field="reasoning")),
+        )
+        app = wrap(upstream, summarizer={"kind": "upstream"})
+        answer = await call(app, CHAT_PATH, ASKING, {"authorization": "Bearer sk-mine"})
+        seen = check_chat(answer.data)
+        assert seen.choices[0].fields["reasoning_content"] == "**Adding**\n\nI add."
+        own = upstream.asked[1]
+        assert own.path == CHAT_PATH
+        assert own.header("authorization") == "Bearer sk-mine"
+        assert own.header("x-abridge-call") == "summary"
+        assert own.json["model"] == "m"
+        assert "Hm." not in answer.data.decode()
+
+    async def test_review_sees_each_part_whole_and_may_change_it(self) -> None:
+        seen: list[str] = []
+
+        async def review(text: str) -> str:
+            seen.append(text)
+            return "Reviewed."
+
+        app = AbridgeMiddleware(
+            thinker(),
+            settings_for(summarizer={"kind": "object"}),
+            summarizer=Scripted(),
+            review=review,
+            registry=CollectorRegistry(),
+        )
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert seen == ["**Adding up**\n\nI add the numbers."]
+        assert check_chat(answer.data).choices[0].fields["reasoning_content"] == "Reviewed."
+
+    async def test_kind_object_needs_one(self) -> None:
+        with pytest.raises(SettingsError, match=r"summarizer\.kind"):
+            wrap(thinker(), summarizer={"kind": "object"})
+
+    async def test_settings_are_not_needed(self) -> None:
+        app = AbridgeMiddleware(thinker(), registry=CollectorRegistry())
+        assert check_chat((await call(app, CHAT_PATH, ASKING)).data).choices[0].text == "Hello."
+
+    async def test_ogx_06_extract_steps_in_for_a_summarizer_that_fails(self) -> None:
+        body = completion({"content": "Hello.", "reasoning": THOUGHT})
+        app = wrap(
+            Upstream(Answer.json(body)),
+            Scripted("", error=ValueError("no")),
+            summary={"on_failure": "extract"},
+        )
+        answer = await call(app, CHAT_PATH, ASKING)
+        message = answer.json["choices"][0]["message"]
+        assert message["reasoning"]
+        assert message["summary_error"]["code"] == "upstream_error"
+        assert answer.headers["x-abridge-summary"] == "extractive"
+        assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
+
+    async def test_ogx_06_fail_is_a_502_with_the_whole_object(self) -> None:
+        body = {"model": "m", "input": "x", "reasoning": {"summary": "auto"}}
+        app = wrap(
+            Upstream(Answer.json(response(OUTPUT))),
+            Scripted("", error=ValueError("no")),
+            summary={"on_failure": "fail"},
+        )
+        answer = await call(app, RESPONSES_PATH, body)
+        assert answer.status == 502
+        assert answer.json["error"]["response"]["output"][1] == OUTPUT[1]
+
+    async def test_ogx_06_an_answer_already_streamed_is_not_lost(self) -> None:
+        for failure in ("omit", "extract", "fail"):
+            app = wrap(
+                Upstream(Answer(responses_stream(OUTPUT))),
+                Scripted("", error=ValueError("no")),
+                summary={"on_failure": failure},
+            )
+            body = {"model": "m", "input": "x", "reasoning": {"summary": "auto"}, "stream": True}
+            seen = check_responses((await call(app, RESPONSES_PATH, body)).data)
+            assert seen.text == "Hello."
+            expected = "response.failed" if failure == "fail" else "response.completed"
+            assert seen.kinds[-1] == expected
+            item = seen.response["output"][0]
+            assert item["summary_error"]["code"] == "upstream_error"
+
+
+def test_settings_may_be_made_in_code() -> None:
+    assert Settings(summary={"default": "auto"}).summary.default == "auto"  # type: ignore[arg-type]
