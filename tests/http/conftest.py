@@ -20,8 +20,14 @@ def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
 @pytest.fixture(autouse=True)
 async def nothing_left() -> AsyncIterator[None]:
     yield
-    gc.collect()  # what was not closed warns, and a warning is an error
     assert asyncio.all_tasks() == {asyncio.current_task()}
+    gc.collect()  # what was not closed warns, and a warning is an error
+
+
+@pytest.fixture
+def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle connections are not closed because they are idle."""
+    monkeypatch.setattr("abridge.link.KEEP_ALIVE", 1000.0)
 
 
 class Clock:

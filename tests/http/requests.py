@@ -8,6 +8,7 @@ from typing import cast
 import httpx
 
 from abridge.http import Transport
+from abridge.link import Link
 
 
 def get(url: str, path: str = "/", headers: Iterable[tuple[bytes, bytes]] = ()) -> httpx.Request:
@@ -34,3 +35,13 @@ async def read(response: httpx.Response) -> bytes:
 
 async def ask(transport: Transport, request: httpx.Request) -> bytes:
     return await read(await transport.handle_async_request(request))
+
+
+def lent(transport: Transport) -> list[Link]:
+    """The connections that serve a request now."""
+    return [
+        link
+        for pool in transport._pools.values()
+        for link in pool._acquired
+        if isinstance(link, Link)
+    ]

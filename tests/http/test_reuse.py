@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from abridge.http import Transport
-from abridge.link import Link
 from tests.http.conftest import Clock
-from tests.http.requests import ask, get, post
+from tests.http.requests import ask, get, lent, post
 from tests.servers import Peer, listen, soon, until
 
 
@@ -35,16 +34,6 @@ async def serve_once_then_reset(peer: Peer) -> None:
 
 async def reset(peer: Peer) -> None:
     peer.reset()
-
-
-def lent(transport: Transport) -> list[Link]:
-    """The connections that serve a request now."""
-    return [
-        link
-        for pool in transport._pools.values()
-        for link in pool._acquired
-        if isinstance(link, Link)
-    ]
 
 
 async def test_a_request_on_a_stale_connection_is_sent_once_more(transport: Transport) -> None:
@@ -147,6 +136,7 @@ async def test_upstream_may_ask_that_it_does_not(transport: Transport) -> None:
         assert server.connections == 2
 
 
+@pytest.mark.usefixtures("for_long")
 async def test_what_is_said_unasked_answers_nobody(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()

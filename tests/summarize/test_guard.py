@@ -300,6 +300,17 @@ async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the
     permit(made)
 
 
+async def test_an_older_call_that_ends_does_not_let_a_second_trial_through() -> None:
+    clock = Clock()
+    made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
+    older = permit(made)
+    await error(made, FAIL)
+    clock.now = 30.0
+    permit(made)
+    older.release()
+    assert refusal(made) == "breaker_open"
+
+
 async def test_a_trial_that_fails_opens_it_for_as_long_again() -> None:
     clock = Clock()
     made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)

@@ -100,6 +100,12 @@ async def failure(upstream: Transport, **more: Any) -> tuple[str, SummarizerErro
     pytest.fail(f"It did not fail, but said {text!r}.")
 
 
+STREAMS: dict[str, Callable[[str], list[bytes]]] = {
+    "chat": lambda text: chat_stream("", text),
+    "responses": lambda text: responses_stream([message_item(0, text)]),
+}
+
+
 # What is asked
 
 
@@ -264,9 +270,14 @@ async def test_ogx_09_the_summarizers_own_reasoning_never_shows(
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_what_only_begins_like_a_tag_is_text(api: str) -> None:
+    frames = STREAMS[api]("<thin")
+    assert (await said(Upstream(Stream(*frames)), api=api))[0] == "<thin"
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_ogx_09_nor_where_a_template_opened_the_tag(api: str) -> None:
-    told = f"I think.</think>\n\n{TEXT}"
-    frames = chat_stream("", told) if api == "chat" else responses_stream([message_item(0, told)])
+    frames = STREAMS[api](f"I think.</think>\n\n{TEXT}")
     text, _ = await said(Upstream(Stream(*frames)), api=api, profile="prefilled")
     assert text.strip() == TEXT
 

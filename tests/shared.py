@@ -1,0 +1,21 @@
+"""Real provider traffic and OpenAI's own API description, read where they lie beside the project.
+
+A clone without them skips the tests that need them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+RECORDINGS = SHARED / "recordings"
+OPENAPI = SHARED / "spec" / "openai-openapi.json"
+
+needs_recordings = pytest.mark.skipif(
+    not RECORDINGS.is_dir(), reason=f"no recordings of provider traffic at {RECORDINGS}"
+)
+needs_openapi = pytest.mark.skipif(
+    not OPENAPI.is_file(), reason=f"no API description at {OPENAPI}"
+)
