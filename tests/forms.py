@@ -36,25 +36,25 @@ def abridged(
     form: Form,
     upstream: Upstream,
     *,
-    summarizer: Summarizer | None = None,
+    writer: Summarizer | None = None,
     review: Any = None,
     registry: CollectorRegistry | None = None,
     **tables: Any,
 ) -> ASGIApp:
-    """`tables` are settings; a summarizer that is given is one of kind `object`."""
+    """`tables` are settings; a writer makes the summarizer one of kind `object`."""
     registry = registry or CollectorRegistry()
-    if summarizer is not None:
+    if writer is not None:
         tables["summarizer"] = {"kind": "object", **tables.get("summarizer", {})}
     if form == "mounted":
         settings = settings_for(**tables)
         return AbridgeMiddleware(
-            upstream, settings, summarizer=summarizer, review=review, registry=registry
+            upstream, settings, summarizer=writer, review=review, registry=registry
         )
     tables.setdefault("upstreams", [{"base_url": f"{ORIGIN}/v1"}])
     app = create_app(
         settings_for(**tables),
         transport=to(upstream),
-        summarizer=summarizer,
+        summarizer=writer,
         review=review,
         registry=registry,
     )

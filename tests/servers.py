@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import pytest
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
@@ -25,6 +27,19 @@ LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
 T = TypeVar("T")
 
 
+def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
+    """For a conftest: its tests run on both event loops."""
+    return LOOPS
+
+
+@pytest.fixture(autouse=True)
+async def nothing_left() -> AsyncIterator[None]:
+    """For a conftest: no test leaves a task or an open connection behind."""
+    yield
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    gc.collect()  # what was not closed warns, and a warning is an error
+
+
 async def soon(something: Awaitable[T]) -> T:
     """What must happen, and not take so long that the test has hung."""
     async with asyncio.timeout(HANG):
@@ -36,6 +51,15 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(HANG):
         while not condition():  # noqa: ASYNC110 -- nobody could set an event
             await asyncio.sleep(0.01)
+
+
+async def stalled(count: Callable[[], int]) -> int:
+    """Wait until `count` has stopped growing."""
+    before = -1
+    while before < count():
+        before = count()
+        await asyncio.sleep(0.1)
+    return before
 
 
 @asynccontextmanager
@@ -51,9 +75,12 @@ async def serve(app: ASGIApp, **options: Any) -> AsyncIterator[str]:
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
+            for opened in server.servers:
+                opened.close()
             for connection in list(server.server_state.connections):
                 connection.transport.abort()
-            await server.shutdown(sockets=[listener])
+            await until(lambda: not server.server_state.tasks)
+            await server.lifespan.shutdown()
 
 
 @dataclass(frozen=True)
@@ -171,9 +198,14 @@ async def listen(*scripts: Script, **options: Any) -> AsyncIterator[Listener]:
             raise end
 
 
-async def connect(url: str) -> Peer:
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[Peer]:
     host, _, port = url.removeprefix("http://").partition(":")
-    return Peer(*await asyncio.open_connection(host, int(port)))
+    peer = Peer(*await asyncio.open_connection(host, int(port)))
+    try:
+        yield peer
+    finally:
+        await peer.close()
 
 
 def refused() -> str:

@@ -16,6 +16,4 @@ OPENAPI = SHARED / "spec" / "openai-openapi.json"
 needs_recordings = pytest.mark.skipif(
     not RECORDINGS.is_dir(), reason=f"no recordings of provider traffic at {RECORDINGS}"
 )
-needs_openapi = pytest.mark.skipif(
-    not OPENAPI.is_file(), reason=f"no API description at {OPENAPI}"
-)
+needs_openapi = pytest.mark.skipif(not OPENAPI.is_file(), reason=f"no API description at {OPENAPI}")

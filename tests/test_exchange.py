@@ -51,7 +51,7 @@ def ask(
     upstream: Upstream, writer: Scripted, path: str = "/v1/chat/completions", **tables: Any
 ) -> Call:
     body = CHAT if path.endswith("completions") else RESPONSES
-    app = abridged("mounted", upstream, summarizer=writer, **tables)
+    app = abridged("mounted", upstream, writer=writer, **tables)
     return begin(app, path, {**body, **tables.pop("body", {})})
 
 
@@ -130,7 +130,7 @@ class TestHold:
         app = abridged(
             "mounted",
             Upstream(*answers),
-            summarizer=writer,
+            writer=writer,
             summary={"grace": 0.02, "first_token": 0.01},
         )
         for _ in range(2):
@@ -147,7 +147,7 @@ class TestHold:
             abridged(
                 "mounted",
                 Upstream(Answer.json(response(OUTPUT))),
-                summarizer=writer,
+                writer=writer,
                 summary={"grace": 0.02},
             ),
             "/v1/responses",
@@ -164,7 +164,7 @@ class TestHold:
             abridged(
                 "mounted",
                 Upstream(Answer(chat_stream(THOUGHT, "x" * 20_000))),
-                summarizer=writer,
+                writer=writer,
                 registry=registry,
                 summary={"grace": 60, "first_token": 60},
                 limits={"held": "10KiB"},
@@ -175,7 +175,9 @@ class TestHold:
         await request.finish()
         assert check_chat(request.data).choices[0].text == "x" * 20_000
         labels = {"api": "chat", "upstream": "default", "style": "auto", "summarizer": "scripted"}
-        count = registry.get_sample_value("abridge_summaries_total", {**labels, "outcome": "pressed"})
+        count = registry.get_sample_value(
+            "abridge_summaries_total", {**labels, "outcome": "pressed"}
+        )
         assert count == 1
         assert registry.get_sample_value("abridge_held_bytes") == 0
 
@@ -206,7 +208,7 @@ class TestLeaving:
         app = abridged(
             form,
             upstream,
-            summarizer=writer,
+            writer=writer,
             summary={"grace": 60, "first_token": 60, "part_chars": 100},
         )
         body = CHAT if "chat" in path else RESPONSES
@@ -229,7 +231,13 @@ class TestLeaving:
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [(b"content-type", b"text/event-stream")],
+                }
+            )
             ready.set()
             assert (await receive())["type"] == "http.disconnect"
             with pytest.raises(OSError, match="left"):
@@ -237,7 +245,7 @@ class TestLeaving:
             await asyncio.sleep(0.01)
             told.set()
 
-        request = begin(abridged("mounted", app, summarizer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
+        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
         await ready.wait()
         request.left.set()
         await request.finish()
@@ -251,7 +259,9 @@ class TestBreaking:
         self, path: str, place: int
     ) -> None:
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
-        broken = UpstreamBroken("The upstream broke off its response.", code="upstream_broken", upstream="u")
+        broken = UpstreamBroken(
+            "The upstream broke off its response.", code="upstream_broken", upstream="u"
+        )
         request = ask(Upstream(Answer([*stream[:place], broken])), Scripted(), path)
         await request.finish()
         assert request.complete
@@ -277,9 +287,17 @@ class TestBreaking:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             headers = [(b"content-type", b"text/event-stream")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": b"".join(chat_stream(THOUGHT)[:5]), "more_body": True})
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": b"".join(chat_stream(THOUGHT)[:5]),
+                    "more_body": True,
+                }
+            )
 
-        request = begin(abridged("mounted", app, summarizer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        request = begin(
+            abridged("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT
+        )  # type: ignore[arg-type]
         await request.finish()
         assert check_chat(request.data).error is not None
 

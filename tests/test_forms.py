@@ -34,13 +34,13 @@ ASKING = {"reasoning": {"summary": "auto"}}
 
 
 async def chat(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
-    app = abridged(form, upstream, summarizer=settings.pop("summarizer", Scripted()), **settings)
+    app = abridged(form, upstream, writer=Scripted(), **settings)
     path = f"{PREFIX[form]}/v1/chat/completions"
     return await call(app, path, {**CHAT, **ASKING, **(body or {})})
 
 
 async def responses(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
-    app = abridged(form, upstream, summarizer=settings.pop("summarizer", Scripted()), **settings)
+    app = abridged(form, upstream, writer=Scripted(), **settings)
     return await call(app, f"{PREFIX[form]}/v1/responses", {**RESPONSES, **ASKING, **(body or {})})
 
 
@@ -85,7 +85,7 @@ async def test_chat_whole(form: Form) -> None:
 async def test_ogx_02_without_a_wish_traffic_is_untouched(form: Form) -> None:
     for stream in (chat_stream(THOUGHT, "Hi"), responses_stream(OUTPUT)):
         upstream, scripted = Upstream(Answer(stream)), Scripted()
-        app = abridged(form, upstream, summarizer=scripted)
+        app = abridged(form, upstream, writer=scripted)
         for path in ("/v1/chat/completions", "/v1/responses"):
             answer = await call(app, PREFIX[form] + path, {**CHAT, **RESPONSES, "stream": True})
             assert answer.data == b"".join(stream)
@@ -145,7 +145,10 @@ def _strings(data: bytes) -> list[str]:
             for key in ("id", "object", "model", "type", "item_id"):
                 value.pop(key, None)
             for choice in value.get("choices", ()):
-                found.extend((choice.get("delta") or {}).get(name) or "" for name in ("reasoning", "reasoning_content"))
+                found.extend(
+                    (choice.get("delta") or {}).get(name) or ""
+                    for name in ("reasoning", "reasoning_content")
+                )
                 collect(choice.get("message"))
             collect({key: value[key] for key in value if key != "choices"})
     return found
@@ -156,7 +159,7 @@ class TestNextTurn:
         calls = [tool_call("add", '{"a": 1}')]
         first = Answer(chat_stream(THOUGHT, calls=calls, field="reasoning", finish="tool_calls"))
         upstream = Upstream(first, Answer(chat_stream("Again.", "Done.")))
-        app = abridged(form, upstream, summarizer=Scripted())
+        app = abridged(form, upstream, writer=Scripted())
         path = f"{PREFIX[form]}/v1/chat/completions"
         seen = check_chat((await call(app, path, {**CHAT, **ASKING, "stream": True})).data)
         assert seen.choices[0].fields["reasoning"] == SUMMARY
@@ -165,7 +168,11 @@ class TestNextTurn:
             "content": None,
             "reasoning": seen.choices[0].fields["reasoning"],
             "tool_calls": [
-                {"id": "call_0", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
+                {
+                    "id": "call_0",
+                    "type": "function",
+                    "function": {"name": "add", "arguments": '{"a":1}'},
+                }
             ],
         }
         tool = {"role": "tool", "tool_call_id": "call_0", "content": "2"}
@@ -178,9 +185,7 @@ class TestNextTurn:
     ) -> None:
         output = [reasoning_item(0, THOUGHT), call_item(1, "add", "{}")]
         upstream = Upstream(Answer(responses_stream(output)), Answer(responses_stream(OUTPUT)))
-        app = abridged(
-            form, upstream, summarizer=Scripted(), reasoning={"expose": "summary"}
-        )
+        app = abridged(form, upstream, writer=Scripted(), reasoning={"expose": "summary"})
         path = f"{PREFIX[form]}/v1/responses"
         body = {**RESPONSES, **ASKING, "stream": True}
         seen = check_responses((await call(app, path, body)).data)

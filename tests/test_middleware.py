@@ -143,7 +143,9 @@ class TestWish:
         error = answer.json["error"]
         assert error["param"] == "reasoning.summary"
         assert error["type"] == "invalid_request_error"
-        assert "'auto', 'concise', 'detailed'" in error["message"] or "'concise'" in error["message"]
+        assert (
+            "'auto', 'concise', 'detailed'" in error["message"] or "'concise'" in error["message"]
+        )
         assert not upstream.asked
 
     async def test_the_old_name_is_understood(self) -> None:

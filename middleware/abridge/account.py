@@ -64,9 +64,9 @@ class Account:
                 self._summaries = list(event.summaries.values())
                 self.outcome = "ok" if event.ok else "failed"
 
-    def note_overhead(self, seconds: float) -> None:
-        """Abridge itself took so long."""
-        self._overhead += seconds
+    def note_call(self, outcome: str, seconds: float) -> None:
+        """A call for one part has ended."""
+        self.metrics.summarizer_seconds.labels(self._summarizer, outcome).observe(seconds)
 
     def note_held(self, held: int) -> None:
         """So many bytes of the answer now wait."""

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from abridge.errors import SettingsError
-from abridge.settings import Settings
+from abridge.settings import Settings, explain
 
 PREFIX = "ABRIDGE_"
 UPSTREAMS = "ABRIDGE_UPSTREAMS"
@@ -55,20 +55,6 @@ def secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> 
         f"{key}: takes the name of an environment variable that holds the key, or of one that "
         "with _FILE at its end names a file; neither is set"
     )
-
-
-def explain(error: ValidationError) -> str:
-    """One line: the key, what it got, what it takes."""
-    first = error.errors()[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        return f"{place[1:]}: there is no such setting"
-    if not place:
-        return message
-    if isinstance(first["input"], dict):
-        return f"{place[1:]}: {message}"
-    return f"{place[1:]}: got {first['input']!r:.80}; {message}"
 
 
 def _file(path: Path) -> dict[str, Any]:

@@ -115,6 +115,7 @@ class Exchange:
             tasks=tasks,
             clock=self._clock,
             emit=self._emit,
+            timed=self._account.note_call,
         )
         self._client.on_room = self._loom.set_timer
         self._client.on_leave = self._loom.stop

@@ -9,19 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import aclosing
 
 from abridge.client import Clock
 from abridge.errors import SummarizerError
 from abridge.summarize import Spent, Summarizer
+from abridge.summarize.closing import closing
 from abridge.summarize.guard import Guard
 from abridge.turn.events import Event, Trouble
 from abridge.turn.weave import Ask, Cancel, Effect, Weaver
 
+CODES = frozenset({"timeout", "upstream_error", "empty"})
+"""What may be told of a failed call; any other code is a user's own."""
+
 
 class Loom:
-    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`. `wrote_for` is
-    the seconds from the first part asked for to the last one that ended."""
+    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`; `timed` is told
+    how each call ended and how many seconds it took. `wrote_for` is the seconds from the first part
+    asked for to the last one that ended."""
 
     def __init__(
         self,
@@ -32,6 +36,7 @@ class Loom:
         tasks: asyncio.TaskGroup,
         clock: Clock,
         emit: Callable[[Event], None],
+        timed: Callable[[str, float], None],
     ) -> None:
         self.weaver = weaver
         self._guard = guard
@@ -39,6 +44,7 @@ class Loom:
         self._tasks = tasks
         self._clock = clock
         self._emit = emit
+        self._timed = timed
         self._effects: deque[Effect] = deque()
         self._performing = False
         self._stopped = False
@@ -110,26 +116,26 @@ class Loom:
         self._writing[ask.part] = task
 
     async def _write(self, ask: Ask) -> None:
-        spent = Spent()
+        spent, began = Spent(), self._clock.now()
         try:
-            async with aclosing(self._guard.write(self._summarizer, ask.passage)) as pieces:
+            async with closing(self._guard.write(self._summarizer, ask.passage)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Spent):
                         spent = piece
                     else:
                         self._perform(self.weaver.said(ask.part, piece, self._clock.now()))
         except SummarizerError as error:
-            trouble = Trouble(error.code, str(error))
-            self._end(ask.part)
-            self._perform(
-                self.weaver.failed(ask.part, trouble, self._clock.now(), error.spent, error.model)
-            )
+            code = error.code if error.code in CODES else "upstream_error"
+            now = self._end(ask.part, began, code)
+            trouble = Trouble(code, str(error))
+            self._perform(self.weaver.failed(ask.part, trouble, now, error.spent, error.model))
         else:
-            self._end(ask.part)
-            self._perform(
-                self.weaver.finished(ask.part, self._clock.now(), spent.tokens, spent.model)
-            )
+            now = self._end(ask.part, began, "ok")
+            self._perform(self.weaver.finished(ask.part, now, spent.tokens, spent.model))
 
-    def _end(self, part: int) -> None:
+    def _end(self, part: int, began: float, outcome: str) -> float:
+        now = self._clock.now()
         self._writing.pop(part, None)
-        self.wrote_for = self._clock.now() - (self._asked_at or 0.0)
+        self._timed(outcome, now - began)
+        self.wrote_for = now - (self._asked_at or now)
+        return now

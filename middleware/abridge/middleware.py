@@ -32,6 +32,7 @@ from abridge.terms import display, hides, plan, shows_summary
 from abridge.turn.conversation import Heard, Prefix
 from abridge.turn.events import Ended
 from abridge.turn.part import Style
+from abridge.wire.api import Api
 from abridge.wire.apis import api_for
 from abridge.wire.codec import dumps
 from abridge.wire.problem import problem
@@ -64,7 +65,7 @@ class AbridgeMiddleware:
         self.app = app
         self.settings = settings or Settings()
         self._metrics = metrics_on(registry)
-        self._guard = Guard(self.settings.summarizer, review=review)
+        self._guards = self._make_guards(review)
         self._patience = Patience()
         self._summarizers = Chosen(
             app,
@@ -81,6 +82,18 @@ class AbridgeMiddleware:
         self._reads_all = len(self.settings.routes) > 1 or any(
             hides(route) or route.summary.default != "off" for route in self.settings.routes
         )
+
+    def _make_guards(self, review: Review | None) -> dict[str, Guard]:
+        """One for all, or, where each upstream summarizes its own answers, one for each: a broken
+        upstream must not open the breaker of another."""
+
+        def guard() -> Guard:
+            return Guard(self.settings.summarizer, review=review)
+
+        names = [route.upstream.name for route in self.settings.routes]
+        if self.settings.summarizer.kind == "upstream":
+            return {name: guard() for name in names}
+        return dict.fromkeys(names, guard())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -116,7 +129,12 @@ class AbridgeMiddleware:
             await self._decide(request, receive, send)
         else:
             route = self.settings.route(model_of(body) if len(self.settings.routes) > 1 else None)
+            self._count_untouched(api, route)
             await self.app({**scope, ROUTE: route}, taken.receive, send)
+
+    def _count_untouched(self, api: Api | None, route: Route) -> None:
+        if api is not None:
+            self._metrics.requests.labels(api.name, route.upstream.name, "untouched").inc()
 
     def _routed_by_body(self, scope: Scope) -> bool:
         """Whether only the body can tell which upstream a request is for."""
@@ -169,6 +187,7 @@ class AbridgeMiddleware:
             await self._engage(request, style, visit, receive, send)
         else:
             taken = request.taken.with_body(request.body()) if request.changed else request.taken
+            self._count_untouched(request.api, route)
             await self.app(request.inner_scope(engaged=False), taken.receive, send)
 
     def _mend(self, request: Request, visit: Visit) -> None:
@@ -204,7 +223,7 @@ class AbridgeMiddleware:
             plan=plan(route, style, self.settings.limits, grace),
             display=shown,
             hides=hides(route),
-            guard=self._guard,
+            guard=self._guards[route.upstream.name],
             summarizer=summarizer,
             keep=keep,
             event_limit=int(self.settings.limits.event),

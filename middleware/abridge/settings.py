@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     PrivateAttr,
+    ValidationError,
     model_validator,
 )
 
@@ -59,6 +60,9 @@ BaseUrl = Annotated[str, AfterValidator(_base_url)]
 Size = Annotated[ByteSize, Field(gt=0)]
 
 
+T = TypeVar("T", bound="Table")
+
+
 class Table(BaseModel):
     """A table of settings: closed, and fixed once made."""
 
@@ -79,7 +83,7 @@ class Server(Table):
 class Summary(Table):
     """When a summary is made, of what, and how long the answer may wait for it."""
 
-    default: Literal["off"] | Style = "off"
+    default: Literal["off", "auto", "concise", "detailed"] = "off"
     allow: tuple[Style, ...] = ("auto", "concise", "detailed")
     live: bool = True
     part_chars: PositiveInt = 1500
@@ -219,7 +223,8 @@ class Settings(Table):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"upstreams: two are named {name!r}; takes a name of its own each")
-        self._routes = tuple(map(self._route, self.upstreams or (Upstream(),)))
+        upstreams = self.upstreams or (Upstream(),)
+        self._routes = tuple(self._route(*numbered) for numbered in enumerate(upstreams))
         for route in self._routes:
             self._check(route)
         return self
@@ -236,13 +241,14 @@ class Settings(Table):
     def routes(self) -> tuple[Route, ...]:
         return self._routes
 
-    def _route(self, upstream: Upstream) -> Route:
+    def _route(self, place: int, upstream: Upstream) -> Route:
+        where = f"upstreams[{place}]"
         return Route(
             upstream,
-            Summary.model_validate({**self.summary.model_dump(), **upstream.summary}),
-            Reasoning.model_validate({**self.reasoning.model_dump(), **upstream.reasoning}),
-            Usage.model_validate({**self.usage.model_dump(), **upstream.usage}),
-            History.model_validate({**self.history.model_dump(), **upstream.history}),
+            _override(self.summary, upstream.summary, f"{where}.summary"),
+            _override(self.reasoning, upstream.reasoning, f"{where}.reasoning"),
+            _override(self.usage, upstream.usage, f"{where}.usage"),
+            _override(self.history, upstream.history, f"{where}.history"),
         )
 
     def _check(self, route: Route) -> None:
@@ -265,3 +271,24 @@ class Settings(Table):
         fields = self.chat.summary_field, self.chat.raw_field
         if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
             raise ValueError("chat.raw_field: is the same as chat.summary_field; takes another")
+
+
+def _override(general: T, own: dict[str, Any], where: str) -> T:
+    """The general table with an upstream's own keys over it."""
+    try:
+        return type(general).model_validate({**general.model_dump(), **own})
+    except ValidationError as error:
+        raise ValueError(f"{where}.{explain(error)}") from None
+
+
+def explain(error: ValidationError) -> str:
+    """One line: the key, what it got, what it takes. What no setting takes is not repeated: it may
+    be a secret in the wrong place."""
+    first = error.errors()[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place[1:]}: there is no such setting"
+    if not place or first["type"] == "missing" or isinstance(first["input"], dict):
+        return f"{place[1:]}: {message}".removeprefix(": ")
+    return f"{place[1:]}: got {first['input']!r:.80}; {message}"

@@ -1,27 +1,16 @@
-"""What the transport's tests run on: both event loops, and nothing may be left over."""
+"""What the transport's tests share."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from abridge.http import Transport
-from tests.servers import HANG, LOOPS
+from tests.servers import HANG, nothing_left, pytest_asyncio_loop_factories
 
-
-def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
-    return LOOPS
-
-
-@pytest.fixture(autouse=True)
-async def nothing_left() -> AsyncIterator[None]:
-    yield
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    gc.collect()  # what was not closed warns, and a warning is an error
+__all__ = ["nothing_left", "pytest_asyncio_loop_factories"]
 
 
 @pytest.fixture

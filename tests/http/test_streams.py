@@ -10,7 +10,7 @@ import pytest
 
 from abridge.http import Transport
 from tests.http.requests import ask, get, lent, pieces, post, read
-from tests.servers import Peer, listen, soon, until
+from tests.servers import Peer, listen, soon, stalled, until
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -162,11 +162,7 @@ async def test_upstream_is_not_read_faster_than_its_reader_reads(transport: Tran
 
     async with listen(script) as server:
         response = await transport.handle_async_request(get(server.url))
-        before = -1
-        while before < sent < blocks:
-            before = sent
-            await asyncio.sleep(0.1)
-        assert sent < blocks // 2
+        assert await stalled(lambda: sent) < blocks // 2
         assert len(await soon(read(response))) == len(block) * blocks
 
 

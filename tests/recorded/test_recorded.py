@@ -50,7 +50,7 @@ async def replay(
 ) -> Call:
     answer = Answer(cut(recording.data, how), headers={"content-type": recording.content_type})
     app = abridged(
-        "mounted", Upstream(answer), summarizer=writer, registry=CollectorRegistry(), **settings
+        "mounted", Upstream(answer), writer=writer, registry=CollectorRegistry(), **settings
     )
     body = {"model": "m", "input": "Hi", "messages": [{"role": "user", "content": "Hi"}]}
     asking = {"reasoning": {"summary": "auto"}} if ask else {}
@@ -63,9 +63,7 @@ def checked(recording: Recording, data: bytes) -> Any:
 
 
 @pytest.mark.parametrize("how", CUTS)
-async def test_ogx_02_summaries_off_the_bytes_are_identical(
-    recording: Recording, how: str
-) -> None:
+async def test_ogx_02_summaries_off_the_bytes_are_identical(recording: Recording, how: str) -> None:
     answer = await replay(recording, how, Scripted(), ask=False)
     assert answer.data == recording.data
 
@@ -137,5 +135,3 @@ async def test_every_body_and_event_is_what_openai_describes(
 def test_there_are_recordings_of_both_apis() -> None:
     assert {recording.api for recording in RECORDED} == {"chat", "responses"}
     assert len(RECORDED) > 50
-
-

@@ -42,7 +42,9 @@ def cuts(text: str, **settings: object) -> list[str]:
         pytest.param("x" * 200, "x" * 50, id="one endless word"),
         pytest.param("我" * 30 + "。" + "他" * 80, "我" * 30 + "。", id="Chinese"),
         pytest.param("- item\n" * 20, "- item\n" * 7, id="list"),
-        pytest.param("pi is 3.14159 and e is 2.71828 and so it goes on and on", None, id="decimals"),
+        pytest.param(
+            "pi is 3.14159 and e is 2.71828 and so it goes on and on", None, id="decimals"
+        ),
     ],
 )
 def test_it_cuts_where_a_person_would(text: str, first: str | None) -> None:

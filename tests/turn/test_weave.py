@@ -140,7 +140,13 @@ class TestDeadline:
         loom.answer()
         loom.write(2, "second")
         loom.wait(5.0)
-        assert loom.told[-5:] == ["part 0", "0: second", "part 0 done", "closed: deadline", "answer"]
+        assert loom.told[-5:] == [
+            "part 0",
+            "0: second",
+            "part 0 done",
+            "closed: deadline",
+            "answer",
+        ]
 
     def test_the_grace_is_one_budget_for_the_lane(self, loom: Loom) -> None:
         loom.think("first item thinks")

@@ -287,7 +287,9 @@ class TestChoices:
         assert [choice.role for choice in seen.choices.values()] == ["assistant"] * 2
 
     def test_several_choices_in_one_chunk(self) -> None:
-        whole = json.loads(chunk({"role": "assistant", "reasoning": THOUGHT}).removeprefix(b"data: "))
+        whole = json.loads(
+            chunk({"role": "assistant", "reasoning": THOUGHT}).removeprefix(b"data: ")
+        )
         other = {"index": 1, "delta": {"role": "assistant", "content": "A"}, "finish_reason": None}
         whole["choices"].append(other)
         both = f"data: {json.dumps(whole)}\n\n".encode()
@@ -384,7 +386,11 @@ class TestUsage:
             DONE,
         ]
         out = chat().stream(b"".join(stream))
-        totals = [json.loads(data)["usage"]["total_tokens"] for _, data in frames(out)[:-1] if "usage" in data]
+        totals = [
+            json.loads(data)["usage"]["total_tokens"]
+            for _, data in frames(out)[:-1]
+            if "usage" in data
+        ]
         assert totals[-1] == 19
         assert [total for total in totals if total > 4] == [19]
 
@@ -491,7 +497,9 @@ def test_a_native_summary_passes_untouched_without_a_call() -> None:
 
 
 def test_opaque_state_is_no_reasoning_and_passes() -> None:
-    sealed = chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}]})
+    sealed = chunk(
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}]}
+    )
     assert sealed in chat(expose="none").stream(b"".join([ROLE, sealed, *STOP]))
 
 
@@ -528,9 +536,7 @@ def test_surrogates_and_odd_numbers_survive() -> None:
 @given(st.data())
 def test_any_split_of_the_bytes_gives_the_same_stream(data: st.DataObject) -> None:
     dialect = data.draw(st.sampled_from(DIALECTS))
-    stream = b"".join(
-        [ROLE, *map(chunk, thought_in(dialect)), chunk({"content": "So. 😀"}), *STOP]
-    )
+    stream = b"".join([ROLE, *map(chunk, thought_in(dialect)), chunk({"content": "So. 😀"}), *STOP])
     expose = data.draw(st.sampled_from(["auto", "both", "summary", "raw", "none"]))
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=30))
     whole: Pipeline = chat(expose=expose)

@@ -47,7 +47,12 @@ class TestChat:
 
     def test_turns_texts_and_calls(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
-        assert [other.role for other in conversation.turns] == ["system", "user", "assistant", "tool"]
+        assert [other.role for other in conversation.turns] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+        ]
         assert conversation.turns[1].text == "Hi"
         assert turn.calls == (Call("c1", "f", '{"a": 1}'),)
         assert conversation.turns[3].answers == "c1"

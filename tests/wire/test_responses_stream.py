@@ -122,8 +122,12 @@ class TestOrder:
         assert seen.response["output"][0]["encrypted_content"] == "opaque"
 
     def test_untouched_events_go_out_in_their_own_bytes_but_for_their_number(self) -> None:
-        spaced = b'event: response.output_text.delta\ndata: {"type" : "response.output_text.delta", '
-        spaced += b'"sequence_number" : 99, "output_index": 1, "item_id": "msg_1", "content_index":0'
+        spaced = (
+            b'event: response.output_text.delta\ndata: {"type" : "response.output_text.delta", '
+        )
+        spaced += (
+            b'"sequence_number" : 99, "output_index": 1, "item_id": "msg_1", "content_index":0'
+        )
         spaced += b', "delta": "x", "vendor": 1.0}\n\n'
         stream = responses_stream(OUTPUT)
         place = next(i for i, raw in enumerate(stream) if b"output_text.delta" in raw)
@@ -132,9 +136,7 @@ class TestOrder:
         assert spaced.split(b"99")[1] in out
 
     def test_att_11_obfuscation_passes_through(self) -> None:
-        stream = edited(
-            responses_stream(OUTPUT), "response.output_text.delta", obfuscation="aZ3"
-        )
+        stream = edited(responses_stream(OUTPUT), "response.output_text.delta", obfuscation="aZ3")
         events = run(stream).events
         deltas = [event for event in events if event["type"] == "response.output_text.delta"]
         assert all(event["obfuscation"] == "aZ3" for event in deltas)
@@ -191,7 +193,10 @@ class TestExposure:
 
     def test_an_unknown_reasoning_event_is_hidden_with_the_rest(self) -> None:
         stream = responses_stream(OUTPUT)
-        odd = frame({"type": "response.reasoning_mood.delta", "delta": "odd"}, "response.reasoning_mood.delta")
+        odd = frame(
+            {"type": "response.reasoning_mood.delta", "delta": "odd"},
+            "response.reasoning_mood.delta",
+        )
         stream.insert(4, odd)
         assert b"mood" not in responses(expose="summary").stream(b"".join(stream))
 
@@ -210,7 +215,9 @@ class TestNative:
         assert not pipeline.passages
 
     def test_a_native_summary_only_in_the_done_item_counts_as_one(self) -> None:
-        stream = [raw for raw in responses_stream(list(self.OUTPUT)) if b"reasoning_summary" not in raw]
+        stream = [
+            raw for raw in responses_stream(list(self.OUTPUT)) if b"reasoning_summary" not in raw
+        ]
         pipeline = responses()
         seen = check_responses(pipeline.stream(b"".join(stream)))
         assert not pipeline.passages
@@ -281,7 +288,10 @@ class TestRepair:
 
     def test_numbers_that_are_missing_are_added(self) -> None:
         bare = [
-            frame({key: value for key, value in json.loads(data).items() if key != "sequence_number"}, name)
+            frame(
+                {key: value for key, value in json.loads(data).items() if key != "sequence_number"},
+                name,
+            )
             for raw in responses_stream(OUTPUT)
             for name, data in frames(raw)
         ]
@@ -302,7 +312,9 @@ class TestRepair:
         stream = [
             raw
             for raw in responses_stream(OUTPUT)
-            if not any(name in raw for name in (b"reasoning_text.d", b'"reasoning_text", "text": ""'))
+            if not any(
+                name in raw for name in (b"reasoning_text.d", b'"reasoning_text", "text": ""')
+            )
             or b"output_item" in raw
             or b"completed" in raw
         ]

@@ -60,7 +60,9 @@ def test_promise_9_an_event_past_the_limit_is_refused() -> None:
 
 
 @given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r\n", b": c"]), max_size=30), st.data())
-def test_any_split_of_the_bytes_gives_the_same_data(lines: list[bytes], data: st.DataObject) -> None:
+def test_any_split_of_the_bytes_gives_the_same_data(
+    lines: list[bytes], data: st.DataObject
+) -> None:
     stream = b"".join(lines)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
     whole = [found for frame in decode(stream, []) if (found := sse.data(frame)) is not None]

@@ -103,3 +103,13 @@ JOINT = re.compile(
     re.IGNORECASE,
 )
 """Where a clause may be cut short."""
+
+COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "about also been could does first from have just like make more need only other really "
+        "should some something sure than that their them then there these they thing think this "
+        "those user want wants what when where which will with would your",
+    )
+)
+"""Longer words that a sentence may hold without being about anything."""

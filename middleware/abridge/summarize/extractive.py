@@ -17,7 +17,16 @@ from dataclasses import dataclass
 
 from abridge.summarize import Spent
 from abridge.summarize.clean import clean
-from abridge.summarize.cues import ALOUD, ASIDE, CONCLUSION, DECISION, FINDING, INTERJECTION, TASK
+from abridge.summarize.cues import (
+    ALOUD,
+    ASIDE,
+    COMMON,
+    CONCLUSION,
+    DECISION,
+    FINDING,
+    INTERJECTION,
+    TASK,
+)
 from abridge.summarize.form import form
 from abridge.summarize.sentences import LONGEST, sentences
 from abridge.summarize.title import title
@@ -122,7 +131,9 @@ def _weigh(texts: Sequence[str], shape: Shape) -> list[Candidate]:
         aloud = bool(ALOUD.match(text))
         cues = _cues(text, shape)
         late = shape.late * (place / len(texts)) ** 2 if cues > 0 else 0.0
-        weight = cues + late - 3.0 * aloud + _legibility(text) + _theme(words, spoken_of)
+        vague = len(words) < 2 and not any(map(str.isdigit, text))
+        weight = cues + late - 3.0 * aloud - 1.0 * vague
+        weight += _legibility(text) + _theme(words, spoken_of)
         candidates.append(Candidate(place, text, words, aloud, weight))
     return candidates
 
@@ -142,7 +153,7 @@ def _words(text: str) -> frozenset[str]:
             found.update(word[place : place + 2] for place in range(len(word) - 1))
         elif len(word) > 3:
             found.add(word)
-    return frozenset(found)
+    return frozenset(found - COMMON)
 
 
 def _cues(text: str, shape: Shape) -> float:

@@ -51,7 +51,7 @@ class Decoder:
 
 def data(frame: bytes) -> bytes | None:
     """What a frame's data lines say; None where it has none, as a comment."""
-    if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2:
+    if frame.startswith(b"data: ") and frame.endswith(b"\n\n") and frame.count(b"\n") == 2:
         return frame[6:-2]
     found = [
         line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")

@@ -1,0 +1,337 @@
+"""Abridge's own duty on the next request, through the whole of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from tests.asgi import call
+from tests.checker import check_chat, check_responses
+from tests.forms import abridged
+from tests.scripts import (
+    THOUGHT,
+    call_item,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+    thinking,
+)
+from tests.scripts import call as tool_call
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+USER = {"role": "user", "content": "Hi"}
+KEY = {"authorization": "Bearer sk-anna-1234567890"}
+OTHER = {"authorization": "Bearer sk-bert-1234567890"}
+SUMMARY = "**Adding up**\n\nI add the numbers."
+
+
+def make(upstream: Upstream, registry: CollectorRegistry | None = None, **tables: Any) -> ASGIApp:
+    return abridged("mounted", upstream, writer=Scripted(), registry=registry, **tables)
+
+
+async def say(app: ASGIApp, messages: list[Any], headers: Any = KEY, model: str = "m") -> Any:
+    """One turn on Chat Completions, whole, with a summary; the assistant's message."""
+    body = {"model": model, "messages": messages, "reasoning": {"summary": "auto"}}
+    answer = await call(app, CHAT, body, headers)
+    return answer.json["choices"][0]["message"]
+
+
+def answers(*messages: dict[str, Any]) -> Upstream:
+    return Upstream(*(Answer.json(completion(message)) for message in messages))
+
+
+SPELLINGS: dict[str, dict[str, Any]] = {
+    "reasoning_content": {"reasoning_content": THOUGHT},
+    "reasoning": {"reasoning": THOUGHT},
+    "both fields": {"reasoning_content": THOUGHT, "reasoning": THOUGHT},
+    "details": {
+        "reasoning": THOUGHT,
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": THOUGHT, "signature": "sig", "index": 0},
+            {"type": "reasoning.encrypted", "data": "opaque", "index": 1},
+        ],
+    },
+    "thinking blocks": {
+        "reasoning_content": THOUGHT,
+        "thinking_blocks": [{"type": "thinking", "thinking": THOUGHT, "signature": "sig"}],
+    },
+    "inline": {"content": f"<think>\n{THOUGHT}</think>\n\nSo."},
+    "content list": {
+        "content": [
+            {"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}], "closed": True},
+            {"type": "text", "text": "So."},
+        ]
+    },
+}
+
+
+class TestChat:
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
+    @pytest.mark.parametrize("spelling", SPELLINGS)
+    async def test_mlx_01_upstream_gets_its_reasoning_back_as_it_spelled_it(
+        self, spelling: str, expose: str
+    ) -> None:
+        said = {"role": "assistant", "content": "So.", **SPELLINGS[spelling]}
+        upstream = answers(said, {"content": "Done."})
+        app = make(upstream, reasoning={"expose": expose})
+        returned = await say(app, [USER])
+        await say(app, [USER, returned, USER])
+        assert upstream.asked[1].json["messages"] == [USER, said, USER]
+
+    @pytest.mark.parametrize("kept", [(), ("content", "role"), ("reasoning_content",)])
+    async def test_ols_05_whatever_of_it_the_client_dropped(self, kept: tuple[str, ...]) -> None:
+        calls = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+        said = {
+            "role": "assistant",
+            "content": "",
+            "reasoning_content": THOUGHT,
+            "tool_calls": calls,
+        }
+        upstream = answers(said, {"content": "Done."})
+        app = make(upstream)
+        returned = await say(app, [USER])
+        trimmed = {
+            key: value for key, value in returned.items() if key in ("role", "tool_calls", *kept)
+        }
+        tool = {"role": "tool", "tool_call_id": "c1", "content": "7"}
+        await say(app, [USER, trimmed, tool])
+        sent = upstream.asked[1].json["messages"][1]
+        assert sent["reasoning_content"] == THOUGHT
+        assert sent["tool_calls"] == calls
+
+    async def test_what_the_client_sent_wins_unless_it_is_our_summary(self) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream)
+        await say(app, [USER])
+        own = {"role": "assistant", "content": "So.", "reasoning": "My own words."}
+        await say(app, [USER, own, USER])
+        assert upstream.asked[1].json["messages"][1] == own
+
+    async def test_a_summary_without_its_original_is_dropped(self) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        registry = CollectorRegistry()
+        app = make(upstream, registry)
+        returned = await say(app, [USER])
+        edited = {**returned, "content": "So, edited."}
+        await say(app, [USER, edited, USER])
+        assert upstream.asked[1].json["messages"][1] == {
+            "role": "assistant",
+            "content": "So, edited.",
+        }
+        labels = {"api": "chat", "result": "missed"}
+        assert registry.get_sample_value("abridge_originals_total", labels) == 1
+        assert registry.get_sample_value("abridge_marks_removed_total", {"api": "chat"}) == 1
+
+    async def test_mlx_10_an_edited_history_misses(self) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream)
+        returned = await say(app, [USER])
+        await say(app, [{"role": "user", "content": "Hello"}, returned, USER])
+        assert "reasoning" not in upstream.asked[1].json["messages"][1]
+
+    async def test_marks_are_taken_out_even_by_one_who_remembers_nothing(self) -> None:
+        upstream = answers({"content": "Done."})
+        marked = {"role": "assistant", "content": "So.", "summary_error": {"code": "timeout"}}
+        body = {"model": "m", "messages": [USER, marked, USER]}
+        await call(make(upstream), CHAT, body)
+        assert upstream.asked[0].json["messages"][1] == {"role": "assistant", "content": "So."}
+
+    async def test_a_part_returned_alone_is_known_too(self) -> None:
+        long = {"content": "So.", "reasoning": thinking(4000)}
+        upstream = answers(long, {"content": "Done."})
+        app = make(upstream)
+        returned = await say(app, [USER])
+        assert returned["reasoning"].count(SUMMARY) > 1
+        await say(app, [USER, {**returned, "reasoning": SUMMARY}, USER])
+        assert upstream.asked[1].json["messages"][1]["reasoning"] == thinking(4000)
+
+    async def test_restore_never_still_takes_the_summary_out(self) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream, history={"restore": "never"})
+        returned = await say(app, [USER])
+        await say(app, [USER, returned, USER])
+        assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
+
+    async def test_streamed_tool_calls_restore_too(self) -> None:
+        calls = [tool_call("f", '{"a": 1}')]
+        stream = chat_stream(THOUGHT, "Let me see.", calls=calls, finish="tool_calls")
+        upstream = Upstream(Answer(stream), Answer.json(completion({"content": "Done."})))
+        app = make(upstream)
+        body = {"model": "m", "messages": [USER], "reasoning": {"summary": "auto"}, "stream": True}
+        seen = check_chat((await call(app, CHAT, body, KEY)).data).choices[0]
+        returned = {
+            "role": "assistant",
+            "content": seen.text,
+            "reasoning_content": seen.fields["reasoning_content"],
+            "tool_calls": [
+                {
+                    "id": "call_0",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": '{"a":1}'},
+                }
+            ],
+        }
+        await say(app, [USER, returned, {"role": "tool", "tool_call_id": "call_0", "content": "1"}])
+        assert upstream.asked[1].json["messages"][1] == {**returned, "reasoning_content": THOUGHT}
+
+
+class TestPromise10TenantsNeverMeet:
+    @pytest.mark.parametrize(
+        ("headers", "model"),
+        [(OTHER, "m"), (KEY, "n"), ({}, "m")],
+        ids=["credential", "model", "none"],
+    )
+    async def test_nothing_is_restored_for_another(self, headers: Any, model: str) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream)
+        returned = await say(app, [USER], KEY)
+        await say(app, [USER, returned, USER], headers, model)
+        sent = upstream.asked[1].json["messages"][1]
+        assert sent == {"role": "assistant", "content": "So."}
+
+    async def test_but_a_summary_is_recognised_whoever_returns_it(self) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream, history={"anonymous": False})
+        returned = await say(app, [USER], {})
+        await say(app, [USER, returned, USER], {})
+        assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    async def test_no_text_of_one_reaches_another(self, data: st.DataObject) -> None:
+        """Several people hold the same conversation at once; each model thinks its own thoughts."""
+        people = {f"person-{number}": f"Thought of person-{number}." for number in range(3)}
+        histories: dict[str, list[Any]] = {name: [USER] for name in people}
+        upstream = Upstream(Answer())
+        app = make(upstream)
+        for _ in range(data.draw(st.integers(2, 8))):
+            name = data.draw(st.sampled_from(sorted(people)))
+            upstream.answers = [
+                Answer.json(completion({"content": "So.", "reasoning": people[name]}))
+            ]
+            headers = {"authorization": f"Bearer {name}-0123456789"}
+            reply = await say(app, histories[name], headers)
+            if data.draw(st.booleans()):
+                reply = {key: reply[key] for key in ("role", "content")}
+            histories[name] += [reply, USER]
+            sent = upstream.asked[-1].body.decode()
+            for other, thought in people.items():
+                assert (thought in sent) == (other == name and len(histories[name]) > 3)
+            assert SUMMARY not in sent
+
+
+class TestResponses:
+    OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"))
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_ogx_11_upstream_gets_its_items_back(self, expose: str, stream: bool) -> None:  # noqa: FBT001 -- a table
+        output = list(self.OUTPUT)
+        first = Answer(responses_stream(output)) if stream else Answer.json(response(output))
+        upstream = Upstream(first, Answer.json(response([message_item(0, "Done.")])))
+        app = make(upstream, reasoning={"expose": expose})
+        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}, "stream": stream}
+        answer = await call(app, RESPONSES, body, KEY)
+        final = check_responses(answer.data).response if stream else answer.json
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+        await call(app, RESPONSES, {**body, "input": [USER, *final["output"], result]}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, *output, result]
+
+    async def test_ols_05_an_item_that_was_hidden_and_dropped_is_put_back(self) -> None:
+        upstream = Upstream(
+            Answer.json(response(list(self.OUTPUT))), Answer.json(response([message_item(0, "D")]))
+        )
+        app = make(upstream, reasoning={"expose": "none"})
+        body = {"model": "m", "input": [USER]}
+        final = (await call(app, RESPONSES, body, KEY)).json
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+        without = [USER, final["output"][1], result]
+        await call(app, RESPONSES, {**body, "input": without}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, *self.OUTPUT, result]
+
+    async def test_an_item_that_was_shown_and_dropped_stays_dropped(self) -> None:
+        upstream = Upstream(
+            Answer.json(response(list(self.OUTPUT))), Answer.json(response([message_item(0, "D")]))
+        )
+        app = make(upstream)
+        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}}
+        final = (await call(app, RESPONSES, body, KEY)).json
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+        without = [USER, final["output"][1], result]
+        await call(app, RESPONSES, {**body, "input": without}, KEY)
+        assert upstream.asked[1].json["input"] == without
+
+    async def test_a_client_that_returns_only_the_summary(self) -> None:
+        """As Codex does: no id, no content."""
+        upstream = Upstream(
+            Answer.json(response(list(self.OUTPUT))), Answer.json(response([message_item(0, "D")]))
+        )
+        app = make(upstream)
+        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}}
+        final = (await call(app, RESPONSES, body, KEY)).json
+        reasoning = {"type": "reasoning", "summary": final["output"][0]["summary"]}
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+        sent = [USER, reasoning, final["output"][1], result]
+        await call(app, RESPONSES, {**body, "input": sent}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, *self.OUTPUT, result]
+
+    async def test_several_rounds_in_one_response_each_get_their_own(self) -> None:
+        output = [
+            reasoning_item(0, "First thoughts."),
+            call_item(1, "f", "{}"),
+            reasoning_item(2, "Second thoughts."),
+            call_item(3, "g", "{}"),
+        ]
+        upstream = Upstream(
+            Answer.json(response(output)), Answer.json(response([message_item(0, "D")]))
+        )
+        app = make(upstream, reasoning={"expose": "none"})
+        body = {"model": "m", "input": [USER]}
+        final = (await call(app, RESPONSES, body, KEY)).json
+        results = [
+            {"type": "function_call_output", "call_id": f"call_{number}", "output": "7"}
+            for number in (1, 3)
+        ]
+        calls = [item for item in final["output"] if item["type"] == "function_call"]
+        await call(app, RESPONSES, {**body, "input": [USER, *calls, *results]}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, *output, *results]
+
+    async def test_native_summaries_and_opaque_state_go_on_untouched(self) -> None:
+        native = {
+            **reasoning_item(0, ""),
+            "summary": [{"type": "summary_text", "text": "Theirs."}],
+            "encrypted_content": "gAAAA",
+        }
+        upstream = Upstream(
+            Answer.json(response([native, message_item(1, "Hi")])),
+            Answer.json(response([message_item(0, "D")])),
+        )
+        app = make(upstream)
+        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}}
+        final = (await call(app, RESPONSES, body, KEY)).json
+        sent = [USER, *final["output"], USER]
+        await call(app, RESPONSES, {**body, "input": sent}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, native, message_item(1, "Hi"), USER]
+
+
+async def test_mlx_10_what_is_remembered_is_counted_and_bounded() -> None:
+    registry = CollectorRegistry()
+    upstream = Upstream(Answer())
+    app = make(upstream, registry, history={"bytes": "20KiB"})
+    for number in range(50):
+        said = {"content": f"So {number}.", "reasoning": thinking(2000)}
+        upstream.answers = [Answer.json(completion(said))]
+        await say(app, [USER])
+        held = registry.get_sample_value("abridge_store_bytes")
+        assert held is not None
+        assert 0 < held <= 20 * 1024

@@ -1,0 +1,83 @@
+"""Who is asking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from abridge.history.tenant import keyed, tag
+from starlette.types import Scope
+
+KEY = b"k" * 32
+
+
+def scope(client: str = "127.0.0.1", server: str = "127.0.0.1", **headers: str) -> Scope:
+    given = [(key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()]
+    return {"headers": given, "client": (client, 1), "server": (server, 2)}
+
+
+def tenant(rule: str = "credential", anonymous: Any = "loopback", **headers: str) -> bytes | None:
+    return tag(scope(**headers), KEY, rule, anonymous=anonymous)
+
+
+def test_a_tag_is_the_whole_credentials() -> None:
+    mine = tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
+    assert mine == tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
+    assert mine != tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2")
+    assert mine != tag(
+        scope(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1"),
+        b"another key",
+        "credential",
+        anonymous=True,
+    )
+
+
+@pytest.mark.parametrize("name", ["authorization", "api_key", "x_api_key", "x_goog_api_key"])
+def test_every_credential_counts_and_by_its_name(name: str) -> None:
+    tags = {
+        tenant(**{other: "secret-1"})
+        for other in ("authorization", "api_key", "x_api_key", "x_goog_api_key")
+    }
+    assert len(tags) == 4
+    assert tenant(**{name: "secret-1"}) in tags
+    assert tenant(**{"authorization": "a-secret", "api_key": "another", name: "x"}) not in tags
+
+
+@pytest.mark.parametrize(
+    "dummy", ["Bearer EMPTY", "Bearer dummy", "none", "Bearer sk-no-key-required", "Bearer ", ""]
+)
+def test_well_known_dummies_are_no_credential(dummy: str) -> None:
+    assert tenant(authorization=dummy, anonymous=False) is None
+
+
+def test_without_a_credential_the_setting_decides() -> None:
+    assert tenant(anonymous=False) is None
+    assert tenant(anonymous=True) is not None
+    assert tenant(anonymous="loopback") == tenant(anonymous=True)
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        scope(client="10.0.0.7"),
+        scope(server="10.0.0.7"),
+        scope(x_forwarded_for="1.2.3.4"),
+        scope(forwarded="for=1.2.3.4"),
+        {"headers": [], "client": None, "server": None},
+        {"headers": []},
+        {"headers": [], "client": ("unix", None), "server": ("/run/sock", None)},
+    ],
+)
+def test_loopback_means_both_ends_and_nobody_behind(away: Scope) -> None:
+    assert tag(away, KEY, "credential", anonymous="loopback") is None
+
+
+def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
+    one = tenant("header:X-User", x_user="anna", authorization="Bearer rotating-1")
+    assert one == tenant("header:X-User", x_user="anna", authorization="Bearer rotating-2")
+    assert one != tenant("header:X-User", x_user="bert", authorization="Bearer rotating-1")
+    assert tenant("header:X-User", anonymous=False, authorization="Bearer x") is None
+
+
+def test_parts_cannot_pass_for_another_split() -> None:
+    assert keyed(KEY, b"ab", b"c") != keyed(KEY, b"a", b"bc")

@@ -1,0 +1,7 @@
+"""What the proxy's tests share."""
+
+from __future__ import annotations
+
+from tests.servers import nothing_left, pytest_asyncio_loop_factories
+
+__all__ = ["nothing_left", "pytest_asyncio_loop_factories"]

@@ -1,0 +1,201 @@
+"""When the client leaves, everything stops; nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import httpx
+import pytest
+from starlette.types import Message
+
+from abridge.proxy import Proxy
+from tests.asgi import Call, begin, scope_for
+from tests.proxy.upstreams import asked, between, settings
+from tests.servers import Peer, connect, listen, soon, stalled, until
+
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        pytest.param(b"", b"", id="waiting for headers"),
+        pytest.param(CHUNKED, b"\r\n\r\n", id="waiting for the first byte"),
+        pytest.param(CHUNKED + b"4\r\nhalf\r\n", b"half\r\n", id="mid-stream"),
+        pytest.param(WHOLE + b"half", b"half", id="not streaming"),
+    ],
+)
+async def test_upstream_notices_that_the_client_has_left(
+    said: bytes, heard: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, noticed = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(said)
+        asked.set()
+        await peer.left()
+        noticed.set()
+
+    async with between(script) as chain:
+        async with connect(chain.url) as client:
+            await client.send(POST)
+            await soon(asked.wait())
+            if heard:
+                await soon(client.reader.readuntil(heard))
+        await soon(noticed.wait())
+        assert await chain.ended() is None
+    assert not complaints(caplog)
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+
+
+@pytest.mark.parametrize("framing", [b"content-length: 100", b"transfer-encoding: chunked"])
+async def test_upstream_notices_that_an_upload_was_given_up(
+    framing: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, noticed = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.reader.readuntil(b"half")
+        begun.set()
+        await peer.left()
+        noticed.set()
+
+    async with between(script) as chain:
+        async with connect(chain.url) as client:
+            await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
+            await client.send(b"4\r\nhalf\r\n" if b"chunked" in framing else b"half")
+            await soon(begun.wait())
+        await soon(noticed.wait())
+        assert await chain.ended() is None
+    assert not complaints(caplog)
+
+
+async def test_upstream_notices_that_a_client_has_left_which_did_not_read() -> None:
+    noticed = asyncio.Event()
+    sent = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:
+                await peer.send(b"x" * (1 << 16))
+                sent += 1
+        noticed.set()
+
+    async with between(script) as chain:
+        async with connect(chain.url) as client:
+            client.writer.transport.pause_reading()
+            await client.send(POST)
+            await until(lambda: sent > 0)
+            await stalled(lambda: sent)
+        await soon(noticed.wait())
+        assert await chain.ended() is None
+
+
+async def test_a_client_that_leaves_before_it_has_asked_is_asked_nothing() -> None:
+    proxy, upstream = asked()
+    running = Call(proxy, scope_for("/v1/responses"))
+    running.left.set()
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    await soon(proxy(scope_for("/v1/responses"), gone, running.send))
+    assert upstream.requests == running.sent == []
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+async def test_a_send_that_fails_since_the_client_has_left_is_no_error(after: int) -> None:
+    closed = asyncio.Event()
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            while True:
+                yield b"x"
+
+        async def aclose(self) -> None:
+            closed.set()
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        if len(sent) == after:
+            raise OSError("the client has left")
+        sent.append(message)
+
+    answer = httpx.Response(200, stream=Endless())
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(lambda _: answer))
+    idle = Call(proxy, scope_for("/v1/responses"))
+    await soon(proxy(idle.scope, idle.receive, send))
+    assert closed.is_set()
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"), [(b"", b""), (CHUNKED, b""), (CHUNKED + b"4\r\nhalf\r\n", b"half")]
+)
+async def test_upstream_notices_that_the_server_has_cancelled_the_request(
+    said: bytes, heard: bytes
+) -> None:
+    asked, noticed = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(said)
+        asked.set()
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as upstream:
+        proxy = Proxy(settings(upstream.url))
+        running = begin(proxy, "/v1/responses", {})
+        await soon(asked.wait())
+        await running.until(heard)
+        assert running.task is not None
+        running.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running.finish()
+        await soon(noticed.wait())
+        await proxy.aclose()
+
+
+async def test_a_client_that_stays_can_ask_again() -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            request = await peer.request()
+            await peer.answer(request.body)
+
+    async with between(script) as chain, connect(chain.url) as client:
+        for _ in range(3):
+            await client.send(POST)
+            assert (await soon(client.response())).body == b"{}"
+        assert chain.upstream.connections == 1
+
+
+async def test_what_receive_raises_is_the_server_s_own() -> None:
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0)
+        return httpx.Response(200)
+
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(answer))
+    running = Call(proxy, scope_for("/v1/responses"))
+    messages = iter([{"type": "http.request"}])
+
+    async def receive() -> Message:
+        for message in messages:
+            return message
+        raise RuntimeError("the server's own")
+
+    with pytest.raises(RuntimeError, match="the server's own"):
+        await soon(proxy(running.scope, receive, running.send))

@@ -1,0 +1,367 @@
+"""What a request becomes on its way, and an answer on its way back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from abridge.errors import SettingsError
+from abridge.proxy import ROUTE, Proxy
+from abridge.settings import Settings
+from tests.asgi import Call, call, scope_for
+from tests.proxy.upstreams import Asked, asked, between, settings
+from tests.servers import Peer, Request, connect, soon
+
+CHAT = "/v1/chat/completions"
+
+
+# The address
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "target"),
+    [
+        ("http://u.test/v1", "/v1/chat/completions", "/v1/chat/completions"),
+        ("http://u.test/v1/", "/v1/models", "/v1/models"),
+        ("http://u.test", "/v1/models", "/models"),
+        ("http://u.test/api/openai/v1", "/v1/responses", "/api/openai/v1/responses"),
+        ("http://u.test/api/v1", "/v1", "/api/v1"),
+        ("http://u.test", "/v1", "/"),
+        ("http://u.test/api/v1", "/v1beta/models", "/v1beta/models"),
+        ("http://u.test/api/v1", "/v2/models", "/v2/models"),
+        ("http://u.test/api/v1", "/health", "/health"),
+        ("http://u.test/api/v1", "/a/v1/models", "/a/v1/models"),
+        ("http://u.test/api/v1", "/", "/"),
+        ("http://u.test/api/v1", "//evil.test/v1", "//evil.test/v1"),
+        ("http://u.test/api/v1", "/v1/../../etc", "/api/v1/../../etc"),
+        ("http://u.test/api/v1", "", "/"),
+        ("http://u.test/api/v1", "@evil.test/", "/@evil.test/"),
+    ],
+)
+async def test_the_base_url_stands_for_the_leading_v1(base: str, path: str, target: str) -> None:
+    proxy, upstream = asked(base)
+    await call(proxy, path, b"")
+    assert upstream.target == target.encode()
+    assert upstream.request.url.host == "u.test"
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "target"),
+    [
+        ("/v1/a/b", b"/v1/a%2Fb", b"/v1/a%2Fb"),
+        ("/v1/a b", b"/v1/a%20b", b"/v1/a%20b"),
+        ("/v1/\u00e9", b"/v1/%c3%A9", b"/v1/%c3%A9"),
+        ("/v1/\ufffd", b"/v1/%ff", b"/v1/%ff"),
+        ("/v1/a b/\u00e9?c:d", None, b"/v1/a%20b/%C3%A9%3Fc:d"),
+        ("/v1/rewritten", b"/v1/as%20it%20was", b"/v1/rewritten"),
+        ("/v1/100%", None, b"/v1/100%25"),
+    ],
+)
+async def test_a_path_stays_as_the_client_wrote_it(
+    path: str, raw: bytes | None, target: bytes
+) -> None:
+    proxy, upstream = asked("http://u.test/v1")
+    await call(proxy, path, b"", raw_path=raw)
+    assert upstream.target == target
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "raw", "target"),
+    [
+        ("/llm", "/llm/v1/models", b"/llm/v1/models", b"/base/models"),
+        ("/llm", "/llm/v1/a b", b"/llm/v1/a%20b", b"/base/a%20b"),
+        ("/a b", "/a b/v1/x", b"/a%20b/v1/x", b"/base/x"),
+        ("/\u00e9", "/\u00e9/v1/x", b"/%C3%A9/v1/x", b"/base/x"),
+        ("/llm", "/llm/v1/x", None, b"/base/x"),
+        ("/llm", "/llm", b"/llm", b"/"),
+        ("/llm", "/v1/x", b"/v1/x", b"/base/x"),
+        ("/llm", "/llmv1/x", b"/llmv1/x", b"/llmv1/x"),
+    ],
+)
+async def test_where_the_app_is_mounted_is_not_part_of_the_path(
+    root: str, path: str, raw: bytes | None, target: bytes
+) -> None:
+    proxy, upstream = asked("http://u.test/base")
+    await call(proxy, path, b"", root_path=root, raw_path=raw)
+    assert upstream.target == target
+
+
+async def test_a_query_stays_as_the_client_wrote_it() -> None:
+    proxy, upstream = asked("http://u.test/v1")
+    await call(proxy, "/v1/models", b"", query_string=b"a=%26&b=c+d&&e=%zz")
+    assert upstream.target == b"/v1/models?a=%26&b=c+d&&e=%zz"
+
+
+async def test_it_is_written_to_upstream_byte_for_byte() -> None:
+    seen: list[Request] = []
+
+    async def script(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.answer()
+
+    async with between(script, path="/api/v1") as chain, connect(chain.url) as client:
+        await client.send(b"GET /v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await client.response()).body == b"ok"
+    assert seen[0].lines[0] == b"GET /api/v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1"
+
+
+async def test_it_can_be_mounted() -> None:
+    proxy, upstream = asked("http://u.test/base")
+    app = Starlette(routes=[Mount("/llm", app=proxy)])
+    assert (await call(app, "/llm/v1/chat/completions", {"model": "m"})).data == b"ok"
+    assert upstream.target == b"/base/chat/completions"
+
+
+async def test_host_says_nothing_about_where_a_request_goes() -> None:
+    proxy, upstream = asked("http://u.test:8080/v1")
+    headers = {"host": "evil.test", "x-forwarded-host": "evil.test", "forwarded": "host=evil.test"}
+    await call(proxy, CHAT, {}, headers=headers)
+    assert upstream.request.url == "http://u.test:8080/v1/chat/completions"
+    assert upstream.request.headers.get_list("host") == ["u.test:8080"]
+
+
+async def test_the_route_in_the_scope_says_which_upstream() -> None:
+    first = {"name": "first", "base_url": "http://first.test"}
+    second = {"name": "second", "base_url": "http://second.test", "models": ["other-*"]}
+    both = settings(first, second)
+    upstream = Asked()
+    proxy = Proxy(both, upstream.transport)
+    await call(proxy, CHAT, {})
+    await call(proxy, CHAT, {}, **{ROUTE: both.route("other-1")})
+    assert [request.url.host for request in upstream.requests] == ["first.test", "second.test"]
+
+
+async def test_respx_can_stand_in_for_an_upstream() -> None:
+    router = respx.Router()
+    router.post("http://u.test/v1/responses").respond(202, json={"id": "resp_1"})
+    proxy = Proxy(settings("http://u.test/v1"), httpx.MockTransport(router.async_handler))
+    answer = await call(proxy, "/v1/responses", {"model": "m"})
+    assert (answer.status, answer.json) == (202, {"id": "resp_1"})
+
+
+@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://u.test:port/v1"}])
+async def test_an_upstream_without_an_address_stops_the_start(upstream: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="base_url"):
+        Proxy(settings(upstream))
+
+
+async def test_no_upstream_stops_the_start() -> None:
+    with pytest.raises(SettingsError, match="base_url"):
+        Proxy(Settings())
+
+
+# Headers
+
+
+HOP_BY_HOP = {
+    "connection": "keep-alive, X-Mine",
+    "keep-alive": "timeout=5",
+    "proxy-authenticate": "Basic",
+    "proxy-authorization": "Basic eDp5",
+    "proxy-connection": "keep-alive",
+    "te": "trailers",
+    "trailer": "x-sum",
+    "transfer-encoding": "chunked",
+    "upgrade": "h2c",
+    "x-mine": "1",
+}
+
+
+async def test_headers_of_the_connection_go_no_further() -> None:
+    proxy, upstream = asked()
+    given = {**HOP_BY_HOP, "expect": "100-continue", "accept": "*/*", "cookie": "a=1"}
+    await call(proxy, CHAT, b"{}", headers=given)
+    assert dict(upstream.request.headers) == {
+        "host": "upstream.test",
+        "content-type": "application/json",
+        "accept": "*/*",
+        "cookie": "a=1",
+        "content-length": "2",
+    }
+
+
+async def test_headers_of_the_other_connection_do_not_come_back() -> None:
+    upstream = Asked(httpx.Response(200, headers={**HOP_BY_HOP, "X-Kept": "1"}, content=b"ok"))
+    proxy = Proxy(settings("http://u.test"), upstream.transport)
+    assert (await call(proxy, CHAT, {})).headers == {"x-kept": "1", "content-length": "2"}
+
+
+async def test_what_is_meant_for_abridge_goes_no_further() -> None:
+    proxy, upstream = asked()
+    await call(proxy, CHAT, {}, headers={"x-abridge-summary": "auto", "x-abridgement": "kept"})
+    assert "x-abridge-summary" not in upstream.request.headers
+    assert upstream.request.headers["x-abridgement"] == "kept"
+
+
+async def test_nothing_is_added_and_repeated_headers_stay_repeated_both_ways() -> None:
+    seen: list[Request] = []
+
+    async def script(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.answer(b"ok", b"Set-Cookie: a=1", b"x-caf: \xe9", b"Set-Cookie: b=2")
+
+    async with between(script) as chain, connect(chain.url) as client:
+        await client.send(
+            b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nX-Twice: 1\r\nx-twice: 2\r\n"
+            b"x-caf: \xe9\r\ncontent-length: 2\r\n\r\n{}"
+        )
+        answer = await client.response()
+    assert seen[0].headers == [
+        (b"host", chain.upstream.url.removeprefix("http://").encode()),
+        (b"x-twice", b"1"),
+        (b"x-twice", b"2"),
+        (b"x-caf", b"\xe9"),
+        (b"content-length", b"2"),
+    ]
+    assert answer.headers == [
+        (b"set-cookie", b"a=1"),
+        (b"x-caf", b"\xe9"),
+        (b"set-cookie", b"b=2"),
+        (b"content-length", b"2"),
+    ]
+
+
+CREDENTIALS = {
+    "authorization": "Bearer client",
+    "api-key": "client",
+    "x-api-key": "client",
+    "x-goog-api-key": "client",
+}
+
+
+async def test_the_client_s_credential_goes_through() -> None:
+    proxy, upstream = asked()
+    await call(proxy, CHAT, {}, headers=CREDENTIALS)
+    assert CREDENTIALS.items() <= dict(upstream.request.headers).items()
+
+
+async def test_an_upstream_s_own_key_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
+    proxy, upstream = asked({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    monkeypatch.delenv("UPSTREAM_KEY")  # it was read at the start
+    await call(proxy, CHAT, {}, headers=CREDENTIALS)
+    assert upstream.request.headers.get_list("authorization") == ["Bearer sk-upstream"]
+    assert not upstream.request.headers.keys() & CREDENTIALS.keys() - {"authorization"}
+
+
+async def test_an_upstream_s_key_may_be_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("sk-file\n")
+    monkeypatch.setenv("UPSTREAM_KEY_FILE", str(secret))
+    proxy, upstream = asked({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    await call(proxy, CHAT, {})
+    assert upstream.request.headers["authorization"] == "Bearer sk-file"
+
+
+async def test_a_key_that_is_not_there_stops_the_start() -> None:
+    with pytest.raises(SettingsError, match="api_key_env"):
+        Proxy(settings({"base_url": "http://u.test", "api_key_env": "NO_SUCH_KEY"}))
+
+
+# Methods and bodies
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
+async def test_every_method_is_forwarded(method: str) -> None:
+    proxy, upstream = asked()
+    await call(proxy, "/v1/files/f", b"x", method=method)
+    assert (upstream.request.method, upstream.request.content) == (method, b"x")
+
+
+@pytest.mark.parametrize(
+    ("sent", "length", "body"),
+    [
+        (b"", [], b""),
+        (b"content-length: 0\r\n", [b"0"], b""),
+        (b"content-length: 3\r\n\r\nabc", [b"3"], b"abc"),
+        (b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", [b"3"], b"abc"),
+        (b"expect: 100-continue\r\ncontent-length: 3\r\n\r\nabc", [b"3"], b"abc"),
+    ],
+)
+async def test_a_body_that_is_here_whole_says_its_length(
+    sent: bytes, length: list[bytes], body: bytes
+) -> None:
+    seen: list[Request] = []
+
+    async def script(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.answer()
+
+    async with between(script) as chain, connect(chain.url) as client:
+        await client.send(b"POST /v1/responses HTTP/1.1\r\nhost: x\r\n" + sent + b"\r\n")
+        await client.reader.readuntil(b"ok")
+    assert (seen[0].all(b"content-length"), seen[0].body) == (length, body)
+    assert seen[0].all(b"transfer-encoding") == seen[0].all(b"expect") == []
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_that_comes_in_pieces_goes_on_in_pieces(chunked: bool) -> None:  # noqa: FBT001
+    framing = b"transfer-encoding: chunked" if chunked else b"content-length: 6"
+
+    async def script(peer: Peer) -> None:
+        head = Request(await peer.head(), b"")
+        assert head.headers[1:] == [tuple(framing.split(b": "))]
+        assert await (peer.chunk() if chunked else peer.reader.readexactly(3)) == b"abc"
+        await client.send(b"3\r\ndef\r\n0\r\n\r\n" if chunked else b"def")
+        assert await (peer.chunks() if chunked else peer.reader.readexactly(3)) == b"def"
+        await peer.answer()
+
+    async with between(script) as chain, connect(chain.url) as client:
+        await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
+        await client.send(b"3\r\nabc\r\n" if chunked else b"abc")
+        assert (await soon(client.response())).body == b"ok"
+
+
+async def test_a_body_has_one_length() -> None:
+    proxy, upstream = asked()
+    lengths = [(b"content-length", b"1"), (b"content-length", b"9")]
+    await Call(proxy, {**scope_for(CHAT), "headers": lengths}, b"{}").start().finish()
+    assert upstream.request.headers.get_list("content-length") == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length"),
+    [("HEAD", b"200 OK", [b"5"]), ("GET", b"204 No Content", []), ("GET", b"304 Not Modified", [])],
+)
+async def test_answers_without_a_body(method: str, status: bytes, length: list[bytes]) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(b"HTTP/1.1 " + status + b"\r\netag: x\r\ncontent-length: 5\r\n\r\n")
+
+    async with between(script) as chain, connect(chain.url) as client:
+        for _ in range(2):  # on the same connections
+            await client.send(method.encode() + b" /v1/x HTTP/1.1\r\nhost: x\r\n\r\n")
+            answer = Request(await soon(client.head()), b"")
+            assert answer.lines[0] == b"HTTP/1.1 " + status
+            assert answer.all(b"etag") == [b"x"]
+            assert answer.all(b"content-length") == length
+        assert chain.upstream.connections == 1
+
+
+async def test_each_event_is_passed_on_when_it_comes() -> None:
+    seen = asyncio.Semaphore(0)
+    events = [b"data: %d\n\n" % number for number in range(10)]
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        for event in [*events, b""]:
+            await seen.acquire()
+            await peer.send(b"%x\r\n%b\r\n" % (len(event), event))
+
+    async with between(script) as chain, connect(chain.url) as client:
+        await client.send(b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n")
+        await soon(client.head())
+        for event in [*events, b""]:
+            seen.release()
+            assert await soon(client.chunk()) == event

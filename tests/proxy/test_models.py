@@ -1,0 +1,150 @@
+"""`GET /models`, where several upstreams have some."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from abridge.proxy import Proxy
+from tests.asgi import begin, call
+from tests.proxy.upstreams import settings
+from tests.servers import soon
+
+THREE = [
+    {"name": name, "base_url": f"http://{name}.test/{name}/v1"} for name in ("one", "two", "three")
+]
+
+
+def models(*ids: str) -> httpx.Response:
+    return httpx.Response(200, json={"object": "list", "data": [{"id": id_} for id_ in ids]})
+
+
+def proxy(
+    answers: dict[str, httpx.Response | Exception], upstreams: list[dict[str, Any]] = THREE
+) -> tuple[Proxy, list[httpx.Request]]:
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        given = answers[request.url.host.removesuffix(".test")]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return Proxy(settings(*upstreams), httpx.MockTransport(answer)), requests
+
+
+async def ids(app: Proxy, path: str = "/v1/models") -> list[str]:
+    answer = await call(app, path, b"", method="GET")
+    assert (answer.status, answer.json["object"]) == (200, "list")
+    assert answer.headers["content-type"] == "application/json"
+    return [model["id"] for model in answer.json["data"]]
+
+
+async def test_the_lists_are_joined_in_the_order_of_the_settings() -> None:
+    app, requests = proxy({"one": models("a", "b"), "two": models(), "three": models("c")})
+    assert await ids(app) == ["a", "b", "c"]
+    assert [str(request.url) for request in requests] == [
+        f"http://{name}.test/{name}/v1/models" for name in ("one", "two", "three")
+    ]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        httpx.ConnectError("no"),
+        httpx.ReadTimeout("slow"),
+        httpx.Response(401, json={"data": [{"id": "x"}]}),
+        httpx.Response(200, text="no JSON"),
+        httpx.Response(200, json=["no object"]),
+        httpx.Response(200, json={"data": "no list"}),
+    ],
+)
+async def test_an_upstream_that_fails_is_left_out(failure: httpx.Response | Exception) -> None:
+    app, _ = proxy({"one": models("a"), "two": failure, "three": models("c")})
+    assert await ids(app) == ["a", "c"]
+
+
+async def test_a_list_beyond_all_measure_is_left_out() -> None:
+    answers = {"one": models("a"), "two": models("b" * 100)}
+    transport = httpx.MockTransport(lambda request: answers[request.url.host[:3]])
+    app = Proxy(settings(*THREE[:2], limits={"body": 100}), transport)
+    assert await ids(app) == ["a"]
+
+
+async def test_if_all_fail_that_is_an_error() -> None:
+    app, _ = proxy(dict.fromkeys(("one", "two", "three"), httpx.ConnectError("no")))
+    answer = await call(app, "/v1/models", b"", method="GET")
+    assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
+
+
+async def test_each_upstream_is_asked_so_that_the_lists_can_be_joined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEY", "sk-two")
+    upstreams = [THREE[0], {**THREE[1], "api_key_env": "KEY"}]
+    app, requests = proxy({"one": models("a"), "two": models("b")}, upstreams)
+    headers = {
+        "authorization": "Bearer client",
+        "accept-encoding": "gzip",
+        "if-none-match": "x",
+        "accept": "application/json",
+    }
+    await call(app, "/v1/models", b"", method="GET", headers=headers, query_string=b"limit=2")
+    sent = [dict(request.headers) for request in requests]
+    assert [head.get("authorization") for head in sent] == ["Bearer client", "Bearer sk-two"]
+    for request in requests:
+        assert not {"accept-encoding", "if-none-match"} & request.headers.keys()
+        assert request.headers["accept"] == "application/json"
+        assert request.url.query == b"limit=2"
+
+
+async def test_they_are_asked_at_once() -> None:
+    all_asked = asyncio.Barrier(3)
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await all_asked.wait()
+        return models(request.url.host)
+
+    app = Proxy(settings(*THREE), httpx.MockTransport(answer))
+    assert len(await soon(ids(app))) == 3
+
+
+async def test_none_is_asked_any_more_when_the_client_leaves() -> None:
+    asked, cancelled = asyncio.Barrier(4), 0
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal cancelled
+        await asked.wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled += 1
+        return models()
+
+    running = begin(
+        Proxy(settings(*THREE), httpx.MockTransport(answer)), "/v1/models", b"", method="GET"
+    )
+    await soon(asked.wait())
+    running.left.set()
+    await running.finish()
+    assert (cancelled, running.sent) == (3, [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/models"), ("GET", "/v1/models/a"), ("HEAD", "/v1/models")]
+)
+async def test_other_requests_go_to_one_upstream(method: str, path: str) -> None:
+    app, requests = proxy({"one": httpx.Response(200, text="as it is")})
+    assert (await call(app, path, b"", method=method)).data == b"as it is"
+    assert len(requests) == 1
+
+
+async def test_one_upstream_s_list_is_its_own() -> None:
+    whole = httpx.Response(200, text='{"data" : [], "first_id": null}', headers={"etag": "x"})
+    app, _ = proxy({"one": whole}, THREE[:1])
+    answer = await call(app, "/v1/models", b"", method="GET")
+    assert (answer.data, answer.headers["etag"]) == (whole.content, "x")

@@ -1,0 +1,98 @@
+"""Proxies to try, and what their upstreams are asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.proxy import Proxy
+from abridge.settings import Settings
+from tests.servers import Listener, Script, listen, serve, until
+
+
+def settings(*upstreams: str | dict[str, Any], **tables: Any) -> Settings:
+    """An upstream is told by its base_url alone, or by its table."""
+    entries = [entry if isinstance(entry, dict) else {"base_url": entry} for entry in upstreams]
+    return Settings.model_validate({"upstreams": entries, **tables})
+
+
+class Asked:
+    """A transport that answers all alike, and keeps what it was asked."""
+
+    def __init__(self, answer: httpx.Response | Exception | None = None) -> None:
+        self.requests: list[httpx.Request] = []
+        self.answer = answer if answer is not None else httpx.Response(200, text="ok")
+        self.transport = httpx.MockTransport(self)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    @property
+    def request(self) -> httpx.Request:
+        (request,) = self.requests
+        return request
+
+    @property
+    def target(self) -> bytes:
+        return bytes(self.request.extensions["target"])
+
+
+def asked(*upstreams: str | dict[str, Any], **tables: Any) -> tuple[Proxy, Asked]:
+    upstream = Asked()
+    chosen = upstreams or ("http://upstream.test/v1",)
+    return Proxy(settings(*chosen, **tables), upstream.transport), upstream
+
+
+class Watched:
+    """An app, and how each of its requests ended."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.ends: list[BaseException | None] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        end: BaseException | None = None
+        try:
+            await self.app(scope, receive, send)
+        except BaseException as error:
+            end = error
+            raise
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            assert not task.cancelling()  # that is the server's
+            self.ends.append(end)
+
+
+@dataclass(frozen=True)
+class Between:
+    """`ends` holds, for each request, what the proxy raised or None."""
+
+    url: str
+    upstream: Listener
+    ends: list[BaseException | None]
+
+    async def ended(self) -> BaseException | None:
+        await until(lambda: bool(self.ends))
+        (end,) = self.ends
+        return end
+
+
+@asynccontextmanager
+async def between(*scripts: Script, path: str = "/v1", **tables: Any) -> AsyncIterator[Between]:
+    """A proxy, really served, before an upstream that plays `scripts`."""
+    async with listen(*scripts) as upstream:
+        proxy = Proxy(settings(upstream.url + path, **tables))
+        watched = Watched(proxy)
+        async with serve(watched) as url:
+            yield Between(url, upstream, watched.ends)
+        await proxy.aclose()

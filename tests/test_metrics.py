@@ -1,0 +1,223 @@
+"""What is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from abridge.metrics import metrics_on
+from prometheus_client import CollectorRegistry
+
+from tests.asgi import begin, call
+from tests.forms import abridged
+from tests.scripts import (
+    THOUGHT,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    responses_stream,
+    thinking,
+)
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+CHAT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "reasoning": {"summary": "auto"},
+    "stream": True,
+}
+WHERE = {"api": "chat", "upstream": "default"}
+
+
+class Counted:
+    """A request, and what it moved."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+    async def ask(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
+        app = abridged(
+            "mounted",
+            Upstream(answer),
+            writer=writer or Scripted(),
+            registry=self.registry,
+            **tables,
+        )
+        await call(app, "/v1/chat/completions", CHAT)
+
+    def value(self, name: str, **labels: str) -> float:
+        return self.registry.get_sample_value(f"abridge_{name}", labels) or 0.0
+
+    def outcomes(self) -> dict[str, float]:
+        return {
+            sample.labels["outcome"]: sample.value
+            for metric in self.registry.collect()
+            for sample in metric.samples
+            if sample.name == "abridge_summaries_total"
+        }
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+async def test_a_request_with_a_summary(counted: Counted) -> None:
+    await counted.ask(Answer(chat_stream(THOUGHT, "Hello.")))
+    assert counted.value("requests_total", **WHERE, outcome="ok") == 1
+    assert counted.outcomes() == {"ok": 1}
+    assert counted.value("upstream_tokens_total", **WHERE, type="input") == 11
+    assert counted.value("upstream_tokens_total", **WHERE, type="output") == 70
+    assert counted.value("upstream_tokens_total", **WHERE, type="reasoning") == 50
+    spent = {"upstream": "default", "summarizer": "scripted"}
+    assert counted.value("summarizer_tokens_total", **spent, type="input") == 10
+    assert counted.value("summarizer_tokens_total", **spent, type="output") == 5
+    assert counted.value("reasoning_characters_total", **WHERE) == len(THOUGHT)
+    for name in ("first_summary_seconds", "first_answer_seconds", "held_seconds"):
+        assert counted.value(f"{name}_count", **WHERE) == 1
+    assert counted.value("summarizer_seconds_count", summarizer="scripted", outcome="ok") == 1
+    assert counted.value("overhead_seconds_count", api="chat") == 1
+    assert counted.value("streams_open", api="chat") == 0
+    assert counted.value("held_bytes") == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "writer", "outcome"),
+    [
+        (Answer(chat_stream("", "Hi")), Scripted(), None),
+        (Answer(chat_stream(" \n ", "Hi")), Scripted(), None),
+        (Answer(chat_stream(THOUGHT, "Hi")), Scripted(""), "empty"),
+        (Answer(chat_stream(THOUGHT, "Hi")), Scripted("", error=ValueError("x")), "failed"),
+        (Answer(chat_stream(THOUGHT, "Hi")), Scripted(error=ValueError("x")), "partial"),
+    ],
+    ids=["no reasoning", "blank", "empty", "failed", "partial"],
+)
+async def test_summaries_by_outcome(
+    counted: Counted, answer: Answer, writer: Scripted, outcome: str | None
+) -> None:
+    await counted.ask(answer, writer)
+    assert counted.outcomes() == ({outcome: 1} if outcome else {})
+
+
+async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
+    stuck = Scripted(gate=asyncio.Event())
+    stream = Answer(chat_stream(THOUGHT, "Hi"))
+    await counted.ask(stream, stuck, summary={"grace": 0.01, "first_token": 5})
+    assert counted.outcomes() == {"deadline": 1}
+    await counted.ask(stream, stuck, summary={"grace": 5, "first_token": 0.01})
+    assert counted.outcomes() == {"deadline": 1, "timeout": 1}
+    await counted.ask(stream, summary={"min_chars": 10_000})
+    assert counted.outcomes()["skipped"] == 1
+
+
+async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
+    gate = asyncio.Event()
+    writer = Scripted(gate=gate)
+    app = abridged(
+        "mounted",
+        Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
+        writer=writer,
+        registry=counted.registry,
+        **{"summary": {"grace": 60, "first_token": 60}, "summarizer": {"max_in_flight": 1}},
+    )
+    first = begin(app, "/v1/chat/completions", CHAT)
+    while not writer.running:
+        await asyncio.sleep(0)
+    await call(app, "/v1/chat/completions", CHAT)
+    assert counted.outcomes() == {"shed": 1}
+    gate.set()
+    await first.finish()
+    assert counted.outcomes() == {"shed": 1, "ok": 1}
+
+
+async def test_requests_by_outcome(counted: Counted) -> None:
+    await counted.ask(Answer(chat_stream(THOUGHT, "Hello.")[:-4]))
+    await counted.ask(Answer.json({"error": {}}, 500))
+    await counted.ask(Answer([b"<html>"], headers={"content-type": "text/html"}))
+    for outcome in ("failed", "error", "passed"):
+        assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
+
+
+async def test_a_client_that_left(counted: Counted) -> None:
+    reached = asyncio.Event()
+    upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]))
+    app = abridged("mounted", upstream, writer=Scripted(), registry=counted.registry)
+    request = begin(app, "/v1/chat/completions", CHAT)
+    await reached.wait()
+    assert counted.value("streams_open", api="chat") == 1
+    request.left.set()
+    await request.finish()
+    assert counted.value("requests_total", **WHERE, outcome="left") == 1
+    assert counted.value("streams_open", api="chat") == 0
+    assert counted.value("reasoning_characters_total", **WHERE) > 0
+
+
+async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
+    gate = asyncio.Event()
+    writer = Scripted(gate=gate)
+    upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
+    app = abridged(
+        "mounted",
+        upstream,
+        writer=writer,
+        registry=counted.registry,
+        summary={"grace": 60, "first_token": 60},
+    )
+    request = begin(app, "/v1/chat/completions", CHAT)
+    while not writer.running or upstream.running:
+        await asyncio.sleep(0)
+    assert counted.value("held_bytes") > 100
+    gate.set()
+    await request.finish()
+    assert counted.value("held_bytes") == 0
+
+
+async def test_fields_and_faults_are_counted(counted: Counted) -> None:
+    message = {"content": "Hi", "reasoning": THOUGHT, "vendor": 1, "mood": 2}
+    await counted.ask(Answer.json(completion(message)), reasoning={"expose": "none"})
+    assert counted.value("dropped_fields_total", api="chat") == 2
+    stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
+    late = next(frame for frame in stream if b"reasoning_text.delta" in frame)
+    app = abridged(
+        "mounted",
+        Upstream(Answer([*stream[:-2], late, *stream[-2:]])),
+        writer=Scripted(),
+        registry=counted.registry,
+    )
+    await call(app, "/v1/responses", {**CHAT, "input": "Hi"})
+    where = {"api": "responses", "upstream": "default"}
+    assert counted.value("reader_faults_total", **where) == 1
+
+
+async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) -> None:
+    app = abridged("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
+    await call(app, "/v1/chat/completions", {"model": "m", "messages": [], "stream": True})
+    assert counted.value("requests_total", **WHERE, outcome="untouched") == 1
+
+
+def test_two_instances_share_a_registry() -> None:
+    registry = CollectorRegistry()
+    assert metrics_on(registry) is metrics_on(registry)
+    assert metrics_on(registry) is not metrics_on(CollectorRegistry())
+    assert metrics_on() is metrics_on(None)
+
+
+async def test_no_label_comes_from_a_client(counted: Counted) -> None:
+    body = {**CHAT, "model": "model-of-the-client", "user": "user-of-the-client"}
+    app = abridged(
+        "mounted",
+        Upstream(Answer(chat_stream(thinking(4000), "Hi"))),
+        writer=Scripted(),
+        registry=counted.registry,
+    )
+    await call(app, "/v1/chat/completions", body, {"x-abridge-summary": "concise"})
+    labels = {
+        value
+        for metric in counted.registry.collect()
+        for sample in metric.samples
+        for value in sample.labels.values()
+    }
+    assert not {label for label in labels if "of-the-client" in label}

@@ -1,0 +1,203 @@
+"""Settings: layered, closed, and refused at the start with one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from abridge import SettingsError
+from abridge.configure import load, secret
+from abridge.settings import Settings
+from pydantic import ValidationError
+
+
+def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:
+    """The line with which these settings are refused."""
+    with pytest.raises(SettingsError) as caught:
+        load(environ=environ or {}, flags=tables)
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def test_the_defaults_need_nothing() -> None:
+    settings = load(environ={})
+    assert settings.summary.grace == 5.0
+    assert settings.limits.held == 256 * 1024
+    assert settings.summarizer.kind == "extractive"
+    assert settings.route("any").upstream.name == "default"
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "abridge.toml"
+    file.write_text("[summary]\ngrace = 1\nfirst_token = 1\npart_chars = 100\n")
+    environ = {"ABRIDGE_SUMMARY__GRACE": "2", "ABRIDGE_SUMMARY__FIRST_TOKEN": "2"}
+    summary = load(file, environ, {"summary": {"grace": 3}}).summary
+    assert (summary.grace, summary.first_token, summary.part_chars) == (3, 2, 100)
+
+
+def test_lists_and_tables_are_json_in_the_environment() -> None:
+    environ = {
+        "ABRIDGE_UPSTREAMS": '[{"base_url": "http://a/v1"}]',
+        "ABRIDGE_SUMMARY__ALLOW": '["concise"]',
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
+    }
+    settings = load(environ=environ)
+    assert settings.upstreams[0].base_url == "http://a/v1"
+    assert settings.summary.allow == ("concise",)
+    assert settings.summarizer.extra_body == {"seed": 1}
+
+
+def test_variables_that_kubernetes_makes_are_left_alone() -> None:
+    load(environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"})
+
+
+@pytest.mark.parametrize(
+    ("tables", "line"),
+    [
+        (
+            {"summary": {"grace": "soon"}},
+            "summary.grace: got 'soon'; Input should be a valid number",
+        ),
+        ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
+        ({"summary": {"default": "loud"}}, "summary.default: got 'loud'; "),
+        ({"sumary": {}}, "sumary: there is no such setting"),
+        ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
+        ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
+        ({"limits": {"body": 0}}, "limits.body: got 0; "),
+        ({"server": {"port": 70000}}, "server.port: got 70000; "),
+        (
+            {"upstreams": [{"base_url": "ftp://x"}]},
+            "upstreams[0].base_url: got 'ftp://x'; takes an",
+        ),
+        ({"upstreams": [{"base_url": "http://u:p@x"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
+        (
+            {"upstreams": [{"profile": "nobody"}]},
+            "upstreams[0].profile: got 'nobody'; takes one of",
+        ),
+        ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams: two are named 'a'"),
+        (
+            {"upstreams": [{"name": "a"}, {"name": "b", "summary": {"grace": "x"}}]},
+            "upstreams[1].summary.grace: got 'x'; ",
+        ),
+        ({"upstreams": [{"history": {"nope": 1}}]}, "upstreams[0].history.nope: there is no such"),
+        ({"summarizer": {"kind": "model"}}, "summarizer: kind = 'model' needs base_url"),
+        (
+            {"summarizer": {"kind": "model", "base_url": "http://x"}},
+            "summarizer: kind = 'model' needs model",
+        ),
+        ({"history": {"tenant": "someone"}}, "history.tenant: got 'someone'; takes credential or"),
+        ({"history": {"tenant": "header:"}}, "history.tenant: got 'header:'; takes credential or"),
+        ({"reasoning": {"expose": "summary"}}, "summarizer.kind: 'extractive' copies"),
+        (
+            {
+                "reasoning": {"expose": "summary"},
+                "summarizer": {"kind": "upstream"},
+                "summary": {"on_failure": "extract"},
+            },
+            "summary.on_failure: 'extract' copies",
+        ),
+        (
+            {"reasoning": {"expose": "none"}, "history": {"store": "none"}},
+            "history.store: 'none' would lose",
+        ),
+        (
+            {
+                "reasoning": {"expose": "both"},
+                "chat": {"summary_field": "reasoning", "raw_field": "reasoning"},
+            },
+            "chat.raw_field: is the same",
+        ),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], line: str) -> None:
+    assert refused(**tables).startswith(line)
+
+
+def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
+    line = refused(upstreams=[{"name": "a"}, {"name": "b", "reasoning": {"expose": "summary"}}])
+    assert line.startswith("summarizer.kind")
+
+
+def test_a_variable_of_no_setting_is_refused() -> None:
+    assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
+    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is no JSON")
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
+    assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load(tmp_path / "none.toml", {})
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[summary\n")
+    with pytest.raises(SettingsError, match="is no TOML"):
+        load(broken, {})
+
+
+class TestRoutes:
+    SETTINGS = Settings.model_validate(
+        {
+            "summary": {"grace": 1, "part_chars": 100},
+            "upstreams": [
+                {
+                    "name": "thinkers",
+                    "models": ["deepseek-*", "*-thinking"],
+                    "summary": {"grace": 2},
+                },
+                {"name": "others", "models": ["gpt-?"]},
+                {"name": "rest"},
+            ],
+        }
+    )
+
+    @pytest.mark.parametrize(
+        ("model", "name"),
+        [
+            ("deepseek-r1", "thinkers"),
+            ("qwen3-thinking", "thinkers"),
+            ("gpt-5", "others"),
+            ("gpt-5.1", "rest"),
+            ("DeepSeek-R1", "rest"),
+            (None, "thinkers"),
+        ],
+    )
+    def test_the_first_that_matches_wins(self, model: str | None, name: str) -> None:
+        assert self.SETTINGS.route(model).upstream.name == name
+
+    def test_without_a_match_it_is_the_first(self) -> None:
+        settings = Settings.model_validate({"upstreams": [{"name": "a", "models": ["x"]}]})
+        assert settings.route("y").upstream.name == "a"
+
+    def test_an_upstreams_tables_win_key_by_key(self) -> None:
+        own = self.SETTINGS.route("deepseek-r1").summary
+        assert (own.grace, own.part_chars) == (2, 100)
+        assert self.SETTINGS.route("gpt-5").summary.grace == 1
+
+
+def test_settings_made_in_code_are_validated_too() -> None:
+    with pytest.raises(ValidationError):
+        Settings(summary={"grace": -1})  # type: ignore[arg-type]
+
+
+class TestSecrets:
+    def test_they_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "key"
+        file.write_text("sk-file\n")
+        assert secret("KEY", "x", {"KEY": "sk-env"}) == "sk-env"
+        assert secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
+
+    def test_one_that_is_missing_stops_the_start(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match=r"upstreams\[0\]\.api_key_env"):
+            secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
+        with pytest.raises(SettingsError, match="cannot read"):
+            secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
+
+    def test_and_is_not_repeated(self) -> None:
+        with pytest.raises(SettingsError) as caught:
+            secret("sk-pasted-by-mistake", "x", {})
+        assert "sk-pasted" not in str(caught.value)
