@@ -256,11 +256,21 @@ def _check_choice(seen: ChatStream, choice: dict[str, Any]) -> None:
         assert index == len(seen.choices), f"choices are announced in order: {index}"
         seen.choices[index] = Choice()
     state, delta = seen.choices[index], choice.get("delta") or {}
-    if delta.get("role"):
-        assert state.role is None, "the role comes once"
-        state.role = delta["role"]
+    _check_delta(state, delta)
+    for call in delta.get("tool_calls") or ():
+        _check_call(state, call)
+    if choice.get("finish_reason"):
+        assert state.finish is None, "finished once"
+        state.finish = choice["finish_reason"]
+
+
+def _check_delta(state: Choice, delta: dict[str, Any]) -> None:
+    for name in ("role", "summary_error"):
+        if delta.get(name):
+            assert getattr(state, name) is None, f"{name} comes once"
+            setattr(state, name, delta[name])
     for name in (*REASONING_FIELDS, *ANSWER_FIELDS, "summary_error"):
-        if delta.get(name) and (not state.order or state.order[-1] != name):
+        if delta.get(name) and state.order[-1:] != [name]:
             state.order.append(name)
     for name in (*REASONING_FIELDS, "content", "refusal"):
         if isinstance(delta.get(name), str):
@@ -269,14 +279,6 @@ def _check_choice(seen: ChatStream, choice: dict[str, Any]) -> None:
         entries = delta[name] if isinstance(delta.get(name), list) else ()
         for entry in (entry for entry in entries if isinstance(entry, dict)):
             assert isinstance(entry["index"], int), f"{name} needs an index"
-    for call in delta.get("tool_calls") or ():
-        _check_call(state, call)
-    if delta.get("summary_error"):
-        assert state.summary_error is None, "a failed summary is told once"
-        state.summary_error = delta["summary_error"]
-    if choice.get("finish_reason"):
-        assert state.finish is None, "finished once"
-        state.finish = choice["finish_reason"]
 
 
 def _check_call(state: Choice, call: dict[str, Any]) -> None:

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import httpx
 import pytest
-from abridge import AbridgeMiddleware, Settings, create_app
-from abridge.summarize import Summarizer
-from abridge.summarize.inner import InnerTransport
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from abridge import AbridgeMiddleware, Settings, create_app
+from abridge.summarize import Summarizer
+from abridge.summarize.inner import InnerTransport
 from tests.asgi import scope_for
 from tests.upstream import Upstream
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from abridge.turn.conversation import Heard
 from abridge.turn.events import Ended, Trouble
@@ -64,7 +65,7 @@ class Pipeline:
         """A stream, arriving in pieces that end at `cuts`."""
         decoder = sse.Decoder(1 << 24)
         edges = [0, *sorted(cuts), len(data)]
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in pairwise(edges):
             for frame in decoder.feed(data[start:end]):
                 self.frame(frame)
         for frame in decoder.end():

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from abridge.client import HIGH_WATER, Client
-from abridge.errors import UpstreamBroken
 from prometheus_client import CollectorRegistry
 
+from abridge.client import HIGH_WATER, Client
+from abridge.errors import UpstreamBroken
 from tests.asgi import Call, begin
 from tests.checker import check_chat, check_responses, comments
 from tests.forms import Form, abridged
@@ -30,6 +30,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
+from tests.servers import until
 from tests.upstream import Answer, Step, Upstream
 from tests.writers import Scripted
 
@@ -55,12 +56,6 @@ def ask(
     return begin(app, path, {**body, **tables.pop("body", {})})
 
 
-def split(stream: list[bytes], needle: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The stream up to and from the first frame that holds `needle`."""
-    place = next(place for place, raw in enumerate(stream) if needle in raw)
-    return stream[:place], stream[place:]
-
-
 class TestHold:
     async def test_new_01_a_summary_comes_while_the_model_thinks(self) -> None:
         more = asyncio.Event()
@@ -79,8 +74,7 @@ class TestHold:
         writer = Scripted(gate=gate)
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
         request = ask(upstream, writer, summary={"grace": 60, "first_token": 60})
-        while not writer.running or upstream.running:
-            await asyncio.sleep(0)
+        await until(lambda: bool(writer.running) and not upstream.running)
         assert b"Hello" not in request.data
         gate.set()
         await request.finish()
@@ -194,7 +188,7 @@ class TestLeaving:
         never = asyncio.Event()
         reached = asyncio.Event()
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
-        before, after = split(stream, b"Hello"[:7])
+        before = stream[: next(place for place, raw in enumerate(stream) if b"Hello" in raw)]
         answer = {
             "headers": Answer(before=[reached.set, never]),
             "first token": Answer([reached.set, never]),
@@ -215,8 +209,7 @@ class TestLeaving:
         request = begin(app, path, body)
         async with asyncio.timeout(20):
             if phase == "mid-summary":
-                while not writer.running or upstream.running:
-                    await asyncio.sleep(0)
+                await until(lambda: bool(writer.running) and not upstream.running)
             else:
                 await reached.wait()
         request.left.set()
@@ -295,9 +288,7 @@ class TestBreaking:
                 }
             )
 
-        request = begin(
-            abridged("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT
-        )  # type: ignore[arg-type]
+        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
         await request.finish()
         assert check_chat(request.data).error is not None
 
@@ -350,8 +341,7 @@ class TestSlowClient:
         upstream = Upstream(Answer(stream))
         request = ask(upstream, writer, summary={"grace": 0.2, "first_token": 0.2})
         request.gate.clear()
-        while not writer.running:
-            await asyncio.sleep(0)
+        await until(lambda: bool(writer.running))
         await asyncio.sleep(0.5)
         gate.set()
         request.gate.set()
@@ -363,8 +353,7 @@ class TestSlowClient:
         upstream = Upstream(Answer([*chat_stream("", "a")[:2], *frames]))
         request = ask(upstream, Scripted())
         request.gate.clear()
-        while upstream.sent < HIGH_WATER // 2:
-            await asyncio.sleep(0)
+        await until(lambda: upstream.sent > HIGH_WATER // 2)
         request.left.set()
         request.gate.set()
         await request.finish()

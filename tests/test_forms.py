@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -109,49 +108,25 @@ async def test_the_wish_is_forwarded_where_the_api_knows_it_and_taken_out_where_
 @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
 async def test_exposure(form: Form, expose: str) -> None:
     settings = {"reasoning": {"expose": expose}}
-    raw, summary = expose in ("both", "raw"), expose in ("both", "summary")
-    for stream in (True, False):
-        chat_answer = (
-            Answer(chat_stream(THOUGHT, "Hi"))
-            if stream
-            else Answer.json(completion({"content": "Hi", "reasoning_content": THOUGHT}))
-        )
-        whole = Answer(responses_stream(OUTPUT)) if stream else Answer.json(response(OUTPUT))
-        for ask, answer in ((chat, chat_answer), (responses, whole)):
-            got = await ask(form, Upstream(answer), {"stream": stream}, **settings)
-            said = "".join(_strings(got.data))
-            assert ("sum of the first" in said) == raw
-            assert ("I add the numbers" in said) == summary
+    expected = expose in ("both", "raw"), expose in ("both", "summary")
+    stream = {"stream": True}
+    message = {"content": "Hi", "reasoning_content": THOUGHT}
 
+    streamed = await responses(form, Upstream(Answer(responses_stream(OUTPUT))), stream, **settings)
+    seen = check_responses(streamed.data)
+    assert (seen.raw == THOUGHT, seen.summary == [SUMMARY]) == expected
 
-def _strings(data: bytes) -> list[str]:
-    """Every string in a body or a stream, deltas joined."""
-    found: list[str] = []
+    whole = await responses(form, Upstream(Answer.json(response(OUTPUT))), **settings)
+    item = whole.json["output"][0]
+    assert (bool(item["content"]), bool(item["summary"])) == expected
 
-    def collect(value: Any) -> None:
-        if isinstance(value, str):
-            found.append(value)
-        elif isinstance(value, dict):
-            for inner in value.values():
-                collect(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                collect(inner)
+    streamed = await chat(form, Upstream(Answer(chat_stream(THOUGHT, "Hi"))), stream, **settings)
+    fields = check_chat(streamed.data).choices[0].fields.values()
+    assert (THOUGHT in fields, SUMMARY in fields) == expected
 
-    lines = [line[5:].strip() for line in data.splitlines() if line.startswith(b"data:")] or [data]
-    for line in lines:
-        if line != b"[DONE]":
-            value = json.loads(line)
-            for key in ("id", "object", "model", "type", "item_id"):
-                value.pop(key, None)
-            for choice in value.get("choices", ()):
-                found.extend(
-                    (choice.get("delta") or {}).get(name) or ""
-                    for name in ("reasoning", "reasoning_content")
-                )
-                collect(choice.get("message"))
-            collect({key: value[key] for key in value if key != "choices"})
-    return found
+    whole = await chat(form, Upstream(Answer.json(completion(message))), **settings)
+    values = whole.json["choices"][0]["message"].values()
+    assert (THOUGHT in values, SUMMARY in values) == expected
 
 
 class TestNextTurn:

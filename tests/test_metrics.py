@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from abridge.metrics import metrics_on
 from prometheus_client import CollectorRegistry
 
+from abridge.metrics import metrics_on
 from tests.asgi import begin, call
 from tests.forms import abridged
 from tests.scripts import (
@@ -20,6 +20,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
+from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
 
@@ -121,11 +122,11 @@ async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
         Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
         writer=writer,
         registry=counted.registry,
-        **{"summary": {"grace": 60, "first_token": 60}, "summarizer": {"max_in_flight": 1}},
+        summary={"grace": 60, "first_token": 60},
+        summarizer={"max_in_flight": 1},
     )
     first = begin(app, "/v1/chat/completions", CHAT)
-    while not writer.running:
-        await asyncio.sleep(0)
+    await until(lambda: bool(writer.running))
     await call(app, "/v1/chat/completions", CHAT)
     assert counted.outcomes() == {"shed": 1}
     gate.set()
@@ -167,8 +168,7 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
         summary={"grace": 60, "first_token": 60},
     )
     request = begin(app, "/v1/chat/completions", CHAT)
-    while not writer.running or upstream.running:
-        await asyncio.sleep(0)
+    await until(lambda: bool(writer.running) and not upstream.running)
     assert counted.value("held_bytes") > 100
     gate.set()
     await request.finish()

@@ -8,11 +8,11 @@ import zlib
 from typing import Any
 
 import pytest
-from abridge import AbridgeMiddleware, Settings, SettingsError
-from abridge.summarize import Summarizer
 from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
+from abridge import AbridgeMiddleware, Settings, SettingsError
+from abridge.summarize import Summarizer
 from tests.asgi import begin, call, scope_for
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for

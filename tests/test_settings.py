@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
+
 from abridge import SettingsError
 from abridge.configure import load, secret
 from abridge.settings import Settings
-from pydantic import ValidationError
 
 
 def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from abridge.history.shown import Shown
 from abridge.history.store import ENTRY, Memory, Original, is_random
 from abridge.turn.conversation import Call, Turn

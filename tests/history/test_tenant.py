@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from abridge.history.tenant import keyed, tag
 from starlette.types import Scope
+
+from abridge.history.tenant import keyed, tag
 
 KEY = b"k" * 32
 

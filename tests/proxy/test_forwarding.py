@@ -128,7 +128,7 @@ async def test_host_says_nothing_about_where_a_request_goes() -> None:
 
 
 async def test_the_route_in_the_scope_says_which_upstream() -> None:
-    first = {"name": "first", "base_url": "http://first.test"}
+    first = {"name": "first", "base_url": "http://first.test", "models": ["mine-*"]}
     second = {"name": "second", "base_url": "http://second.test", "models": ["other-*"]}
     both = settings(first, second)
     upstream = Asked()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ def cut(data: bytes, how: str) -> list[bytes]:
         return [data[start : start + step] for start in range(0, len(data), step)]
     places = sorted(random.Random(len(data)).sample(range(len(data)), min(50, len(data) - 1)))
     edges = [0, *places, len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 async def replay(

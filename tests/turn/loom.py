@@ -20,6 +20,7 @@ from abridge.turn.plan import Plan
 from abridge.turn.usage import Tokens
 from abridge.turn.weave import Ask, Cancel, Effect, Weaver
 
+SPENT = Tokens(10, 5, 15)
 BROKEN = Trouble("upstream_error", "The summarizer answered 500.")
 
 
@@ -81,7 +82,7 @@ class Loom:
     def say(self, part: int, text: str) -> None:
         self.take(self.weaver.said(part, text, self.now))
 
-    def finish(self, part: int, spent: Tokens | None = Tokens(10, 5, 15)) -> None:
+    def finish(self, part: int, spent: Tokens | None = SPENT) -> None:
         self.asked.pop(part, None)
         self.take(self.weaver.finished(part, self.now, spent, "m"))
 

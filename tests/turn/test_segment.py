@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from abridge.turn.segment import CONTEXT, Cut, Segmenter
 from hypothesis import given
 from hypothesis import strategies as st
+
+from abridge.turn.segment import CONTEXT, Cut, Segmenter
 
 
 def segmenter(**settings: object) -> Segmenter:
@@ -121,11 +124,7 @@ def test_promise_9_of_more_than_the_ceiling_head_and_tail_are_kept() -> None:
 def test_any_split_of_the_text_gives_the_same_cuts(text: str, places: list[int]) -> None:
     whole, split = segmenter(), segmenter()
     edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    found = [
-        cut
-        for start, end in zip(edges, edges[1:], strict=False)
-        for cut in split.feed(text[start:end])
-    ]
+    found = [cut for start, end in pairwise(edges) for cut in split.feed(text[start:end])]
     assert found == whole.feed(text)
     assert split.close() == whole.close()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from abridge.turn.events import Billed, Failed, Native, Opened, Other, Raw, Summary
 from abridge.turn.plan import Plan
 from abridge.turn.usage import Tokens
-
 from tests.turn.loom import BROKEN, Loom
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from abridge.turn.events import (
     Billed,
     Closed,
@@ -21,9 +24,6 @@ from abridge.turn.events import (
 )
 from abridge.turn.plan import Plan
 from abridge.turn.usage import Tokens
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.turn.loom import Loom
 
 REASONING = "Think of it. Then again.\n\n"

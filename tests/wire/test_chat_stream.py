@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from abridge.turn.plan import Plan
-from abridge.wire.profiles import PROFILES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.turn.plan import Plan
+from abridge.wire.profiles import PROFILES
 from tests.checker import ChatStream, check_chat, frames
 from tests.pipeline import Pipeline, chat
 from tests.scripts import CHAT_USAGE, DONE, THOUGHT, call, chat_stream, chunk, pieces, thinking

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from abridge.turn.plan import Plan
 
+from abridge.turn.plan import Plan
 from tests.pipeline import chat
 from tests.scripts import CHAT_USAGE, THOUGHT, completion, thinking
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from abridge.turn.conversation import Call, Prefix, Turn
 from abridge.wire.chat.conversation import ChatConversation
 from abridge.wire.responses.conversation import ResponsesConversation

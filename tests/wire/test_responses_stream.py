@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from abridge.turn.events import Trouble
-from abridge.turn.plan import Plan
-from abridge.wire.profiles import PROFILES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.turn.events import Trouble
+from abridge.turn.plan import Plan
+from abridge.wire.profiles import PROFILES
 from tests.checker import ResponsesStream, check_responses, frames
 from tests.pipeline import responses
 from tests.scripts import (

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+
 from abridge.turn.plan import Plan
 from abridge.wire.profiles import PROFILES
-
 from tests.pipeline import responses
 from tests.scripts import (
     RESPONSES_USAGE,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from abridge.errors import EventTooLarge
-from abridge.wire import sse
 from hypothesis import given
 from hypothesis import strategies as st
+
+from abridge.errors import EventTooLarge
+from abridge.wire import sse
 
 
 def decode(data: bytes, cuts: list[int]) -> list[bytes]:
     decoder = sse.Decoder(1 << 20)
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    found = [
-        frame
-        for start, end in zip(edges, edges[1:], strict=False)
-        for frame in decoder.feed(data[start:end])
-    ]
+    found = [frame for start, end in pairwise(edges) for frame in decoder.feed(data[start:end])]
     return found + decoder.end()
 
 

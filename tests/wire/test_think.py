@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from abridge.wire.profiles import TAGS
-from abridge.wire.think import Splitter
 from hypothesis import given
 from hypothesis import strategies as st
+
+from abridge.wire.profiles import TAGS
+from abridge.wire.think import Splitter
 
 
 def split(text: str, cuts: list[int] | None = None, *, prefilled: bool = False) -> tuple[str, str]:
     splitter = Splitter(TAGS[:1] if prefilled else TAGS, prefilled=prefilled)
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts or ()), len(text)]
-    pieces = [
-        piece
-        for start, end in zip(edges, edges[1:], strict=False)
-        for piece in splitter.feed(text[start:end])
-    ]
+    pieces = [piece for start, end in pairwise(edges) for piece in splitter.feed(text[start:end])]
     pieces += splitter.end()
     raw = "".join(piece.text for piece in pieces if piece.kind == "raw")
     return raw, "".join(piece.text for piece in pieces if piece.kind == "text")

@@ -1,0 +1,149 @@
+"""Runs the sidecar's servers, and ends them in steps.
+
+Theory of operation. uvicorn serves, on sockets opened here, and leaves signals to this module. The
+first SIGTERM or SIGINT makes the app not ready, while it still accepts for the drain delay, so that
+whoever sends requests can learn of it. Then the listener closes, and what runs may finish within
+the drain time. What still runs after that is cancelled, whereupon it tells its client so. What is
+still connected even then is cut off. Each further signal ends the step in which it comes. The
+admin listener stays until all this is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from abridge.app import Abridge
+from abridge.proxy import in_one_line
+from abridge.settings import Server as ServerSettings
+
+GOODBYE = 3.0
+"""Seconds in which cancelled requests may tell their clients so; each takes a third at most."""
+
+Signals = asyncio.Queue[int]
+
+_log = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, but for two things: whoever runs it takes the signals, and there is no lifespan:
+    whoever made the app closes it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            ws="none",
+            workers=1,
+            proxy_headers=False,  # the scope says who really connected
+            server_header=False,
+            date_header=False,
+        )
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def cancel(self) -> None:
+        """Cancel the requests that still run; they may yet say goodbye."""
+        for task in list(self.server_state.tasks):
+            task.cancel()
+
+    def cut(self) -> None:
+        """Cut off whoever is still connected."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where there is one."""
+    loops = uvicorn.Config(main, log_config=None).get_loop_factory()
+    with asyncio.Runner(loop_factory=loops) as runner:
+        runner.run(main)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 is any that is free. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+
+
+@contextmanager
+def signals() -> Iterator[Signals]:
+    """SIGINT and SIGTERM, as they come."""
+    loop, heard = asyncio.get_running_loop(), Signals()
+
+    def hear(number: int, _: FrameType | None) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, number)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+async def serve(
+    app: Abridge,
+    settings: ServerSettings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> None:
+    """Serve until a signal comes and all is drained; `announce` is called once that can happen."""
+    logging.getLogger("uvicorn.error").addFilter(worth_logging)
+    server, admin = Server(app), Server(app.admin)
+    with signals() as heard:
+        async with asyncio.TaskGroup() as tasks:
+            if admin_listener is not None:
+                tasks.create_task(admin.serve([admin_listener]))
+            serving = tasks.create_task(server.serve([listener]))
+            draining = tasks.create_task(_drain(server, app, settings, heard))
+            announce()
+            await serving
+            draining.cancel()
+            admin.should_exit = True
+    await app.aclose()
+
+
+async def _drain(server: Server, app: Abridge, settings: ServerSettings, heard: Signals) -> None:
+    number = await heard.get()
+    app.health.ready = False
+    _log.info("%s: not ready any more", signal.Signals(number).name)
+    await _pause(settings.drain_delay, heard)
+    server.should_exit = True
+    _log.info("closed; %d requests to finish", len(server.server_state.tasks))
+    await _pause(settings.drain, heard)
+    _log.warning("cancelling %d requests that still run", len(server.server_state.tasks))
+    server.cancel()
+    await _pause(GOODBYE, heard)
+    server.cut()
+
+
+async def _pause(seconds: float, heard: Signals) -> None:
+    """Wait, or be hurried by another signal."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await heard.get()
+
+
+def worth_logging(record: logging.LogRecord) -> bool:
+    """A filter for uvicorn's log: a broken upstream takes one line, and the cancelling of requests
+    was told when it was done."""
+    error = record.exc_info[1] if record.exc_info else None
+    return in_one_line(record) and not isinstance(error, asyncio.CancelledError)

@@ -1,0 +1,268 @@
+"""The official client, its strict helpers included, against a real server on loopback.
+
+Run with the newest release and with the newest of the major before it: the same tests, another
+environment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+from prometheus_client import CollectorRegistry
+
+from abridge import create_app
+from tests.forms import settings_for
+from tests.scripts import (
+    THOUGHT,
+    call,
+    call_item,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+    thinking,
+)
+from tests.servers import serve
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+SUMMARY = "**Adding up**\n\nI add the numbers."
+NATIVE = {"type": "summary_text", "text": "**Theirs**\n\nI add up."}
+OUTPUT = [reasoning_item(0, thinking(4000)), message_item(1, "One hundred.")]
+ASK = {"model": "thinker-1", "input": "Hi", "reasoning": {"summary": "auto"}}
+MESSAGES = [{"role": "user", "content": "Hi"}]
+CHAT = {
+    "model": "thinker-1",
+    "messages": MESSAGES,
+    "extra_body": {"reasoning": {"summary": "auto"}},
+}
+TOOL = {
+    "type": "function",
+    "name": "add",
+    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+}
+
+
+@asynccontextmanager
+async def connect(upstream: Upstream, **tables: Any) -> AsyncIterator[AsyncOpenAI]:
+    """The client, in front of the sidecar, in front of an upstream: all over real sockets."""
+    async with serve(upstream) as address:
+        settings = settings_for(
+            upstreams=[{"base_url": f"{address}/v1"}], summarizer={"kind": "object"}, **tables
+        )
+        app = create_app(settings, summarizer=Scripted(), registry=CollectorRegistry())
+        async with (
+            serve(app) as sidecar,
+            AsyncOpenAI(base_url=f"{sidecar}/v1", api_key="sk-anna-1234", max_retries=0) as client,
+        ):
+            yield client
+        await app.aclose()
+
+
+def test_the_client_is_one_of_the_two_majors() -> None:
+    assert openai.__version__.split(".")[0] in ("2", "3")
+
+
+class TestResponses:
+    async def test_plain_iteration(self) -> None:
+        async with connect(Upstream(Answer(responses_stream(OUTPUT)))) as client:
+            stream = await client.responses.create(**ASK, stream=True)
+            events = [event async for event in stream]
+        kinds = [event.type for event in events]
+        assert kinds[-1] == "response.completed"
+        assert kinds.count("response.reasoning_summary_part.added") == 3
+        assert [event.sequence_number for event in events] == list(range(len(events)))
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
+    async def test_the_strict_helper(self, expose: str) -> None:
+        upstream = Upstream(Answer(responses_stream(OUTPUT)))
+        async with (
+            connect(upstream, reasoning={"expose": expose}) as client,
+            client.responses.stream(**ASK) as stream,
+        ):
+            async for _ in stream:
+                pass
+            final = await stream.get_final_response()
+        assert final.output_text == "One hundred."
+        parts = [part.text for part in final.output[0].summary]  # type: ignore[union-attr]
+        assert parts == ([SUMMARY] * 3 if expose in ("auto", "both", "summary") else [])
+
+    async def test_the_strict_helper_with_a_native_summary(self) -> None:
+        native = {**reasoning_item(0, ""), "summary": [NATIVE]}
+        upstream = Upstream(Answer(responses_stream([native, message_item(1, "Hi")])))
+        async with connect(upstream) as client, client.responses.stream(**ASK) as stream:
+            async for _ in stream:
+                pass
+            final = await stream.get_final_response()
+        assert final.output[0].summary[0].text == NATIVE["text"]  # type: ignore[union-attr]
+
+    async def test_interleaved_reasoning_and_calls(self) -> None:
+        output = [
+            reasoning_item(0, THOUGHT),
+            call_item(1, "add", '{"a": 1}'),
+            reasoning_item(2, THOUGHT),
+            call_item(3, "add", '{"a": 2}'),
+        ]
+        upstream = Upstream(Answer(responses_stream(output)))
+        async with connect(upstream) as client, client.responses.stream(**ASK) as stream:
+            async for _ in stream:
+                pass
+            final = await stream.get_final_response()
+        assert [item.type for item in final.output] == ["reasoning", "function_call"] * 2
+
+    async def test_not_streamed(self) -> None:
+        async with connect(Upstream(Answer.json(response(OUTPUT)))) as client:
+            answer = await client.responses.create(**ASK)
+        assert answer.output_text == "One hundred."
+        assert answer.output[0].summary[0].text == SUMMARY  # type: ignore[union-attr]
+        assert answer.usage is not None
+        assert answer.usage.total_tokens == 81 + 3 * 15
+
+    async def test_a_cut_is_no_completed_response(self) -> None:
+        upstream = Upstream(Answer(responses_stream(OUTPUT)[:-3]))
+        async with connect(upstream) as client:
+            with pytest.raises(RuntimeError, match=r"response\.completed"):
+                async with client.responses.stream(**ASK) as stream:
+                    await stream.get_final_response()
+
+    async def test_a_bad_wish_is_a_bad_request(self) -> None:
+        async with connect(Upstream(Answer())) as client:
+            with pytest.raises(openai.BadRequestError) as caught:
+                await client.responses.create(**{**ASK, "reasoning": {"summary": "loud"}})
+        assert caught.value.param == "reasoning.summary"
+
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_ogx_11_a_two_round_tool_loop(self, expose: str) -> None:
+        first = [reasoning_item(0, THOUGHT), call_item(1, "add", '{"a": 1}')]
+        upstream = Upstream(Answer(responses_stream(first)), Answer(responses_stream(OUTPUT)))
+        history: list[Any] = [{"role": "user", "content": "Hi"}]
+        async with connect(upstream, reasoning={"expose": expose}) as client:
+            for _ in range(2):
+                async with client.responses.stream(
+                    **{**ASK, "input": history, "tools": [TOOL]}
+                ) as stream:
+                    async for _ in stream:
+                        pass
+                    final = await stream.get_final_response()
+                history += [item.to_dict() for item in final.output]
+                history += [
+                    {"type": "function_call_output", "call_id": item.call_id, "output": "2"}
+                    for item in final.output
+                    if item.type == "function_call"
+                ]
+        sent = upstream.asked[1].json["input"]
+        assert sent[1] == first[0]
+        assert SUMMARY not in upstream.asked[1].body.decode()
+        assert final.output_text == "One hundred."
+
+
+class TestChat:
+    async def test_plain_iteration(self) -> None:
+        async with connect(Upstream(Answer(chat_stream(THOUGHT, "One hundred.")))) as client:
+            stream = await client.chat.completions.create(**CHAT, stream=True)
+            deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
+        said = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+        assert said == SUMMARY
+        assert "".join(delta.content or "" for delta in deltas) == "One hundred."
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
+    @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+    async def test_the_strict_helper(self, field: str, expose: str) -> None:
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "One hundred.", field=field)))
+        async with (
+            connect(upstream, reasoning={"expose": expose}, chat={"details": True}) as client,
+            client.chat.completions.stream(**CHAT) as stream,
+        ):
+            async for _ in stream:
+                pass
+            final = await stream.get_final_completion()
+        message = final.choices[0].message
+        assert message.content == "One hundred."
+        assert message.role == "assistant"
+        shown = message.to_dict()
+        assert (SUMMARY in shown.values()) == (expose in ("auto", "both", "summary"))
+        assert (THOUGHT in shown.values()) == (expose in ("both", "raw"))
+        assert final.usage is not None
+
+    async def test_the_strict_helper_with_several_choices(self) -> None:
+        streams = [chat_stream(THOUGHT, f"Answer {number}.", usage=None) for number in range(2)]
+        mixed = [
+            frame.replace(b'"index": 0', f'"index": {number}'.encode())
+            for pair in zip(*streams, strict=True)
+            for number, frame in enumerate(pair)
+        ][:-1]
+        async with (
+            connect(Upstream(Answer(mixed))) as client,
+            client.chat.completions.stream(**CHAT, n=2) as stream,
+        ):
+            async for _ in stream:
+                pass
+            final = await stream.get_final_completion()
+        assert [choice.message.content for choice in final.choices] == ["Answer 0.", "Answer 1."]
+
+    async def test_not_streamed(self) -> None:
+        body = completion({"content": "One hundred.", "reasoning": THOUGHT})
+        async with connect(Upstream(Answer.json(body))) as client:
+            answer = await client.chat.completions.create(**CHAT)
+        message = answer.choices[0].message
+        assert message.content == "One hundred."
+        assert message.to_dict()["reasoning"] == SUMMARY
+
+    async def test_a_cut_raises(self) -> None:
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "One hundred.")[:-4]))
+        async with connect(upstream) as client:
+            stream = await client.chat.completions.create(**CHAT, stream=True)
+            with pytest.raises(openai.APIError):
+                async for _ in stream:
+                    pass
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
+    async def test_ogx_11_a_two_round_tool_loop(self, expose: str) -> None:
+        first = chat_stream(THOUGHT, calls=[call("add", '{"a": 1}')], finish="tool_calls")
+        upstream = Upstream(Answer(first), Answer(chat_stream("Again.", "Two.")))
+        history: list[Any] = list(MESSAGES)
+        function = {"name": "add", "parameters": TOOL["parameters"], "strict": True}
+        tools = [{"type": "function", "function": function}]
+        async with connect(upstream, reasoning={"expose": expose}) as client:
+            for _ in range(2):
+                async with client.chat.completions.stream(
+                    **{**CHAT, "messages": history, "tools": tools}
+                ) as stream:
+                    async for _ in stream:
+                        pass
+                    message = (await stream.get_final_completion()).choices[0].message
+                history.append(message.to_dict())
+                history += [
+                    {"role": "tool", "tool_call_id": made.id, "content": "2"}
+                    for made in message.tool_calls or ()
+                ]
+        sent = upstream.asked[1].json["messages"][1]
+        assert sent["reasoning_content"] == THOUGHT
+        assert json.dumps(SUMMARY)[1:-1] not in upstream.asked[1].body.decode()
+        assert message.content == "Two."
+
+
+async def test_errors_come_as_upstream_sent_them() -> None:
+    error = {"error": {"message": "slow down", "type": "rate_limit", "param": None, "code": "rl"}}
+    upstream = Upstream(Answer.json(error, 429, **{"retry-after": "3"}))
+    async with connect(upstream) as client:
+        with pytest.raises(openai.RateLimitError) as caught:
+            await client.responses.create(**ASK)
+    assert caught.value.code == "rl"
+    assert caught.value.response.headers["retry-after"] == "3"
+
+
+async def test_the_list_of_models_passes() -> None:
+    listing = {"object": "list", "data": [{"id": "thinker-1", "object": "model"}]}
+    upstream = Upstream(Answer.json(listing))
+    async with connect(upstream) as client:
+        models = [model.id async for model in client.models.list()]
+    assert models == ["thinker-1"]
