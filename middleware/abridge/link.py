@@ -171,7 +171,7 @@ class Link(ResponseHandler):
         try:
             head, self.body = await self.read()
             while head.code < 200:
-                if head.upgrade:
+                if head.code == 101:
                     raise httpx.RemoteProtocolError("Upstream switched protocols unasked.")
                 head, self.body = await self.read()
         except ENGINE_ERRORS as error:
@@ -183,6 +183,10 @@ class Link(ResponseHandler):
         self.read_timeout = silence
         if not self.body.is_eof():
             self.start_timeout()
+
+    def start_timeout(self) -> None:
+        if not self._reading_paused:  # or the silence is ours
+            super().start_timeout()
 
     def data_received(self, data: bytes) -> None:
         if self._connection is None:  # unasked, and no answer to whoever comes next

@@ -15,36 +15,22 @@ as upstream broke its own.
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from abridge.errors import UpstreamBroken
+from abridge.failures import FAILURES, answer_to, broken, in_one_line, note, refusal
 from abridge.http import Transport
+from abridge.models import all_models, asks_for_models
 from abridge.place import Place, end_to_end
 from abridge.settings import Settings
-from abridge.wire.codec import dumps, read_object
-from abridge.wire.problem import problem
+
+__all__ = ["ROUTE", "Proxy", "in_one_line"]
 
 ROUTE = "abridge.route"
 """Where in the scope the middleware leaves the `abridge.settings.Route` it has chosen."""
-
-NOT_FOR_LISTS = ("accept-encoding", "if-none-match", "if-modified-since")
-"""Request headers whose answer could not be joined with others."""
-
-TROUBLES: tuple[tuple[type[Exception], int, str, str], ...] = (
-    (httpx.TimeoutException, 504, "upstream_timeout", "The upstream did not answer in time."),
-    (httpx.ConnectError, 502, "upstream_unreachable", "The upstream could not be reached."),
-    (httpx.LocalProtocolError, 400, "malformed", "The request cannot be forwarded as it is."),
-    (httpx.InvalidURL, 400, "malformed", "The request cannot be forwarded as it is."),
-    (httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."),
-)
-"""What may happen before a response begins: status, code and message that tell the client."""
-
-_log = logging.getLogger(__name__)
 
 
 class Proxy:
@@ -88,7 +74,7 @@ class Proxy:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._room:
-            busy = _refusal(503, "overloaded", "Too many requests are under way.")
+            busy = refusal(503, "overloaded", "Too many requests are under way.")
             busy.headers["retry-after"] = "1"
             await _relay(busy, send)
             return
@@ -114,50 +100,20 @@ class Proxy:
                 raise
         except httpx.TransportError as error:
             if not client.gone:
-                raise _broken(error, place) from error
+                raise broken(error, place) from error
         finally:
             await _close(call)
             await _end(watch)
 
     async def _answer(self, place: Place, scope: Scope, body: bytes | _Client) -> httpx.Response:
-        listing = scope["method"] == "GET" and scope["path"].endswith("/models")
-        if listing and len(self._places) > 1:
-            return await self._list(scope)
+        if len(self._places) > 1 and asks_for_models(scope):
+            places = self._places.values()
+            return await all_models(scope, places, self._transport, self._list_limit)
         try:
             return await self._transport.handle_async_request(place.request(scope, body))
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            return _told(error, place)
-
-    async def _list(self, scope: Scope) -> httpx.Response:
-        """The models of all upstreams that name any."""
-        async with asyncio.TaskGroup() as tasks:
-            asked = [
-                tasks.create_task(self._models(place, scope)) for place in self._places.values()
-            ]
-        lists = [models for task in asked if (models := task.result()) is not None]
-        if not lists:
-            return _refusal(502, "upstream_unreachable", "No upstream listed its models.")
-        joined = {"object": "list", "data": [model for models in lists for model in models]}
-        return httpx.Response(
-            200, headers={"content-type": "application/json"}, content=dumps(joined)
-        )
-
-    async def _models(self, place: Place, scope: Scope) -> list[Any] | None:
-        try:
-            request = place.request(scope, b"")
-            for name in NOT_FOR_LISTS:
-                request.headers.pop(name, None)
-            response = await self._transport.handle_async_request(request)
-            try:
-                body = await _read(response, self._list_limit)
-            finally:
-                await response.aclose()
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            _note(error, place)
-            return None
-        listing = read_object(body) if response.status_code == 200 else None
-        models = listing.get("data") if listing is not None else None
-        return models if isinstance(models, list) else None
+        except FAILURES as error:
+            note(error, place)
+            return answer_to(error)
 
 
 class _Client(httpx.AsyncByteStream):
@@ -218,15 +174,6 @@ async def _relay(response: httpx.Response, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _read(response: httpx.Response, limit: int) -> bytes:
-    body = bytearray()
-    async for piece in cast(httpx.AsyncByteStream, response.stream):
-        body += piece
-        if len(body) > limit:
-            raise httpx.RemoteProtocolError("The list is too long.")
-    return bytes(body)
-
-
 async def _close(call: asyncio.Task[httpx.Response]) -> None:
     if call.done() and not call.cancelled() and call.exception() is None:
         await cast(httpx.AsyncByteStream, call.result().stream).aclose()
@@ -239,39 +186,3 @@ async def _end(task: asyncio.Task[None]) -> None:
     except asyncio.CancelledError:
         if (this := asyncio.current_task()) is not None and this.cancelling():
             raise
-
-
-def _told(error: Exception, place: Place) -> httpx.Response:
-    _note(error, place)
-    status, code, message = next(row[1:] for row in TROUBLES if isinstance(error, row[0]))
-    return _refusal(status, code, message)
-
-
-def _note(error: Exception, place: Place) -> None:
-    _log.warning("upstream %s: %s: %s", place.name, type(error).__name__, error)
-
-
-def _refusal(status: int, code: str, message: str) -> httpx.Response:
-    kind = "server_error" if status >= 500 else "invalid_request_error"
-    return httpx.Response(
-        status,
-        headers={"content-type": "application/json"},
-        content=dumps(problem(message, kind=kind, code=code)),
-    )
-
-
-def _broken(error: httpx.TransportError, place: Place) -> UpstreamBroken:
-    if isinstance(error, httpx.TimeoutException):
-        message, code = "The upstream fell silent within its response.", "upstream_timeout"
-    else:
-        message, code = "The upstream broke off its response.", "upstream_broken"
-    return UpstreamBroken(message, code=code, upstream=place.name)
-
-
-def in_one_line(record: logging.LogRecord) -> bool:
-    """A filter for the server's log, which takes what an app raises for a fault of the app's."""
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, UpstreamBroken):
-        record.msg, record.args = "upstream %s: %s", (error.upstream, error)
-        record.exc_info = None
-    return True

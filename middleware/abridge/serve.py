@@ -35,10 +35,10 @@ _log = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, but for two things: whoever runs it takes the signals, and there is no lifespan:
-    whoever made the app closes it."""
+    """uvicorn's, less its lifespan and its signals: who made the app closes it, and who runs the
+    server ends it. `patience` are seconds after which it goes whoever is still connected."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, patience: int | None = None) -> None:
         config = uvicorn.Config(
             app,
             lifespan="off",
@@ -50,6 +50,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # the scope says who really connected
             server_header=False,
             date_header=False,
+            timeout_graceful_shutdown=patience,
         )
         super().__init__(config)
 
@@ -69,9 +70,8 @@ class Server(uvicorn.Server):
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop where there is one."""
-    loops = uvicorn.Config(main, log_config=None).get_loop_factory()
-    with asyncio.Runner(loop_factory=loops) as runner:
+    """Run on the event loop of uvicorn's choice: uvloop, where there is one."""
+    with asyncio.Runner(loop_factory=uvicorn.Config("").get_loop_factory()) as runner:
         runner.run(main)
 
 
@@ -80,6 +80,11 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
+
+
+def address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
@@ -107,7 +112,7 @@ async def serve(
 ) -> None:
     """Serve until a signal comes and all is drained; `announce` is called once that can happen."""
     logging.getLogger("uvicorn.error").addFilter(worth_logging)
-    server, admin = Server(app), Server(app.admin)
+    server, admin = Server(app), Server(app.admin, patience=1)
     with signals() as heard:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:
@@ -127,7 +132,7 @@ async def _drain(server: Server, app: Abridge, settings: ServerSettings, heard: 
     _log.info("%s: not ready any more", signal.Signals(number).name)
     await _pause(settings.drain_delay, heard)
     server.should_exit = True
-    _log.info("closed; %d requests to finish", len(server.server_state.tasks))
+    _log.info("closing; %d requests to finish", len(server.server_state.tasks))
     await _pause(settings.drain, heard)
     _log.warning("cancelling %d requests that still run", len(server.server_state.tasks))
     server.cancel()

@@ -151,6 +151,22 @@ async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
         assert await ask(transport, post(server.url, source())) == b"ok"
 
 
+async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
+    body = b"x" * (4 << 20)
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(body)
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
+    ):
+        response = await transport.handle_async_request(get(server.url))
+        await clock.advance(6.0)
+        assert len(await read(response)) == len(body)
+
+
 @pytest.mark.parametrize(
     ("data", "then"),
     [
@@ -161,6 +177,7 @@ async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
         (b"HTTP/1.1 200 OK\r\nx-beg", reset),
         (b"SSH-2.0-OpenSSH\r\n", stay),
         (b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", stay),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", stay),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", stay),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n", stay),
         (b"HTTP/1.1 200 OK\r\nx: " + b"x" * (1 << 17) + b"\r\n\r\n", stay),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -68,11 +69,22 @@ async def test_an_upstream_that_fails_is_left_out(failure: httpx.Response | Exce
     assert await ids(app) == ["a", "c"]
 
 
-async def test_a_list_beyond_all_measure_is_left_out() -> None:
-    answers = {"one": models("a"), "two": models("b" * 100)}
+async def test_a_list_beyond_all_measure_is_left_out_and_not_read_on() -> None:
+    closed = asyncio.Event()
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            while not closed.is_set():
+                yield b"x" * 40
+
+        async def aclose(self) -> None:
+            closed.set()
+
+    answers = {"one": models("a"), "two": httpx.Response(200, stream=Endless())}
     transport = httpx.MockTransport(lambda request: answers[request.url.host[:3]])
     app = Proxy(settings(*THREE[:2], limits={"body": 100}), transport)
     assert await ids(app) == ["a"]
+    assert closed.is_set()
 
 
 async def test_if_all_fail_that_is_an_error() -> None:

@@ -93,6 +93,8 @@ async def between(*scripts: Script, path: str = "/v1", **tables: Any) -> AsyncIt
     async with listen(*scripts) as upstream:
         proxy = Proxy(settings(upstream.url + path, **tables))
         watched = Watched(proxy)
-        async with serve(watched) as url:
-            yield Between(url, upstream, watched.ends)
-        await proxy.aclose()
+        try:
+            async with serve(watched) as url:
+                yield Between(url, upstream, watched.ends)
+        finally:
+            await proxy.aclose()

@@ -1,0 +1,65 @@
+"""`GET /models` where there are several upstreams: their lists, joined."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, cast
+
+import httpx
+from starlette.types import Scope
+
+from abridge.failures import FAILURES, note, refusal
+from abridge.place import Place
+from abridge.wire.codec import dumps, read_object
+
+NOT_FOR_LISTS = ("accept-encoding", "if-none-match", "if-modified-since")
+"""Request headers whose answers could not be joined."""
+
+
+def asks_for_models(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return scope["method"] == "GET" and path.endswith("/models")
+
+
+async def all_models(
+    scope: Scope, places: Iterable[Place], transport: httpx.AsyncBaseTransport, limit: int
+) -> httpx.Response:
+    """`{"object": "list", "data": [...]}`; who fails, or says more than `limit` bytes, is left out.
+    If all do, that is an error."""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(_models(scope, place, transport, limit)) for place in places]
+    lists = [models for task in asked if (models := task.result()) is not None]
+    if not lists:
+        return refusal(502, "upstream_unreachable", "No upstream listed its models.")
+    joined = {"object": "list", "data": [model for models in lists for model in models]}
+    return httpx.Response(200, headers={"content-type": "application/json"}, content=dumps(joined))
+
+
+async def _models(
+    scope: Scope, place: Place, transport: httpx.AsyncBaseTransport, limit: int
+) -> list[Any] | None:
+    try:
+        request = place.request(scope, b"")
+        for name in NOT_FOR_LISTS:
+            request.headers.pop(name, None)
+        response = await transport.handle_async_request(request)
+        try:
+            body = await _read(response, limit)
+        finally:
+            await response.aclose()
+    except FAILURES as error:
+        note(error, place)
+        return None
+    listing = read_object(body) if response.status_code == 200 else None
+    models = listing.get("data") if listing is not None else None
+    return models if isinstance(models, list) else None
+
+
+async def _read(response: httpx.Response, limit: int) -> bytes:
+    body = bytearray()
+    async for piece in cast(httpx.AsyncByteStream, response.stream):
+        body += piece
+        if len(body) > limit:
+            raise httpx.RemoteProtocolError("The list is too long.")
+    return bytes(body)
