@@ -73,7 +73,7 @@ def main() -> None:
 def serve(
     upstream: str | None, profile: str | None, config: Path | None, **flags: str | None
 ) -> None:
-    """Stand before a model server, and summarize what it thinks.
+    """Stand before a model, and summarize.
 
     Flags win over the environment (ABRIDGE_SECTION__KEY), which wins over the file.
     """
@@ -99,7 +99,10 @@ def serve(
 @click.option("--fast", is_flag=True, help="Hurry, as it does anyway where output is no terminal.")
 @click.option("--serve", is_flag=True, help="Keep it running afterwards, to be tried.")
 def demo(*, fast: bool, serve: bool) -> None:
-    """Show what Abridge does, with a scripted model: no AI, no settings, no network."""
+    """Watch a scripted model, no AI, be summarized.
+
+    Needs no settings and no network.
+    """
     run(demonstrate(fast=fast, keep=serve))
 
 
@@ -156,9 +159,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return listen(host, port)
     except OSError as error:
-        raise click.ClickException(
-            f"cannot listen on {host}:{port}: {error.strerror or error}"
-        ) from None
+        cause = str(error.strerror).partition(" (")[0]
+        raise click.ClickException(f"cannot listen on {host}:{port}: {cause}") from None
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ class Server(uvicorn.Server):
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run on the event loop of uvicorn's choice: uvloop, where there is one."""
-    with asyncio.Runner(loop_factory=uvicorn.Config("").get_loop_factory()) as runner:
+    loops = uvicorn.Config("", log_config=None).get_loop_factory()
+    with asyncio.Runner(loop_factory=loops) as runner:
         runner.run(main)
 
 
