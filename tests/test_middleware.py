@@ -236,6 +236,41 @@ class TestHiding:
         assert answer.status == 502
         assert b"odd numbers" not in answer.data
 
+    async def test_a_body_of_another_kind_is_not_let_through(self) -> None:
+        headers = {"content-type": "text/plain"}
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello."), headers=headers))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert answer.status == 502
+        assert b"odd" not in answer.data
+
+    @pytest.mark.parametrize("body", [b"[]", b"{", b""])
+    async def test_a_request_that_cannot_be_read_is_not_let_through(self, body: bytes) -> None:
+        upstream = thinker()
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, body)
+        assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_json")
+        assert not upstream.asked
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
+    async def test_nor_is_one_that_is_only_written_otherwise(self, encoding: str) -> None:
+        app = wrap(thinker(), reasoning={"expose": "none"})
+        answer = await call(app, CHAT_PATH, json.dumps(CHAT).encode(encoding))
+        assert b"odd" not in answer.data
+        assert check_chat(answer.data).choices[0].text == "Hello."
+
+    @pytest.mark.parametrize("path", [f"{CHAT_PATH}/", f"/openai{CHAT_PATH}", f"/{CHAT_PATH}"])
+    async def test_the_endpoint_is_known_by_its_end(self, path: str) -> None:
+        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        assert b"odd" not in answer.data
+
+    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
+    async def test_stored_responses_are_not_available(self, tail: str) -> None:
+        upstream = thinker()
+        app = wrap(upstream, reasoning={"expose": "none"})
+        for method in ("GET", "POST"):
+            answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
+            assert answer.status == 404
+        assert not upstream.asked
+
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}
         upstream = Upstream(Answer([b'{"reasoning": "odd numbers'], headers=headers))

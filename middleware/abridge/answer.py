@@ -78,9 +78,9 @@ def begin(start: Message, parts: Parts) -> Answer:
     encoding = header(headers, b"content-encoding")
     stream = kind == EVENT_STREAM
     whole = kind == b"application/json" or kind.endswith(b"+json")
-    if not 200 <= start["status"] < 300 or not (stream or whole):
+    if not 200 <= start["status"] < 300 or start["status"] == 204:
         return Untouched(start, parts.client)
-    if encoding and not can_inflate(encoding):
+    if not (stream or whole) or (encoding and not can_inflate(encoding)):
         return Refused(parts.client) if parts.hides else Untouched(start, parts.client)
     inflate = Inflater(parts.limit).feed if encoding else bytes
     return Stream(start, parts, inflate) if stream else Whole(start, parts, inflate)

@@ -77,8 +77,6 @@ def serve(
 
     Flags win over the environment (ABRIDGE_SECTION__KEY), which wins over the file.
     """
-    logging.basicConfig(format=LOG, level=logging.WARNING)
-    logging.getLogger("abridge").setLevel(logging.INFO)
     try:
         settings = _load(config, nested(upstream, profile, flags))
         app = create_app(settings)
@@ -92,6 +90,8 @@ def serve(
         for line in banner(settings, address(listener), address(admin) if admin else None):
             click.echo(line, err=True)
 
+    logging.basicConfig(format=LOG, level=logging.WARNING)
+    logging.getLogger("abridge").setLevel(logging.INFO)
     run(serve_app(app, server, listener, admin, announce))
 
 

@@ -43,6 +43,10 @@ ROUTE = "abridge.route"
 """The scope's key under which the chosen route is left for the application."""
 
 
+STORED = "Stored responses are not available here."
+"""Where reasoning is hidden: they hold it as the model wrote it."""
+
+
 class AbridgeMiddleware:
     """Gives the reasoning that an application answers with a summary.
 
@@ -79,8 +83,11 @@ class AbridgeMiddleware:
         self._pasts = {
             route.upstream.name: Past(route.history, shown, key) for route in self.settings.routes
         }
-        self._reads_all = len(self.settings.routes) > 1 or any(
-            hides(route) or route.summary.default != "off" for route in self.settings.routes
+        self._hides = any(map(hides, self.settings.routes))
+        self._reads_all = (
+            self._hides
+            or len(self.settings.routes) > 1
+            or any(route.summary.default != "off" for route in self.settings.routes)
         )
 
     def _make_guards(self, review: Review | None) -> dict[str, Guard]:
@@ -116,6 +123,8 @@ class AbridgeMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope)
         api = api_for(path) if scope["method"] == "POST" else None
+        if self._hides and api is None and "/responses/" in path:
+            raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
             route = self.settings.route(path.partition("/models/")[2] or None)
             await self.app({**scope, ROUTE: route}, receive, send)
@@ -125,6 +134,8 @@ class AbridgeMiddleware:
         request = None
         if api is not None and body is not None and self._must_parse(scope, body):
             request = Request.read(api, scope, taken, body)
+            if request is None and self._hides:
+                raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
             await self._decide(request, receive, send)
         else:

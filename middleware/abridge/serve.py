@@ -36,14 +36,14 @@ _log = logging.getLogger(__name__)
 
 class Server(uvicorn.Server):
     """uvicorn's, less its lifespan and its signals: who made the app closes it, and who runs the
-    server ends it. `patience` are seconds after which it goes whoever is still connected."""
+    server ends it. After `patience` seconds it waits no longer for who is still connected."""
 
     def __init__(self, app: ASGIApp, *, patience: int | None = None) -> None:
         config = uvicorn.Config(
             app,
             lifespan="off",
             log_config=None,
-            log_level="warning",
+            log_level="error",
             access_log=False,
             ws="none",
             workers=1,

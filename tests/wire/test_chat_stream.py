@@ -496,6 +496,31 @@ def test_a_native_summary_passes_untouched_without_a_call() -> None:
     assert spoken not in chat(expose="none").stream(b"".join([ROLE, spoken, *STOP]))
 
 
+def test_raw_text_beside_a_native_summary_is_raw() -> None:
+    details = [
+        {"type": "reasoning.summary", "summary": "I add.", "index": 0},
+        {"type": "reasoning.text", "text": "odd thoughts", "index": 1},
+    ]
+    for delta in (
+        {"reasoning_details": details},
+        {"reasoning": "odd", "reasoning_details": details[:1]},
+    ):
+        assert b"odd" not in chat(expose="none").stream(b"".join([ROLE, chunk(delta), *STOP]))
+
+
+def test_chunks_of_ours_are_named_as_the_answers_are() -> None:
+    """Azure sends a prelude first, without a name."""
+    prelude = b'data: {"choices":[],"created":0,"id":"","model":"","object":"","filters":[1]}\n\n'
+    out = chat().stream(b"".join([prelude, *chat_stream(THOUGHT, "So.")]))
+    assert out.startswith(prelude)
+    assert {chunk["id"] for chunk in check_chat(out).chunks[1:]} == {"chatcmpl-1"}
+
+
+def test_an_empty_usage_object_is_no_bill() -> None:
+    stream = [ROLE, chunk({"content": "So."}, usage={}), *STOP]
+    assert run(stream).choices[0].text == "So."
+
+
 def test_opaque_state_is_no_reasoning_and_passes() -> None:
     sealed = chunk(
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}]}

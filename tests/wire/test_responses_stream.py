@@ -333,6 +333,13 @@ class TestEnds:
         assert seen.response["incomplete_details"] == details
         assert seen.summary
 
+    def test_an_item_that_a_length_stop_leaves_open_is_incomplete(self) -> None:
+        stream = responses_stream(OUTPUT[:1], status="incomplete")
+        left_open = [raw for raw in stream if b"output_item.done" not in raw]
+        seen = run(left_open)
+        assert seen.items[0].done is not None
+        assert seen.items[0].done["status"] == "incomplete"
+
     @pytest.mark.parametrize("kept", [1, 2, 6, 20, -3, -1])
     def test_promise_7_a_stream_cut_short_ends_failed(self, kept: int) -> None:
         seen = run(responses_stream(OUTPUT)[:kept], plan=Plan(part_chars=60))

@@ -33,4 +33,4 @@ APIS = (CHAT, RESPONSES)
 
 def api_for(path: str) -> Api | None:
     """The API whose endpoint `path` is, or None."""
-    return next((api for api in APIS if path.endswith(api.path)), None)
+    return next((api for api in APIS if path.rstrip("/").endswith(api.path)), None)

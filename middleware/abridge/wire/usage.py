@@ -22,8 +22,8 @@ class Spelling:
     total: str = "total_tokens"
 
     def read(self, usage: Any) -> Tokens | None:
-        """The figures reported; None where there is no usage object."""
-        if not isinstance(usage, dict):
+        """The figures reported; None where there is no usage object, or nothing in it."""
+        if not isinstance(usage, dict) or not usage:
             return None
         details = usage.get(self.details)
         return Tokens(

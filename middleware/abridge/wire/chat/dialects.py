@@ -46,11 +46,12 @@ def find(said: Json) -> Found | None:
     field = next((name for name in PLAIN if name in bearing), "")
     details, blocks = objects(said.get("reasoning_details")), objects(said.get("thinking_blocks"))
     summary = "".join(string(entry.get("summary")) for entry in details)
-    if summary:
+    detailed = "".join(string(entry.get("text")) for entry in details)
+    if summary and not detailed and string(said.get(field)) in ("", summary):
         return Found(summary, field or "reasoning", native=True)
     text = (
         string(said.get(field))
-        or "".join(string(entry.get("text")) for entry in details)
+        or detailed
         or "".join(string(entry.get("thinking")) for entry in blocks)
         or "".join(map(chunk_text, chunks))
     )

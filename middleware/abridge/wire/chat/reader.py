@@ -57,7 +57,7 @@ class ChatReader:
         chunk = read_object(data)
         if chunk is None:
             return [Other(None, frame)]
-        events: list[Event] = [] if self._began else [self._begin(chunk)]
+        events = self._begin(chunk)
         if chunk.get("error"):
             return [*events, self._fail(chunk, frame)]
         return events + self._read_chunk(chunk, frame)
@@ -75,7 +75,7 @@ class ChatReader:
         completion = read_object(body, loads_exactly)
         if completion is None or not isinstance(completion.get("choices"), list):
             return [Ended(None, body, ok=False)]
-        events: list[Event] = [self._begin(completion)]
+        events = self._begin(completion)
         for choice in objects(completion["choices"]):
             state, message = self._choice(choice), choice.get("message")
             if isinstance(message, dict):
@@ -92,16 +92,15 @@ class ChatReader:
         found = (hear(message, lane, self._profile) for lane, message in self._messages.items())
         return [heard for heard in found if heard is not None]
 
-    def _begin(self, chunk: Json) -> Began:
+    def _begin(self, chunk: Json) -> list[Event]:
+        """The response has a name with the first chunk that says something: Azure's prelude, which
+        holds filter results and no choices, has an empty one."""
+        if self._began or not chunk.get("choices"):
+            return []
         self._began = True
         created = chunk.get("created")
-        return Began(
-            None,
-            None,
-            string(chunk.get("id")),
-            string(chunk.get("model")),
-            created if isinstance(created, int) else 0,
-        )
+        moment = created if isinstance(created, int) else 0
+        return [Began(None, None, string(chunk.get("id")), string(chunk.get("model")), moment)]
 
     def _fail(self, chunk: Json, frame: bytes) -> Failed:
         self._failed = True

@@ -181,11 +181,11 @@ class ResponsesReader:
         self._open = number
         return [*closing, Opened(LANE, frame, number)]
 
-    def _close(self) -> list[Event]:
+    def _close(self, status: str = "completed") -> list[Event]:
         """Close the item that is open, if one is: something came that ends it."""
         if self._open is None:
             return []
-        number, item = self._open, self._items[self._open].done("completed")
+        number, item = self._open, self._items[self._open].done(status)
         kind = "response.output_item.done"
         event = {"type": kind, "output_index": number, "item": item}
         return self._complete(item, number, sse.encode(dumps(event), kind))
@@ -273,7 +273,9 @@ class ResponsesReader:
         self._output = objects(response.get("output"))
         ok = event["type"] != "response.failed"
         usage = RESPONSES.read(response.get("usage"))
-        return [*self._close(), Ended(None, frame, ok=ok, usage=usage)]
+        whole = event["type"] == "response.completed"
+        closing = self._close("completed" if whole else "incomplete")
+        return [*closing, Ended(None, frame, ok=ok, usage=usage)]
 
     _READ: ClassVar[dict[str, _Method]] = {
         "response.created": _lifecycle,

@@ -1,0 +1,123 @@
+"""The scripted model: that it speaks both APIs as a server of a real one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abridge.demo.model import scripted_model
+from abridge.demo.script import ANSWER, LATER_ANSWER, NOTE, QUESTION, THINKING
+from tests.asgi import call
+from tests.checker import check_chat, check_responses
+
+RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
+MODEL = scripted_model(0)
+
+
+def asked(path: str, *texts: str, **more: Any) -> dict[str, Any]:
+    """A conversation in which the user says the first, the model the second, and so on."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
+    return {"model": "scripted", ("input" if path == RESPONSES else "messages"): messages, **more}
+
+
+async def answer(path: str, body: dict[str, Any]) -> str:
+    whole = (await call(MODEL, path, body)).json
+    if path == CHAT:
+        return str(whole["choices"][0]["message"]["content"])
+    return str(whole["output"][1]["content"][0]["text"])
+
+
+async def test_it_streams_responses() -> None:
+    sent = await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION, stream=True))
+    assert sent.headers["content-type"].startswith("text/event-stream")
+    seen = check_responses(sent.data)
+    assert (seen.raw, seen.text) == (THINKING, ANSWER)
+    assert seen.summary == []
+    assert seen.kinds[-1] == "response.completed"
+
+
+async def test_it_streams_chat() -> None:
+    options = {"include_usage": True}
+    body = asked(CHAT, QUESTION, stream=True, stream_options=options)
+    seen = check_chat((await call(MODEL, CHAT, body)).data)
+    choice = seen.choices[0]
+    assert choice.fields == {"reasoning_content": THINKING, "content": ANSWER}
+    assert (choice.role, choice.finish) == ("assistant", "stop")
+    assert seen.done
+    assert seen.usage is not None
+
+
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, "odd"])
+async def test_it_bills_a_chat_stream_only_where_asked(options: Any) -> None:
+    body = asked(CHAT, QUESTION, stream=True, stream_options=options)
+    assert check_chat((await call(MODEL, CHAT, body)).data).usage is None
+
+
+async def test_whole_and_streamed_are_the_same() -> None:
+    whole = (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION))).json
+    streamed = check_responses(
+        (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION, stream=True))).data
+    )
+    assert [item["content"] for item in whole["output"]] == [
+        item["content"] for item in streamed.response["output"]
+    ]
+    assert whole["usage"] == streamed.response["usage"]
+    chat = (await call(MODEL, CHAT, asked(CHAT, QUESTION))).json
+    assert chat["choices"][0]["message"]["reasoning_content"] == THINKING
+    assert chat["usage"]["total_tokens"] == whole["usage"]["total_tokens"]
+
+
+async def test_its_usage_adds_up() -> None:
+    usage = (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION))).json["usage"]
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+    assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
+
+
+@pytest.mark.parametrize("path", [RESPONSES, CHAT])
+async def test_to_its_question_it_has_an_answer(path: str) -> None:
+    assert await answer(path, asked(path, QUESTION)) == ANSWER
+
+
+@pytest.mark.parametrize("path", [RESPONSES, CHAT])
+async def test_to_any_other_it_says_what_it_is(path: str) -> None:
+    said = await answer(path, asked(path, "How are you?"))
+    assert "no AI" in NOTE
+    assert said.startswith(NOTE)
+    assert said.endswith(ANSWER)
+
+
+@pytest.mark.parametrize("path", [RESPONSES, CHAT])
+async def test_later_it_has_nothing_more_to_say(path: str) -> None:
+    said = await answer(path, asked(path, QUESTION, ANSWER, "Thanks! And for eight?"))
+    assert said == LATER_ANSWER
+    assert "no AI" in said
+
+
+async def test_a_stored_conversation_is_one_too() -> None:
+    body = {"model": "scripted", "input": "And for eight?", "previous_response_id": "resp_1"}
+    assert await answer(RESPONSES, body) == LATER_ANSWER
+
+
+async def test_content_may_come_in_parts() -> None:
+    parts = [{"type": "input_text", "text": QUESTION}]
+    body = {"model": "scripted", "input": [{"role": "user", "content": parts}]}
+    assert await answer(RESPONSES, body) == ANSWER
+
+
+@pytest.mark.parametrize("body", [{}, {"input": None}, {"messages": [1, {"content": [2]}]}])
+async def test_odd_requests_are_answered(body: dict[str, Any]) -> None:
+    assert (await call(MODEL, CHAT, body)).status == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
+async def test_what_is_no_request_is_refused(body: bytes) -> None:
+    refused = await call(MODEL, RESPONSES, body)
+    assert refused.status == 400
+    assert refused.json["error"]["type"] == "invalid_request_error"
+
+
+async def test_it_lists_itself() -> None:
+    listed = await call(MODEL, "/v1/models", b"", method="GET")
+    assert [model["id"] for model in listed.json["data"]] == ["scripted"]

@@ -1,0 +1,254 @@
+"""The sidecar as a process: that it says where it is, and how it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.checker import check_responses
+from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.servers import HANG, serve, soon
+from tests.sidecar import sidecar
+from tests.upstream import Answer, Upstream
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
+)
+
+FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
+BEGINNING = FRAMES[:20]
+ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+PLAIN = {"model": "m", "input": "Hi", "stream": True}
+DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
+BOTH = ("--admin-port", "0")
+
+
+@asynccontextmanager
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(trust_env=False, timeout=HANG) as one:
+        yield one
+
+
+def thinker() -> Upstream:
+    return Upstream(Answer(FRAMES))
+
+
+def slow(gate: asyncio.Event) -> Upstream:
+    """It waits in the midst of thinking."""
+    return Upstream(Answer([*BEGINNING, gate, *FRAMES[len(BEGINNING) :]]))
+
+
+async def status(client: httpx.AsyncClient, url: str) -> int:
+    """0 where nobody listens, -1 where somebody just stopped to."""
+    try:
+        return (await client.get(url)).status_code
+    except httpx.ConnectError:
+        return 0
+    except httpx.TransportError:
+        return -1
+
+
+async def until_status(client: httpx.AsyncClient, url: str, wanted: int) -> None:
+    async with asyncio.timeout(HANG):
+        while await status(client, url) != wanted:  # noqa: ASYNC110 -- it is another process
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def streaming(
+    client: httpx.AsyncClient, url: str, body: object = ASKING
+) -> AsyncIterator[asyncio.Task[bytes]]:
+    """A response under way, whose first bytes are here; the task gives all of it."""
+    begun = asyncio.Event()
+
+    async def read() -> bytes:
+        data = b""
+        async with client.stream("POST", f"{url}/v1/responses", json=body) as response:
+            async for piece in response.aiter_bytes():
+                data += piece
+                begun.set()
+        return data
+
+    reading = asyncio.create_task(read())
+    try:
+        await soon(begun.wait())
+        yield reading
+    finally:
+        reading.cancel()
+
+
+class TestStart:
+    async def test_the_banner_says_what_runs_where(self) -> None:
+        flags = ("--summary", "concise", "--profile", "vllm", *BOTH)
+        async with sidecar("--upstream", "http://127.0.0.1:9/v1", *flags) as running:
+            first, upstream, summarizer, style, metrics = running.banner
+            assert first.startswith("abridge ")
+            assert not running.url.endswith(":0")
+            assert "default: http://127.0.0.1:9/v1, models *, profile vllm" in upstream
+            assert "extractive" in summarizer
+            assert "concise" in style
+            assert metrics.endswith("/metrics")
+            assert running.admin != running.url
+
+    async def test_file_environment_and_flags_each_win_over_the_one_before(
+        self, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "abridge.toml"
+        file.write_text(
+            '[summary]\ndefault = "concise"\n'
+            '[summarizer]\nkind = "model"\nmodel = "of-file"\nbase_url = "http://127.0.0.1:9/v1"\n'
+            '[[upstreams]]\nname = "one"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["a*"]\n'
+            '[[upstreams]]\nname = "two"\nbase_url = "http://127.0.0.1:9/v2"\n'
+        )
+        flags = ("--config", str(file), "--summarizer-model", "of-flags")
+        async with sidecar(*flags, ABRIDGE_SUMMARY__DEFAULT="detailed") as running:
+            said = "\n".join(running.banner)
+            assert "one: http://127.0.0.1:9/v1, models a*" in said
+            assert "two: http://127.0.0.1:9/v2, models *" in said
+            assert "model of-flags at http://127.0.0.1:9/v1" in said
+            assert "detailed" in said
+
+    async def test_health_and_metrics_are_on_both_ports(self) -> None:
+        async with (
+            serve(thinker()) as upstream,
+            sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
+            client() as asking,
+        ):
+            for base in (f"{running.url}/abridge", running.admin):
+                assert (await asking.get(f"{base}/healthz")).text == "ok\n"
+                assert (await asking.get(f"{base}/readyz")).text == "ready\n"
+            await asking.post(f"{running.url}/v1/responses", json=ASKING)
+            for base in (f"{running.url}/abridge", running.admin):
+                metrics = (await asking.get(f"{base}/metrics")).text
+                assert 'abridge_requests_total{api="responses",outcome="ok"' in metrics
+
+    async def test_it_summarizes_and_adds_no_header_of_a_server(self) -> None:
+        async with (
+            serve(thinker()) as upstream,
+            sidecar("--upstream", f"{upstream}/v1") as running,
+            client() as asking,
+        ):
+            response = await asking.post(f"{running.url}/v1/responses", json=ASKING)
+            assert check_responses(response.content).summary
+            assert not {"server", "date"} & set(response.headers)
+
+
+class TestEnd:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    async def test_an_idle_one_leaves_at_once_and_well(self, number: signal.Signals) -> None:
+        flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
+        async with sidecar(*flags, **DRAIN) as running, client() as asking:
+            await asking.get(f"{running.admin}/healthz")
+            running.signal(number)
+            assert await running.end() == 0
+            assert number.name in running.said
+            assert "Traceback" not in running.said
+
+    async def test_it_is_not_ready_but_accepts_during_the_delay(self) -> None:
+        async with (
+            serve(thinker()) as upstream,
+            sidecar(
+                *("--upstream", f"{upstream}/v1", *BOTH),
+                ABRIDGE_SERVER__DRAIN_DELAY="600",
+            ) as running,
+            client() as asking,
+        ):
+            running.signal()
+            await until_status(asking, f"{running.admin}/readyz", 503)
+            assert await status(asking, f"{running.url}/abridge/readyz") == 503
+            assert await status(asking, f"{running.admin}/healthz") == 200
+            for _ in range(5):  # for longer than a server takes to see that it shall exit
+                async with client() as newcomer:
+                    response = await newcomer.post(f"{running.url}/v1/responses", json=ASKING)
+                assert check_responses(response.content).text == "Hello."
+                await asyncio.sleep(0.1)
+            running.signal()
+            assert await running.end() == 0
+
+    async def test_a_stream_that_runs_is_finished_behind_the_closed_door(self) -> None:
+        gate = asyncio.Event()
+        async with (
+            serve(slow(gate)) as upstream,
+            sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
+            client() as asking,
+            streaming(asking, running.url) as reading,
+        ):
+            running.signal()
+            await until_status(asking, f"{running.url}/abridge/readyz", 0)
+            assert await status(asking, f"{running.admin}/readyz") == 503
+            gate.set()
+            seen = check_responses(await soon(reading))
+            assert seen.kinds[-1] == "response.completed"
+            assert seen.text == "Hello."
+            assert await running.end() == 0
+
+    async def test_a_stream_that_takes_too_long_is_told_so(self) -> None:
+        async with (
+            serve(slow(asyncio.Event())) as upstream,
+            sidecar(
+                *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
+            ) as running,
+            client() as asking,
+            streaming(asking, running.url) as reading,
+        ):
+            running.signal()
+            seen = check_responses(await soon(reading))
+            assert seen.kinds[-1] == "response.failed"
+            assert "shutting down" in seen.response["error"]["message"]
+            assert await running.end() == 0
+            assert "cancelling 1 requests" in running.said
+            assert "Traceback" not in running.said
+
+    @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+    async def test_a_second_signal_hurries(self, second: signal.Signals) -> None:
+        async with (
+            serve(slow(asyncio.Event())) as upstream,
+            sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
+            client() as asking,
+            streaming(asking, running.url) as reading,
+        ):
+            running.signal()
+            await running.until("closing; 1 requests")
+            running.signal(second)
+            assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
+            assert await running.end() == 0
+
+    async def test_a_client_that_takes_nothing_does_not_keep_it(self) -> None:
+        flood = Answer([b"data: x\n\n" * 100_000] * 50)
+        async with (
+            serve(Upstream(flood)) as upstream,
+            sidecar(*("--upstream", f"{upstream}/v1"), ABRIDGE_SERVER__DRAIN="0.1") as running,
+        ):
+            host, _, port = running.url.removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+            writer.write(b"GET /v1/models HTTP/1.1\r\nhost: here\r\n\r\n")
+            await soon(reader.readexactly(100))
+            running.signal()
+            await running.until("cancelling 1 requests")
+            running.signal()
+            assert await running.end() == 0
+            writer.close()
+
+
+class TestLog:
+    async def test_a_broken_upstream_takes_one_line(self) -> None:
+        broken = Answer([*BEGINNING, OSError("gone")])
+        async with (
+            serve(Upstream(broken), log_level="critical") as upstream,
+            sidecar("--upstream", f"{upstream}/v1") as running,
+            client() as asking,
+        ):
+            with pytest.raises(httpx.RemoteProtocolError):
+                await asking.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
+            running.signal()
+            assert await running.end() == 0
+            lines = [line for line in running.said.splitlines() if "INFO" not in line]
+            assert len(lines) == 1, running.said
+            assert "upstream default" in lines[0]
+            assert "secret" not in running.said
