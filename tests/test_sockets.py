@@ -1,0 +1,192 @@
+"""Engaged traffic over real sockets: what only sockets show.
+
+A raw client, a real server in the middle, and an upstream that deals in bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge import create_app
+from tests.checker import check_chat, check_responses
+from tests.forms import settings_for
+from tests.scripts import THOUGHT, chat_stream, message_item, reasoning_item, responses_stream
+from tests.servers import Peer, Script, connect, listen, serve, soon, stalled, until
+from tests.writers import Scripted
+
+OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+STREAMS = {
+    "/v1/chat/completions": chat_stream(THOUGHT, "Hello."),
+    "/v1/responses": responses_stream(OUTPUT),
+}
+PATHS = list(STREAMS)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@dataclass
+class Middle:
+    """The sidecar, and the client's end of a connection to it."""
+
+    client: Peer
+    writer: Scripted
+
+    async def ask(self, path: str, *, stream: bool = True) -> None:
+        asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
+        body = json.dumps({**asking, "input": "Hi", "messages": []}).encode()
+        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        await self.client.send(head.encode() + body)
+
+    async def answer(self) -> bytes:
+        """A whole chunked answer."""
+        await soon(self.client.head())
+        return await soon(self.client.chunks())
+
+
+@asynccontextmanager
+async def middle(script: Script, writer: Scripted | None = None) -> AsyncIterator[Middle]:
+    writer = writer or Scripted()
+    async with listen(script) as upstream:
+        settings = settings_for(
+            upstreams=[{"base_url": f"{upstream.url}/v1"}],
+            summarizer={"kind": "object"},
+            summary={"grace": 60, "first_token": 60, "part_chars": 100},
+            limits={"idle": 0.5},
+        )
+        app = create_app(settings, summarizer=writer, registry=CollectorRegistry())
+        async with serve(app) as url, connect(url) as client:
+            yield Middle(client, writer)
+        await app.aclose()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def check(path: str, data: bytes) -> bool:
+    """Pass the stream checker; return whether the stream says that it failed."""
+    if "chat" in path:
+        return check_chat(data).error is not None
+    terminal = check_responses(data).terminal
+    return terminal is None or terminal["type"] == "response.failed"
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_each_event_comes_when_it_is_sent(path: str) -> None:
+    seen = asyncio.Semaphore(0)
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD)
+        for frame in STREAMS[path]:
+            await peer.send(chunk(frame))
+            if b"Hello"[:5] in frame and b"delta" in frame and b"Hello." in frame:
+                await seen.acquire()
+        await peer.send(chunk(b""))
+
+    async with middle(script) as between:
+        await between.ask(path)
+        await soon(between.client.reader.readuntil(b"Hello."))
+        seen.release()
+        rest = await soon(between.client.reader.readuntil(b"0\r\n\r\n"))
+    assert b"[DONE]" in rest or b"response.completed" in rest
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("phase", ["headers", "first token", "mid-stream", "mid-summary"])
+async def test_promise_8_when_the_client_leaves_upstream_notices(path: str, phase: str) -> None:
+    asked, noticed = asyncio.Event(), asyncio.Event()
+    writer = Scripted(gate=asyncio.Event())
+    stream = STREAMS[path]
+    sent = {"headers": [], "first token": [HEAD], "mid-stream": [HEAD, *map(chunk, stream[:40])]}
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        for data in sent.get(phase, [HEAD, *map(chunk, stream)]):
+            await peer.send(data)
+        asked.set()
+        await peer.left()
+        noticed.set()
+
+    async with middle(script, writer) as between:
+        await between.ask(path)
+        await soon(asked.wait())
+        if phase.startswith("mid"):
+            await until(lambda: writer.running > 0)
+        await between.client.close()
+        await soon(noticed.wait())
+        await until(lambda: writer.running == 0)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kept", [3, 20, -4])
+@pytest.mark.parametrize("how", ["cut", "half-close", "reset", "stall", "garbage"])
+async def test_promise_7_a_broken_upstream_looks_broken(path: str, kept: int, how: str) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + b"".join(map(chunk, STREAMS[path][:kept])))
+        await asyncio.sleep(0.05)  # so that the head is read before what comes next
+        if how == "reset":
+            peer.reset()
+        elif how == "half-close":
+            peer.writer.write_eof()
+            await peer.left()
+        elif how == "garbage":
+            await peer.send(b"no chunk at all\r\n")
+            await peer.left()
+        elif how == "stall":
+            await peer.left()
+
+    async with middle(script) as between:
+        await between.ask(path)
+        assert check(path, await between.answer())
+
+
+async def test_a_slow_client_slows_its_own_upstream() -> None:
+    sent = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(HEAD + b"".join(map(chunk, STREAMS["/v1/chat/completions"][:3])))
+        frame = chunk(
+            b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"x" * 9000)
+        )
+        for _ in range(10_000):
+            await peer.send(frame)
+            sent += len(frame)
+
+    async with middle(script) as between:
+        await between.ask("/v1/chat/completions")
+        assert await stalled(lambda: sent) < 50 << 20
+
+
+async def test_a_connection_serves_one_engaged_request_after_another() -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            frames = [*STREAMS["/v1/responses"], b""]
+            await peer.send(HEAD + b"".join(map(chunk, frames)))
+
+    async with middle(script) as between:
+        for _ in range(3):
+            await between.ask("/v1/responses")
+            assert not check("/v1/responses", await between.answer())
+
+
+async def test_promise_2_a_refused_connection_is_a_502_in_the_apis_shape() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        peer.reset()
+
+    async with middle(script) as between:
+        await between.ask("/v1/chat/completions")
+        answer = await soon(between.client.response())
+    assert answer.lines[0].startswith(b"HTTP/1.1 502")
+    assert json.loads(answer.body)["error"]["code"] == "upstream_broken"
