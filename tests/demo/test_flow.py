@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.demo.flow import Flow, wrap
@@ -39,6 +39,7 @@ def test_no_line_is_too_long_and_no_letter_is_lost(text: str, width: int) -> Non
     assert "".join("".join(lines).split()) == "".join(text.split())
 
 
+@example(text="aa  a", width=1, cuts=[3])
 @given(text=TEXTS, width=WIDTHS, cuts=st.lists(st.integers(min_value=0, max_value=60)))
 def test_lines_do_not_depend_on_how_text_comes(text: str, width: int, cuts: list[int]) -> None:
     flow = Flow(width)

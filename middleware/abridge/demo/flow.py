@@ -9,21 +9,30 @@ class Flow:
     def __init__(self, width: int) -> None:
         self._width = width
         self._rest = ""
+        self._broken = False
 
     def feed(self, text: str) -> list[str]:
         """The lines that `text` completes."""
         self._rest += text
+        self._skip()
         lines: list[str] = []
         while (end := self._end()) is not None:
             lines.append(self._rest[:end].rstrip())
-            rest = self._rest[end:]
-            self._rest = rest[1:] if rest[0] == "\n" else rest.lstrip(" ")
+            self._broken = self._rest[end] != "\n"
+            self._rest = self._rest[end if self._broken else end + 1 :]
+            self._skip()
         return lines
 
     def end(self) -> list[str]:
         """What is left."""
         rest, self._rest = self._rest.rstrip(), ""
         return [rest] if rest else []
+
+    def _skip(self) -> None:
+        """Spaces at which a line was broken are not the next one's, nor are those yet to come."""
+        if self._broken:
+            self._rest = self._rest.lstrip(" ")
+            self._broken = not self._rest
 
     def _end(self) -> int | None:
         """Where the line ends, or None while it may go on."""
