@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from abridge import AbridgeMiddleware, Settings, create_app
 from abridge.summarize import Summarizer
-from abridge.summarize.inner import InnerTransport
+from abridge.summarize.model.inner import InnerTransport
 from tests.asgi import scope_for
 from tests.upstream import Upstream
 

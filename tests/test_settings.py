@@ -70,10 +70,12 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"server": {"port": 70000}}, "server.port: got 70000; "),
         (
             {"upstreams": [{"base_url": "ftp://x"}]},
-            "upstreams[0].base_url: got 'ftp://x'; takes an",
+            "upstreams[0].base_url: takes an http or",
         ),
         ({"upstreams": [{"base_url": "http://u:p@x"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
         (
             {"upstreams": [{"profile": "nobody"}]},
             "upstreams[0].profile: got 'nobody'; takes one of",
@@ -129,6 +131,7 @@ def test_a_variable_of_no_setting_is_refused() -> None:
 
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
+    assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -14,21 +14,21 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.account import Account
-from abridge.answer import json_start
-from abridge.body import Taken, header, path_of, take
 from abridge.errors import RequestError
 from abridge.exchange import Exchange, Terms
+from abridge.exchange.account import Account
+from abridge.exchange.answer import json_start
+from abridge.exchange.body import Taken, header, path_of, take
+from abridge.exchange.request import SUMMARY, Request, clear_body, model_of
+from abridge.exchange.terms import display, hides, plan, shows_summary
 from abridge.history.shown import Shown
 from abridge.history.visit import LONGER, Past, Visit, new_key
 from abridge.metrics import metrics_on
-from abridge.request import SUMMARY, Request, clear_body, model_of
-from abridge.settings import Route, Settings
+from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
 from abridge.summarize.guard import Guard, Review
 from abridge.summarize.patience import Patience
-from abridge.terms import display, hides, plan, shows_summary
 from abridge.turn.conversation import Heard, Prefix
 from abridge.turn.events import Ended
 from abridge.turn.part import Style
@@ -38,10 +38,6 @@ from abridge.wire.codec import dumps
 from abridge.wire.problem import problem
 from abridge.wire.profiles import PROFILES
 from abridge.wire.wish import NEEDLE
-
-ROUTE = "abridge.route"
-"""The scope's key under which the chosen route is left for the application."""
-
 
 STORED = "Stored responses are not available here."
 """Where reasoning is hidden: they hold it as the model wrote it."""

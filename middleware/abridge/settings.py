@@ -31,6 +31,9 @@ from abridge.wire.profiles import PROFILES
 
 KiB, MiB = 1 << 10, 1 << 20
 
+ROUTE = "abridge.route"
+"""The scope's key under which the middleware leaves the `Route` it has chosen, for the proxy."""
+
 
 def _profile(name: str) -> str:
     if name not in PROFILES:
@@ -42,9 +45,15 @@ def _base_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
         raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
-    if any(mark in rest for mark in "@?#"):
-        raise ValueError("takes an address without credentials, query or fragment")
+    if any(mark in rest for mark in "@?# ") or not _has_port(rest.split("/")[0]):
+        raise ValueError("takes an address with a port at most: no credentials, query or fragment")
     return url.rstrip("/")
+
+
+def _has_port(netloc: str) -> bool:
+    """Whether what follows the host, if anything does, is a port."""
+    _, _, port = netloc.rpartition("]")[2].partition(":")
+    return port == "" or (port.isdecimal() and int(port) < 1 << 16)
 
 
 def _tenant(value: str) -> str:
@@ -282,13 +291,14 @@ def _override(general: T, own: dict[str, Any], where: str) -> T:
 
 
 def explain(error: ValidationError) -> str:
-    """One line: the key, what it got, what it takes. What no setting takes is not repeated: it may
-    be a secret in the wrong place."""
+    """One line: the key, what it got, what it takes. What no setting takes is not repeated, nor is
+    an address: there may be a secret in it."""
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place[1:]}: there is no such setting"
-    if not place or first["type"] == "missing" or isinstance(first["input"], dict):
+    private = place.endswith(".base_url") or isinstance(first["input"], dict)
+    if not place or private or first["type"] == "missing":
         return f"{place[1:]}: {message}".removeprefix(": ")
     return f"{place[1:]}: got {first['input']!r:.80}; {message}"

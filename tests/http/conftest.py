@@ -16,7 +16,7 @@ __all__ = ["nothing_left", "pytest_asyncio_loop_factories"]
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle connections are not closed because they are idle."""
-    monkeypatch.setattr("abridge.link.KEEP_ALIVE", 1000.0)
+    monkeypatch.setattr("abridge.http.link.KEEP_ALIVE", 1000.0)
 
 
 class Clock:

@@ -8,7 +8,7 @@ from typing import cast
 import httpx
 
 from abridge.http import Transport
-from abridge.link import Link
+from abridge.http.link import Link
 
 
 def get(url: str, path: str = "/", headers: Iterable[tuple[bytes, bytes]] = ()) -> httpx.Request:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from abridge.errors import UpstreamBroken
-from abridge.failures import in_one_line
 from abridge.proxy import Proxy
+from abridge.proxy.failures import in_one_line
 from tests.asgi import Call, begin, call, scope_for
 from tests.proxy.upstreams import Asked, asked, between, settings
 from tests.servers import Peer, Request, connect, refused, soon

@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from abridge.errors import SettingsError
-from abridge.proxy import ROUTE, Proxy
-from abridge.settings import Settings
+from abridge.proxy import Proxy
+from abridge.settings import ROUTE, Settings
 from tests.asgi import Call, call, scope_for
 from tests.proxy.upstreams import Asked, asked, between, settings
 from tests.servers import Peer, Request, connect, soon
@@ -146,7 +146,7 @@ async def test_respx_can_stand_in_for_an_upstream() -> None:
     assert (answer.status, answer.json) == (202, {"id": "resp_1"})
 
 
-@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://u.test:port/v1"}])
+@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://ü\u200b.test/v1"}])
 async def test_an_upstream_without_an_address_stops_the_start(upstream: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="base_url"):
         Proxy(settings(upstream))

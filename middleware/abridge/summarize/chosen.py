@@ -12,7 +12,7 @@ from abridge.settings import Limits, SummarizerSettings
 from abridge.summarize import Summarizer
 from abridge.summarize.extractive import Extractive
 from abridge.summarize.model import ModelSummarizer
-from abridge.summarize.upstream import own_model
+from abridge.summarize.model.upstream import own_model
 from abridge.wire.api import Api
 from abridge.wire.profiles import Profile
 

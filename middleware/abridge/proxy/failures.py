@@ -11,7 +11,7 @@ import logging
 import httpx
 
 from abridge.errors import UpstreamBroken
-from abridge.place import Place
+from abridge.proxy.place import Place
 from abridge.wire.codec import dumps
 from abridge.wire.problem import problem
 

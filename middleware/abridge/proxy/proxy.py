@@ -21,16 +21,11 @@ from typing import cast
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from abridge.failures import FAILURES, answer_to, broken, in_one_line, note, refusal
 from abridge.http import Transport
-from abridge.models import all_models, asks_for_models
-from abridge.place import Place, end_to_end
-from abridge.settings import Settings
-
-__all__ = ["ROUTE", "Proxy", "in_one_line"]
-
-ROUTE = "abridge.route"
-"""Where in the scope the middleware leaves the `abridge.settings.Route` it has chosen."""
+from abridge.proxy.failures import FAILURES, answer_to, broken, note, refusal
+from abridge.proxy.models import all_models, asks_for_models
+from abridge.proxy.place import Place, end_to_end
+from abridge.settings import ROUTE, Settings
 
 
 class Proxy:
@@ -73,6 +68,9 @@ class Proxy:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (b"upgrade", b"websocket") in scope["headers"]:  # a server without WebSockets says so
+            await _relay(refusal(426, "no_websocket", "WebSockets are not served here."), send)
+            return
         if not self._room:
             busy = refusal(503, "overloaded", "Too many requests are under way.")
             busy.headers["retry-after"] = "1"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import httpx
 from aiohttp import ClientTimeout
 
-from abridge.link import ENGINE_ERRORS, Link, Pool, translated
+from abridge.http.link import ENGINE_ERRORS, Link, Pool, translated
 
 
 class Transport(httpx.AsyncBaseTransport):

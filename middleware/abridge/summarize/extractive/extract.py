@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from abridge.summarize import Spent
 from abridge.summarize.clean import clean
-from abridge.summarize.cues import (
+from abridge.summarize.extractive.cues import (
     ALOUD,
     ASIDE,
     COMMON,
@@ -27,9 +27,9 @@ from abridge.summarize.cues import (
     INTERJECTION,
     TASK,
 )
+from abridge.summarize.extractive.sentences import LONGEST, sentences
+from abridge.summarize.extractive.title import title
 from abridge.summarize.form import form
-from abridge.summarize.sentences import LONGEST, sentences
-from abridge.summarize.title import title
 from abridge.turn.part import Passage
 from abridge.turn.usage import EXTRACTIVE, Tokens
 

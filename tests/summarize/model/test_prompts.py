@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from abridge.settings import Prompts
 from abridge.summarize.form import Form
-from abridge.summarize.prompts import INSTRUCTIONS, Prompt, prompt, shorten
+from abridge.summarize.model.prompts import INSTRUCTIONS, Prompt, prompt, shorten
 from abridge.turn.part import Passage, Style
 
 MARKER = "4f1d"

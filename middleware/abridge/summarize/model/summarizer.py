@@ -16,10 +16,10 @@ import httpx
 from abridge.errors import EventTooLarge
 from abridge.settings import SummarizerSettings
 from abridge.summarize import Spent
-from abridge.summarize.answer import Answer
 from abridge.summarize.closing import closing
-from abridge.summarize.endpoint import SPELLINGS, Endpoint
-from abridge.summarize.prompts import prompt
+from abridge.summarize.model.answer import Answer
+from abridge.summarize.model.endpoint import SPELLINGS, Endpoint
+from abridge.summarize.model.prompts import prompt
 from abridge.turn.part import Passage
 from abridge.wire.codec import dumps
 from abridge.wire.profiles import PROFILES

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from abridge.summarize.cues import JOINT, OPENING
+from abridge.summarize.extractive.cues import JOINT, OPENING
 
 WORDS = 8
 LETTERS = 60
 WIDE_LETTERS = 24
 
 _END = re.compile(
-    r"[,;:!?…(（，。；：！？、—–]|\.(?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
+    r"[;!?…(（，。；：！？、—–]|[.,:](?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
 )
 _SIGNS = re.compile(r"(?<!\w)_|_(?!\w)|[*`\[\]#<>|~\\\"“”«»「」『』]")
 _WEAK = re.compile(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from abridge.errors import EventTooLarge, SummarizerError
 from abridge.summarize import Spent
-from abridge.summarize.endpoint import Endpoint
+from abridge.summarize.model.endpoint import Endpoint
 from abridge.turn.events import Began, Billed, Ended, Event, Failed, Said
 from abridge.turn.usage import Tokens
 from abridge.wire.display import Display

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarize.sentences import LONGEST, sentences
+from abridge.summarize.extractive.sentences import LONGEST, sentences
 
 
 def said(text: str) -> list[str]:

@@ -10,8 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from abridge.client import Clock
 from abridge.errors import SummarizerError
+from abridge.exchange.client import Clock
 from abridge.summarize import Spent, Summarizer
 from abridge.summarize.closing import closing
 from abridge.summarize.guard import Guard

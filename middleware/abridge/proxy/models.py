@@ -9,8 +9,8 @@ from typing import Any, cast
 import httpx
 from starlette.types import Scope
 
-from abridge.failures import FAILURES, note, refusal
-from abridge.place import Place
+from abridge.proxy.failures import FAILURES, note, refusal
+from abridge.proxy.place import Place
 from abridge.wire.codec import dumps, read_object
 
 NOT_FOR_LISTS = ("accept-encoding", "if-none-match", "if-modified-since")

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.settings import SummarizerSettings
 from abridge.summarize import Spent
-from abridge.summarize.upstream import own_model
+from abridge.summarize.model.upstream import own_model
 from abridge.turn.part import Passage
 from abridge.turn.usage import Tokens
 from abridge.wire.api import Api

@@ -8,8 +8,8 @@ from typing import Literal, cast
 
 from starlette.types import Scope
 
-from abridge.body import Inflater, Taken, can_inflate, header, without
 from abridge.errors import RequestError
+from abridge.exchange.body import Inflater, Taken, can_inflate, header, without
 from abridge.settings import Route
 from abridge.turn.part import Style
 from abridge.wire.api import Api

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.account import Account, outcome_of
-from abridge.answer import Answer, Parts, Untouched, begin
-from abridge.client import Client, Clock
 from abridge.errors import UpstreamBroken
-from abridge.loom import Loom
+from abridge.exchange.account import Account, outcome_of
+from abridge.exchange.answer import Answer, Parts, Refused, Untouched, begin
+from abridge.exchange.client import Client, Clock
+from abridge.exchange.loom import Loom
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Guard
 from abridge.turn.conversation import Heard
@@ -82,7 +82,7 @@ class Exchange:
                 try:
                     await app(scope, self._receive, self._send)
                 except asyncio.CancelledError:
-                    self._finish(STOPPED)
+                    self._stop()
                     await asyncio.wait([sending], timeout=GOODBYE)
                     raise
                 except Exception as error:  # noqa: BLE001 -- the client is told first
@@ -167,6 +167,13 @@ class Exchange:
         elif not (self._complete or self._client.departed.is_set()):
             self._complete = True
             self._answer.end(trouble or UNFINISHED)
+
+    def _stop(self) -> None:
+        """The server cancels the request: the client is told while there is time."""
+        if self._answer is None:
+            self._answer = Refused(self._client, STOPPED, 503)
+        else:
+            self._finish(STOPPED)
 
     def _is_told(self, failure: Exception) -> bool:
         """Whether nobody needs to hear of a failure any more: the client was told, or has left."""

@@ -14,8 +14,8 @@ import pytest
 from abridge.errors import SummarizerError
 from abridge.settings import SummarizerSettings
 from abridge.summarize import Spent
-from abridge.summarize.answer import MOST
 from abridge.summarize.model import ModelSummarizer
+from abridge.summarize.model.answer import MOST
 from abridge.turn.part import Passage
 from abridge.turn.usage import Tokens
 from tests.scripts import (

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.summarize import inner
-from abridge.summarize.inner import InnerTransport
+from abridge.summarize.model import inner
+from abridge.summarize.model.inner import InnerTransport
 
 SCOPE: dict[str, Any] = {
     "type": "http",

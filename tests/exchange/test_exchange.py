@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.client import HIGH_WATER, Client
 from abridge.errors import UpstreamBroken
+from abridge.exchange.client import HIGH_WATER, Client
 from tests.asgi import Call, begin
 from tests.checker import check_chat, check_responses, comments
 from tests.forms import Form, abridged
@@ -314,6 +314,16 @@ class TestBreaking:
         error = check_chat(request.data).error
         assert error is not None
         assert "shutting down" in error["message"]
+
+    async def test_a_shutdown_before_the_answer_is_a_503(self) -> None:
+        reached = asyncio.Event()
+        request = ask(Upstream(Answer(before=[reached.set, asyncio.Event()])), Scripted())
+        await reached.wait()
+        assert request.task is not None
+        request.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request.finish()
+        assert (request.status, request.complete) == (503, True)
 
 
 class TestSlowClient:

@@ -13,9 +13,9 @@ from urllib.parse import quote
 from starlette.types import ASGIApp
 
 from abridge.settings import SummarizerSettings
-from abridge.summarize.endpoint import Endpoint
-from abridge.summarize.inner import InnerTransport
 from abridge.summarize.model import ModelSummarizer
+from abridge.summarize.model.endpoint import Endpoint
+from abridge.summarize.model.inner import InnerTransport
 from abridge.wire.api import Api
 from abridge.wire.profiles import Profile
 

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from starlette.types import Message
 
-from abridge.body import Inflater, can_inflate, header, without
-from abridge.client import Client
 from abridge.errors import EventTooLarge
-from abridge.loom import Loom
+from abridge.exchange.body import Inflater, can_inflate, header, without
+from abridge.exchange.client import Client
+from abridge.exchange.loom import Loom
 from abridge.turn.events import Ended, Event, Trouble
 from abridge.wire import sse
 from abridge.wire.api import Reader, Writer
@@ -108,11 +108,12 @@ class Untouched:
 
 
 class Refused:
-    """Cannot be shown: raw reasoning is to be hidden, and nobody can tell where it is."""
+    """An error of Abridge's own in the answer's place: there is none, or none that can be shown,
+    since raw reasoning is to be hidden and nobody can tell where it is."""
 
-    def __init__(self, client: Client, trouble: Trouble = MALFORMED) -> None:
+    def __init__(self, client: Client, trouble: Trouble = MALFORMED, status: int = 502) -> None:
         body = dumps(problem(trouble.message, code=trouble.code))
-        client.start(json_start(502, body))
+        client.start(json_start(status, body))
         client.write(body)
         client.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from abridge.settings import SummarizerSettings
-from abridge.summarize.prompts import Prompt
+from abridge.summarize.model.prompts import Prompt
 from abridge.wire.api import Api
 from abridge.wire.apis import CHAT, RESPONSES
 from abridge.wire.codec import Json

@@ -1,0 +1,6 @@
+"""Forwards requests to upstreams. It knows nothing of reasoning."""
+
+from abridge.proxy.failures import in_one_line
+from abridge.proxy.proxy import Proxy
+
+__all__ = ["Proxy", "in_one_line"]

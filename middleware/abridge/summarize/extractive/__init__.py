@@ -1,0 +1,5 @@
+"""The embedded summarizer: it copies the sentences that matter."""
+
+from abridge.summarize.extractive.extract import Extractive, extract
+
+__all__ = ["Extractive", "extract"]
