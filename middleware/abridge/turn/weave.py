@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from abridge.turn.events import (
@@ -43,6 +43,7 @@ from abridge.turn.events import (
     Trouble,
 )
 from abridge.turn.item import Item
+from abridge.turn.lane import Lane
 from abridge.turn.part import Part, Passage
 from abridge.turn.plan import Plan
 from abridge.turn.usage import Ledger, Tokens
@@ -74,33 +75,6 @@ class Cancel:
 Effect: TypeAlias = Event | Ask | Cancel
 
 
-@dataclass(slots=True)
-class _Lane:
-    """`speaker` is the item that is open as the client sees it."""
-
-    grace: float
-    queue: deque[Event] = field(default_factory=deque)
-    items: dict[int, Item] = field(default_factory=dict)
-    speaker: Item | None = None
-    held_since: float | None = None
-    held_for: float = 0.0
-
-    def waits_for(self) -> list[Part]:
-        """The parts that keep the head of the queue from leaving."""
-        head = self.queue[0] if self.queue else None
-        if isinstance(head, Closed):
-            return list(self.items[head.item].due())
-        if isinstance(head, Native):
-            return [part for part in self.items[head.item].parts if part.speaking]
-        return []
-
-    def release(self, now: float) -> None:
-        if self.held_since is not None:
-            self.held_for += now - self.held_since
-            self.grace -= now - self.held_since
-            self.held_since = None
-
-
 class Weaver:
     """Weaves one response.
 
@@ -110,7 +84,7 @@ class Weaver:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._shared: deque[Event] = deque()
         self._asked: dict[int, tuple[Item, Part]] = {}
         self._count = 0
@@ -135,8 +109,8 @@ class Weaver:
     @property
     def deadline(self) -> float | None:
         """When `tick` is due, if nothing else comes in before."""
-        moments = [moment for lane in self._lanes.values() for moment in self._moments(lane)]
-        return min(moments, default=None)
+        lanes, first_token = self._lanes.values(), self._plan.first_token
+        return min((moment for lane in lanes for moment in lane.moments(first_token)), default=None)
 
     # What comes in
 
@@ -205,12 +179,12 @@ class Weaver:
 
     # Arrival
 
-    def _lane(self, number: int) -> _Lane:
+    def _lane(self, number: int) -> Lane:
         if number not in self._lanes:
-            self._lanes[number] = _Lane(self._plan.grace)
+            self._lanes[number] = Lane(self._plan.grace)
         return self._lanes[number]
 
-    def _arrive(self, lane: _Lane, event: Event, now: float) -> None:
+    def _arrive(self, lane: Lane, event: Event, now: float) -> None:
         if isinstance(event, Raw):
             item = lane.items.get(event.item)
             if item is not None and item.arriving and not item.owned:
@@ -223,7 +197,7 @@ class Weaver:
         elif isinstance(event, Closed):
             self._close(lane.items[event.item], now)
 
-    def _open(self, lane: _Lane, event: Opened) -> None:
+    def _open(self, lane: Lane, event: Opened) -> None:
         item = lane.items.get(event.item)
         if item is None:
             key = event.lane or 0, event.item
@@ -299,7 +273,7 @@ class Weaver:
         effects, self._effects = self._effects, []
         return effects
 
-    def _drain(self, lane: _Lane, now: float) -> None:
+    def _drain(self, lane: Lane, now: float) -> None:
         while True:
             if lane.speaker is not None:
                 self._speak(lane.speaker)
@@ -312,7 +286,7 @@ class Weaver:
                 return
         lane.release(now)
 
-    def _pass(self, lane: _Lane) -> None:
+    def _pass(self, lane: Lane) -> None:
         event = lane.queue.popleft()
         self.held -= len(event.frame or b"")
         if isinstance(event, Opened):
@@ -370,15 +344,7 @@ class Weaver:
 
     # Patience
 
-    def _moments(self, lane: _Lane) -> Iterator[float]:
-        """When patience ends: with the lane's hold, and with each part that is still silent."""
-        if lane.held_since is not None:
-            yield lane.held_since + lane.grace
-            for part in lane.waits_for():
-                if part.silent and part.asked_at is not None:
-                    yield max(lane.held_since, part.asked_at) + self._plan.first_token
-
-    def _lose_patience(self, lane: _Lane, waiting: list[Part], now: float) -> bool:
+    def _lose_patience(self, lane: Lane, waiting: list[Part], now: float) -> bool:
         """Give up the parts waited for too long; return whether there were any."""
         since = lane.held_since = now if lane.held_since is None else lane.held_since
         if now >= since + lane.grace:
@@ -391,7 +357,7 @@ class Weaver:
         ]
         return self._stop_waiting(lane, silent, TIMEOUT)
 
-    def _stop_waiting(self, lane: _Lane, parts: list[Part], trouble: Trouble) -> bool:
+    def _stop_waiting(self, lane: Lane, parts: list[Part], trouble: Trouble) -> bool:
         for part in parts:
             if not part.ended and lane.speaker is not None:
                 self._cancel(part)
