@@ -41,7 +41,7 @@ STOP = chat_stream("", "")[1:]
 
 async def ask(
     path: str, answer: Answer, body: dict[str, Any], **tables: Any
-) -> tuple[Any, Upstream]:
+) -> tuple[Call, Upstream]:
     upstream = Upstream(answer)
     app = abridged("mounted", upstream, writer=Scripted(), **tables)
     sent = {"model": "m", "input": "Hi", "messages": [], **body}
