@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.turn.segment import CONTEXT, Cut, Segmenter
+from abridge.turn.segment import CONTEXT, CONTEXT_SHARE, Cut, Segmenter
 
 
 def segmenter(**settings: object) -> Segmenter:
@@ -91,8 +91,23 @@ def test_a_cut_knows_what_came_before_it() -> None:
     made = segmenter(tail=0)
     first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
     assert first.before == ""
-    assert second == Cut("b" * 60 + "\n\n", first.text)
-    assert len(second.before) <= CONTEXT
+    assert second == Cut("b" * 60 + "\n\n", first.text[-15:])
+
+
+@given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6), st.booleans())
+def test_what_is_sent_stays_in_proportion_to_what_was_thought(
+    stretches: list[str], live: bool
+) -> None:
+    made = segmenter(size=200, tail=0, live=live)
+    sent = thought = 0
+    for stretch in stretches:
+        last = [*made.feed(stretch), made.close()]
+        for cut in filter(None, last):
+            assert len(cut.before) <= CONTEXT
+            sent += len(cut.text) + len(cut.before)
+        thought += len(stretch) + 2
+        made.reopen()
+    assert sent <= (1 + CONTEXT_SHARE) * thought
 
 
 def test_a_rest_is_taken_along_by_the_next_stretch() -> None:

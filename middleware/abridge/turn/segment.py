@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 GROWTH = 1.25
 CONTEXT = 500
+CONTEXT_SHARE = 0.25
+"""The most of what came before a part that goes along with it: in characters, and as a share of
+the part's own, so that what is sent stays in proportion to what is said."""
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _BOUNDARIES = (
@@ -24,7 +27,7 @@ _BOUNDARIES = (
 
 @dataclass(slots=True, frozen=True)
 class Cut:
-    """Reasoning worth a part, and up to `CONTEXT` characters of what came before it."""
+    """Reasoning worth a part, and the end of what came before it."""
 
     text: str
     before: str
@@ -100,7 +103,8 @@ class Segmenter:
         return self._pieces[0]
 
     def _cut(self, text: str) -> Cut:
-        cut = Cut(text, self._before)
+        context = min(CONTEXT, int(len(text) * CONTEXT_SHARE))
+        cut = Cut(text, self._before[len(self._before) - context :])
         self._before = (self._before + text)[-CONTEXT:]
         self.cuts += 1
         self._size *= GROWTH if self.cuts < self._parts else 2

@@ -164,12 +164,14 @@ class Weaver:
     def refused(self, part: int, now: float, trouble: Trouble = SHED) -> list[Effect]:
         """No summarizer may be asked for this part now.
 
-        While its item's reasoning goes on the part stays planned, and joins the next one cut.
+        While its item's reasoning goes on, and nothing was said yet, the part stays planned, and
+        joins the next one cut.
         """
         if part in self._asked:
             item, asked = self._asked.pop(part)
-            asked.asked_at = None
-            if not item.arriving:
+            if item.arriving and asked.silent:
+                asked.asked_at = None
+            else:
                 self._give_up(item, asked, trouble)
         return self._settle(now)
 
