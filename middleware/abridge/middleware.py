@@ -32,6 +32,7 @@ from abridge.summarize.patience import Patience
 from abridge.turn.conversation import Heard, Prefix
 from abridge.turn.events import Ended
 from abridge.turn.part import Style
+from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Api
 from abridge.wire.apis import api_for
 from abridge.wire.codec import dumps
@@ -219,6 +220,7 @@ class AbridgeMiddleware:
         summarizer = self._summarizers.for_request(scope, request.model, api, profile)
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         shown = display(route, api, style, self.settings.chat, request.count(route))
+        free = summarizer.name == EXTRACTIVE
 
         def keep(heard: Sequence[Heard], ended: Ended) -> None:
             visit.keep(heard, ended, shown)
@@ -227,7 +229,7 @@ class AbridgeMiddleware:
         terms = Terms(
             api=api,
             profile=profile,
-            plan=plan(route, style, self.settings.limits, grace),
+            plan=plan(route, style, self.settings.limits, grace, free=free),
             display=shown,
             hides=hides(route),
             guard=self._guards[route.upstream.name],

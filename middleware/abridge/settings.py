@@ -99,6 +99,7 @@ class Summary(Table):
     max_parts: PositiveInt = 12
     tail_chars: NonNegativeInt = 400
     min_chars: PositiveInt = 1
+    max_overhead: PositiveFloat | None = None
     grace: NonNegativeFloat = 5.0
     first_token: NonNegativeFloat = 2.0
     on_failure: Literal["omit", "extract", "fail"] = "omit"

@@ -94,11 +94,9 @@ def test_a_cut_knows_what_came_before_it() -> None:
     assert second == Cut("b" * 60 + "\n\n", first.text[-15:])
 
 
-@given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6), st.booleans())
-def test_what_is_sent_stays_in_proportion_to_what_was_thought(
-    stretches: list[str], live: bool
-) -> None:
-    made = segmenter(size=200, tail=0, live=live)
+@given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
+def test_what_is_sent_stays_in_proportion_to_what_was_thought(stretches: list[str]) -> None:
+    made = segmenter(size=200, tail=0)
     sent = thought = 0
     for stretch in stretches:
         last = [*made.feed(stretch), made.close()]

@@ -69,6 +69,7 @@ def runs(draw: st.DrawFn) -> tuple[Plan, list[list[Event]], bool, st.DataObject]
         grace=draw(st.sampled_from([0.0, 1.0, 5.0])),
         first_token=draw(st.sampled_from([0.5, 2.0])),
         held=draw(st.sampled_from([60, 10_000])),
+        max_overhead=draw(st.sampled_from([None, 0.1, 1.0])),
         substitute=draw(st.sampled_from([None, lambda _: "an extract"])),
         fail=draw(st.booleans()),
     )

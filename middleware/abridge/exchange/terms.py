@@ -43,8 +43,11 @@ def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str)
     )
 
 
-def plan(route: Route, style: Style | None, limits: Limits, grace: float) -> Plan:
-    """`grace` is the one in force, which may be less than the route's."""
+def plan(
+    route: Route, style: Style | None, limits: Limits, grace: float, *, free: bool = False
+) -> Plan:
+    """`grace` is the one in force, which may be less than the route's; `free`: the summarizer
+    spends no tokens."""
     summary = route.summary
     return Plan(
         style=style,
@@ -57,6 +60,7 @@ def plan(route: Route, style: Style | None, limits: Limits, grace: float) -> Pla
         grace=grace,
         first_token=summary.first_token,
         held=int(limits.held),
+        max_overhead=None if free else summary.max_overhead,
         substitute=extract if summary.on_failure == "extract" else None,
         fail=summary.on_failure == "fail",
     )

@@ -17,8 +17,9 @@ class Plan:
 
     `style` None asks for nothing. `grace` is how long the answer may wait, a budget per lane, and
     `first_token` how much of it a part gets that has said nothing. `reasoning` is the most that is
-    gathered for one part. `substitute` makes a part's text where its summarizer failed. `fail`: a
-    failed summary ends the response, after the answer.
+    gathered for one part. `max_overhead` is what the summary may cost, as a share of the model's
+    own tokens; None is no bound. `substitute` makes a part's text where its summarizer failed.
+    `fail`: a failed summary ends the response, after the answer.
     """
 
     style: Style | None = "auto"
@@ -31,6 +32,7 @@ class Plan:
     grace: float = 5.0
     first_token: float = 2.0
     held: int = 256 << 10
+    max_overhead: float | None = None
     substitute: Substitute | None = None
     fail: bool = False
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from abridge.turn.budget import Budget
 from abridge.turn.events import (
     Billed,
     Closed,
@@ -40,6 +41,7 @@ from abridge.turn.events import (
     PartOpened,
     PartSaid,
     Raw,
+    Said,
     Trouble,
 )
 from abridge.turn.item import Item
@@ -89,6 +91,7 @@ class Weaver:
         self._asked: dict[int, tuple[Item, Part]] = {}
         self._count = 0
         self._ledger = Ledger()
+        self._budget = Budget(plan.max_overhead)
         self._effects: list[Effect] = []
         self.held = 0
         self.missed = False
@@ -131,6 +134,7 @@ class Weaver:
         """A summarizer said some of a part."""
         if part in self._asked:
             self._asked[part][1].waiting.append(text)
+            self._budget.write(part, text)
         return self._settle(now)
 
     def finished(
@@ -139,7 +143,7 @@ class Weaver:
         """A summarizer has said all of a part, and what it spent if that was reported."""
         if part in self._asked:
             item, asked = self._asked.pop(part)
-            self._ledger.book(spent, model)
+            self._book(part, spent, model)
             if asked.silent:
                 self._give_up(item, asked, EMPTY)
             else:
@@ -157,7 +161,7 @@ class Weaver:
         """A summarizer failed."""
         if part in self._asked:
             item, asked = self._asked.pop(part)
-            self._ledger.book(spent, model)
+            self._book(part, spent, model)
             self._give_up(item, asked, trouble)
         return self._settle(now)
 
@@ -188,10 +192,13 @@ class Weaver:
 
     def _arrive(self, lane: Lane, event: Event, now: float) -> None:
         if isinstance(event, Raw):
+            self._budget.earn(event.text)
             item = lane.items.get(event.item)
             if item is not None and item.arriving and not item.owned:
                 for cut in item.segmenter.feed(event.text):
                     self._ask(item, item.plan(self._number(), cut), now)
+        elif isinstance(event, Said):
+            self._budget.earn(event.text)
         elif isinstance(event, Opened):
             self._open(lane, event)
         elif isinstance(event, Native):
@@ -224,9 +231,21 @@ class Weaver:
         return self._count
 
     def _ask(self, item: Item, part: Part, now: float) -> None:
+        """Ask for a part, if there is a budget for it; else it stays planned, as if refused."""
+        if not self._budget.allows_more():
+            if not item.arriving:
+                part.end(complete=False)
+            return
         part.asked_at = now
+        passage = self._passage(item, part)
         self._asked[part.id] = item, part
-        self._effects.append(Ask(part.id, item.key, self._passage(item, part)))
+        self._budget.ask(part.id, passage)
+        self._effects.append(Ask(part.id, item.key, passage))
+
+    def _book(self, part: int, spent: Tokens | None, model: str | None = None) -> None:
+        """A call is over, or no longer waited for."""
+        self._ledger.book(spent, model)
+        self._budget.settle(part, spent)
 
     def _passage(self, item: Item, part: Part) -> Passage:
         style = self._plan.style or "auto"
@@ -251,7 +270,7 @@ class Weaver:
 
     def _cancel(self, part: Part) -> None:
         if self._asked.pop(part.id, None) is not None:
-            self._ledger.book(None)
+            self._book(part.id, None)
             self._effects.append(Cancel(part.id))
 
     def _give_up(self, item: Item, part: Part, trouble: Trouble) -> None:
