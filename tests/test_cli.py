@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from abridge import Settings, __version__
-from abridge.cli import banner, main, nested
+from abridge.cli import banner, main
+from abridge.flags import nested
 from tests.sidecar import environment
 
 UPSTREAM = ("--upstream", "http://127.0.0.1:9/v1")

@@ -212,6 +212,17 @@ class TestWish:
         assert b"odd numbers" not in answer.data
 
 
+class TestWithoutAStore:
+    @pytest.mark.parametrize(("profile", "both"), [("deepseek", True), ("auto", False)])
+    async def test_who_must_bring_the_reasoning_back_is_shown_it(
+        self, profile: str, *, both: bool
+    ) -> None:
+        upstreams = [{"profile": profile}]
+        app = wrap(thinker(), Scripted(), history={"store": "none"}, upstreams=upstreams)
+        answer = await call(app, CHAT_PATH, ASKING)
+        assert (THOUGHT in check_chat(answer.data).choices[0].fields.get("reasoning", "")) is both
+
+
 class TestHiding:
     @pytest.mark.parametrize("expose", ["summary", "none"])
     async def test_new_03_it_holds_also_for_who_asks_for_no_summary(self, expose: str) -> None:

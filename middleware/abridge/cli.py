@@ -1,11 +1,8 @@
-"""The command line: `abridge serve` and `abridge demo`.
-
-A flag that sets a setting is named in here as in the environment, section and key; its value goes
-to the settings as it was typed, so that there is one place which says what is wrong with it.
-"""
+"""The command line: `abridge serve`, `abridge check` and `abridge demo`."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Iterator
@@ -15,10 +12,14 @@ from typing import Any
 import click
 
 from abridge import __version__
+from abridge.advice import surprises
 from abridge.app import create_app
+from abridge.check import Check, effective
+from abridge.check.finding import Finding
 from abridge.configure import load
 from abridge.demo.show import demonstrate
 from abridge.errors import SettingsError
+from abridge.flags import nested, with_settings
 from abridge.serve import address, listen, run
 from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
@@ -39,37 +40,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option(
-    "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
-)
-@click.option("--profile", metavar="NAME", help="That server's ways, where they must be told.")
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings in TOML.")
-@click.option("--host", "server__host", metavar="HOST", help="Where to listen.  [127.0.0.1]")
-@click.option("--port", "server__port", metavar="PORT", help="0 is any that is free.  [8400]")
-@click.option(
-    "--admin-port", "server__admin_port", metavar="PORT", help="Metrics and health alone.  [none]"
-)
-@click.option(
-    "--summary",
-    "summary__default",
-    metavar="STYLE",
-    help="For requests that ask for none: off, auto, concise or detailed.  [off]",
-)
-@click.option(
-    "--summarizer-url", "summarizer__base_url", metavar="URL", help="Where its model is called."
-)
-@click.option(
-    "--summarizer-model",
-    "summarizer__model",
-    metavar="NAME",
-    help="The model that writes summaries.  [none: sentences are extracted]",
-)
-@click.option(
-    "--expose",
-    "reasoning__expose",
-    metavar="WHAT",
-    help="What clients see of reasoning: auto, both, summary, raw or none.  [auto]",
-)
+@with_settings
 def serve(
     upstream: str | None, profile: str | None, config: Path | None, **flags: str | None
 ) -> None:
@@ -89,10 +60,55 @@ def serve(
     def announce() -> None:
         for line in banner(settings, address(listener), address(admin) if admin else None):
             click.echo(line, err=True)
+        for surprise in surprises(settings):
+            click.echo(f"  note        {surprise}", err=True)
 
     logging.basicConfig(format=LOG, level=logging.WARNING)
     logging.getLogger("abridge").setLevel(logging.INFO)
     run(serve_app(app, server, listener, admin, announce))
+
+
+@main.command()
+@with_settings
+@click.option("--probe", "probing", is_flag=True, help="Ask each API something tiny, too.")
+@click.option("--model", metavar="NAME", help="The model to ask.  [the first that is listed]")
+@click.option(
+    "--key-env", metavar="VARIABLE", help="A client's key, for upstreams without one of their own."
+)
+def check(
+    upstream: str | None,
+    profile: str | None,
+    config: Path | None,
+    *,
+    probing: bool,
+    model: str | None,
+    key_env: str | None,
+    **flags: str | None,
+) -> None:
+    """Print the settings in force, and ask whether what they name is there.
+
+    Exits with 0 if nothing is at fault, else with 1.
+    """
+    try:
+        settings = _load(config, nested(upstream, profile, flags))
+    except SettingsError as error:
+        click.echo(Finding("settings", str(error), "fault"))
+        raise SystemExit(1) from None
+    for line in effective(settings):
+        click.echo(line)
+    click.echo()
+    checking = Check(settings, probing=probing, model=model, key_env=key_env)
+    if not asyncio.run(_tell(checking)):
+        raise SystemExit(1)
+
+
+async def _tell(checking: Check) -> bool:
+    """Print what is found, as it is found; return whether nothing is at fault."""
+    well = True
+    async for finding in checking.findings():
+        click.echo(finding)
+        well = well and finding.grade != "fault"
+    return well
 
 
 @main.command()
@@ -104,24 +120,6 @@ def demo(*, fast: bool, serve: bool) -> None:
     Needs no settings and no network.
     """
     run(demonstrate(fast=fast, keep=serve))
-
-
-def nested(
-    upstream: str | None, profile: str | None, flags: dict[str, str | None]
-) -> dict[str, Any]:
-    """The flags that were given, as the settings nest them. Raises SettingsError."""
-    tables: dict[str, Any] = {}
-    for name, value in flags.items():
-        if value is not None:
-            table, key = name.split("__")
-            tables.setdefault(table, {})[key] = value
-    if "summarizer" in tables:
-        tables["summarizer"]["kind"] = "model"
-    if upstream is not None:
-        tables["upstreams"] = [{"base_url": upstream, "profile": profile or "auto"}]
-    elif profile is not None:
-        raise SettingsError("--profile: goes with --upstream; in a file, each upstream has its own")
-    return tables
 
 
 def _load(config: Path | None, flags: dict[str, Any]) -> Settings:

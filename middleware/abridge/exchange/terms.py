@@ -8,6 +8,7 @@ from abridge.turn.part import Style
 from abridge.turn.plan import Plan
 from abridge.wire.api import Api
 from abridge.wire.display import Display, Expose
+from abridge.wire.profiles import PROFILES
 
 SHOWN: dict[Expose, tuple[bool, bool]] = {
     "both": (True, True),
@@ -23,13 +24,23 @@ def hides(route: Route) -> bool:
     return route.reasoning.expose in ("summary", "none")
 
 
+def shows_both_for_want_of_a_store(route: Route) -> bool:
+    """Whether clients must keep the reasoning themselves: upstream wants it back, and what was
+    replaced could not be restored."""
+    wanted = PROFILES[route.upstream.profile].wants_reasoning
+    return wanted and route.history.store == "none" and route.reasoning.expose == "auto"
+
+
 def shows_summary(route: Route) -> bool:
     return SHOWN.get(route.reasoning.expose, (True, True))[1]
 
 
 def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str) -> Display:
     """`style` is None where no summary is made; `count` is `merged` or `separate`."""
-    raw, summary = SHOWN.get(route.reasoning.expose, api.auto)
+    expose: Expose = route.reasoning.expose
+    if shows_both_for_want_of_a_store(route):
+        expose = "both"
+    raw, summary = SHOWN.get(expose, api.auto)
     if style is None and not hides(route):
         raw = True
     return Display(

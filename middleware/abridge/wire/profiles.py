@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
@@ -122,3 +123,29 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         )
     }
 )
+
+THINKERS = (
+    "*qwen3*",
+    "qwq*",
+    "*deepseek-r*",
+    "*deepseek-v[3-9]*",
+    "*glm-4.[5-9]*",
+    "*glm-[5-9]*",
+    "*kimi-k*",
+    "*minimax-m*",
+    "*magistral*",
+    "*gpt-oss*",
+    "gpt-5*",
+    "o[1-9]*",
+    "*thinking*",
+    "*reason*",
+    "*-r1*",
+)
+"""Models that think unless told not to, by their names' usual form (the model cards of their
+makers). `instruct` in a name says that it does not."""
+
+
+def thinks(model: str) -> bool:
+    """Whether a model's name says that it thinks by default."""
+    name = model.casefold().rpartition("/")[2]
+    return "instruct" not in name and any(fnmatchcase(name, glob) for glob in THINKERS)

@@ -37,9 +37,14 @@ class Found:
     native: bool = False
 
 
+def spellings(said: Json) -> list[str]:
+    """The fields of `said` that hold reasoning and nothing else."""
+    return [name for name in SPELLINGS if said.get(name) and not _is_opaque(said[name])]
+
+
 def find(said: Json) -> Found | None:
     """The reasoning in `said`, or None. Opaque state alone is none: there is nothing to read."""
-    bearing = [name for name in SPELLINGS if said.get(name) and not _is_opaque(said[name])]
+    bearing = spellings(said)
     chunks = thinking_chunks(said.get("content"))
     if not (bearing or chunks):
         return None

@@ -1,0 +1,76 @@
+"""Settings that are allowed, and surprise: told at the start, and by `abridge check`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+from abridge.exchange.terms import hides, shows_both_for_want_of_a_store
+from abridge.settings import Settings
+from abridge.wire.profiles import PROFILES, thinks
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def surprises(settings: Settings) -> Iterator[str]:
+    """One line each, beginning with the key."""
+    for advice in ADVICE:
+        yield from advice(settings)
+
+
+def _thinking_summarizer(settings: Settings) -> Iterator[str]:
+    summarizer = settings.summarizer
+    if summarizer.kind != "model" or not thinks(summarizer.model or ""):
+        return
+    switches = {key for row in PROFILES.values() for key in row.thinking_off}
+    if not (PROFILES[summarizer.profile].thinking_off or switches & summarizer.extra_body.keys()):
+        yield (
+            f"summarizer.profile: {summarizer.profile!r} cannot switch thinking off, and "
+            f"{summarizer.model} seems to think: its thinking would be paid and waited for; name "
+            "its server's profile, or switch it off by summarizer.extra_body"
+        )
+
+
+def _busy_summarizer(settings: Settings) -> Iterator[str]:
+    summarizer = settings.summarizer
+    if summarizer.kind == "upstream":
+        yield (
+            "summarizer.kind: 'upstream' has the model's own server write each part while it still "
+            "thinks: where that server is busy, answers wait"
+        )
+    if summarizer.kind != "model" or summarizer.base_url is None:
+        return
+    for upstream in settings.upstreams:
+        if upstream.base_url and _server(upstream.base_url) == _server(summarizer.base_url):
+            yield (
+                f"summarizer.base_url: is upstream {upstream.name!r}'s own server: where that is "
+                "busy, summaries queue behind the answers that wait for them"
+            )
+
+
+def _server(url: str) -> str:
+    return urlsplit(url).netloc.casefold()
+
+
+def _reasoning_lost(settings: Settings) -> Iterator[str]:
+    for route in settings.routes:
+        name, history = route.upstream.name, route.history
+        if shows_both_for_want_of_a_store(route):
+            yield (
+                f"history.store: 'none', and the profile of upstream {name!r} wants reasoning "
+                "back: clients see it raw beside the summary, since nobody could restore it"
+            )
+        exposed = settings.server.host not in LOOPBACK
+        forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
+        if hides(route) and forgotten:
+            yield (
+                f"history.anonymous: reasoning is hidden on upstream {name!r}, and for clients "
+                "without a credential it is not remembered: their next turn is without it"
+            )
+
+
+ADVICE: tuple[Callable[[Settings], Iterator[str]], ...] = (
+    _thinking_summarizer,
+    _busy_summarizer,
+    _reasoning_lost,
+)

@@ -1,0 +1,24 @@
+"""What `abridge check` found of one thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import click
+
+Grade = Literal["ok", "note", "fault"]
+
+COLOURS: dict[Grade, str] = {"ok": "green", "note": "yellow", "fault": "red"}
+
+
+@dataclass(slots=True, frozen=True)
+class Finding:
+    """A `note` may surprise; a `fault` keeps Abridge from its work."""
+
+    about: str
+    text: str
+    grade: Grade = "ok"
+
+    def __str__(self) -> str:
+        return f"{click.style(f'{self.grade:6}', COLOURS[self.grade])}{self.about}: {self.text}"

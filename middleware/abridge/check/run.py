@@ -1,0 +1,105 @@
+"""All that is found, in the order in which it is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import httpx
+
+from abridge.advice import surprises
+from abridge.check.finding import Finding
+from abridge.check.place import Place
+from abridge.check.probe import probe
+from abridge.check.reach import Reached, reach
+from abridge.check.summarizer import probe_summarizer, reach_summarizer
+from abridge.errors import SettingsError
+from abridge.http import Transport
+from abridge.settings import Route, Settings
+from abridge.wire.apis import CHAT, RESPONSES
+from abridge.wire.profiles import PROFILES
+
+PATIENCE = 30.0
+"""Seconds of silence after which a place that was asked is given up, or fewer by the settings."""
+
+
+@dataclass(slots=True, frozen=True)
+class Check:
+    """`probing`: each API is asked something, too. `model` is the one to ask, instead of the first
+    that an upstream lists; `key_env` names the variable with a client's credential, for upstreams
+    that have none of their own."""
+
+    settings: Settings
+    probing: bool = False
+    model: str | None = None
+    key_env: str | None = None
+
+    async def findings(self) -> AsyncIterator[Finding]:
+        for surprise in surprises(self.settings):
+            yield Finding("settings", surprise, "note")
+        limits = self.settings.limits
+        patience = min(PATIENCE, limits.headers)
+        transport = Transport(connect=limits.connect, headers=patience, idle=patience)
+        try:
+            async for finding in self._asked(transport):
+                yield finding
+        except SettingsError as error:
+            yield Finding("settings", str(error), "fault")
+        finally:
+            await transport.aclose()
+
+    async def _asked(self, transport: httpx.AsyncBaseTransport) -> AsyncIterator[Finding]:
+        for route in self.settings.routes:
+            async for finding in self._upstream(route, transport):
+                yield finding
+        yield await reach_summarizer(self.settings, transport)
+        if self.probing:
+            route = self.settings.routes[0]
+            client = self._place(route, transport).headers
+            model = self._model(route, await reach(self._place(route, transport), ""))
+            yield await probe_summarizer(self.settings, transport, route, model, client)
+
+    async def _upstream(
+        self, route: Route, transport: httpx.AsyncBaseTransport
+    ) -> AsyncIterator[Finding]:
+        about = f"upstream {route.upstream.name}"
+        place = self._place(route, transport)
+        reached = await reach(place, about)
+        yield reached.finding
+        if self.probing and reached.there:
+            async for finding in self._probe(route, place, self._model(route, reached), about):
+                yield finding
+
+    async def _probe(
+        self, route: Route, place: Place, model: str | None, about: str
+    ) -> AsyncIterator[Finding]:
+        if model is None:
+            yield Finding(about, "no model to ask is known; takes --model NAME", "fault")
+            return
+        profile = PROFILES[route.upstream.profile]
+        found = [await probe(place, api, model, profile, about) for api in (CHAT, RESPONSES)]
+        for finding in found:
+            yield finding
+        if all(finding.grade != "ok" for finding in found):
+            yield Finding(about, f"neither API streams an answer of {model}", "fault")
+
+    def _place(self, route: Route, transport: httpx.AsyncBaseTransport) -> Place:
+        upstream = route.upstream
+        url = upstream.base_url or ""
+        if upstream.api_key_env is not None:
+            return Place.of(url, transport, upstream.api_key_env, "upstreams[].api_key_env")
+        return Place.of(url, transport, self.key_env, "--key-env")
+
+    def _model(self, route: Route, reached: Reached) -> str | None:
+        """The model to ask of an upstream: one that would be routed there."""
+        if self.model is not None and self.settings.route(self.model) is route:
+            return self.model
+        globs = route.upstream.models
+        known = [glob for glob in globs if not set(glob) & set("*?[")]
+        listed = [one for one in reached.models or [] if _matches(one, globs)]
+        return next(iter(known + listed), None)
+
+
+def _matches(model: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(model, glob) for glob in globs)

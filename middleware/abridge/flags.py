@@ -1,0 +1,80 @@
+"""The flags that set settings.
+
+Each is named in here as in the environment, section and key; its value goes to the settings as it
+was typed, so that there is one place which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from abridge.errors import SettingsError
+
+Command = Callable[..., None]
+
+SETTINGS = (
+    click.option(
+        "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
+    ),
+    click.option("--profile", metavar="NAME", help="That server's ways, where they must be told."),
+    click.option(
+        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings in TOML."
+    ),
+    click.option("--host", "server__host", metavar="HOST", help="Where to listen.  [127.0.0.1]"),
+    click.option("--port", "server__port", metavar="PORT", help="0 is any that is free.  [8400]"),
+    click.option(
+        "--admin-port",
+        "server__admin_port",
+        metavar="PORT",
+        help="Metrics and health alone.  [none]",
+    ),
+    click.option(
+        "--summary",
+        "summary__default",
+        metavar="STYLE",
+        help="For requests that ask for none: off, auto, concise or detailed.  [off]",
+    ),
+    click.option(
+        "--summarizer-url", "summarizer__base_url", metavar="URL", help="Where its model is called."
+    ),
+    click.option(
+        "--summarizer-model",
+        "summarizer__model",
+        metavar="NAME",
+        help="The model that writes summaries.  [none: sentences are extracted]",
+    ),
+    click.option(
+        "--expose",
+        "reasoning__expose",
+        metavar="WHAT",
+        help="What clients see of reasoning: auto, both, summary, raw or none.  [auto]",
+    ),
+)
+
+
+def with_settings(command: Command) -> Command:
+    for option in reversed(SETTINGS):
+        command = option(command)
+    return command
+
+
+def nested(
+    upstream: str | None, profile: str | None, flags: dict[str, str | None]
+) -> dict[str, Any]:
+    """The flags that were given, as the settings nest them. Raises SettingsError."""
+    tables: dict[str, Any] = {}
+    for name, value in flags.items():
+        if value is not None:
+            table, key = name.split("__")
+            tables.setdefault(table, {})[key] = value
+    if "summarizer" in tables:
+        tables["summarizer"]["kind"] = "model"
+    if upstream is not None:
+        tables["upstreams"] = [{"base_url": upstream, "profile": profile or "auto"}]
+    elif profile is not None:
+        raise SettingsError("--profile: goes with --upstream; in a file, each upstream has its own")
+    return tables

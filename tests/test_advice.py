@@ -1,0 +1,48 @@
+"""Settings that surprise, each told in a line that names its key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abridge import Settings
+from abridge.advice import surprises
+
+U = "http://127.0.0.1:8000/v1"
+SMALL = {"kind": "model", "base_url": "http://127.0.0.1:8001/v1", "model": "small"}
+HIDING = {"reasoning": {"expose": "summary"}, "summarizer": SMALL}
+
+
+def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
+    known = {**settings, "upstreams": [{"base_url": U, **upstream}]}
+    return [line.partition(":")[0] for line in surprises(Settings.model_validate(known))]
+
+
+@pytest.mark.parametrize(
+    ("settings", "upstream", "keys"),
+    [
+        ({}, {}, []),
+        ({"summarizer": SMALL}, {}, []),
+        ({"summarizer": {**SMALL, "model": "Qwen/Qwen3-8B"}}, {}, ["summarizer.profile"]),
+        ({"summarizer": {**SMALL, "model": "Qwen3-8B", "profile": "vllm"}}, {}, []),
+        ({"summarizer": {**SMALL, "model": "qwen3-4b-instruct-2507"}}, {}, []),
+        (
+            {"summarizer": {**SMALL, "model": "qwen3", "extra_body": {"enable_thinking": False}}},
+            {},
+            [],
+        ),
+        ({"summarizer": {**SMALL, "base_url": U}}, {}, ["summarizer.base_url"]),
+        ({"summarizer": {"kind": "upstream"}}, {}, ["summarizer.kind"]),
+        ({"history": {"store": "none"}}, {}, []),
+        ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
+        (HIDING, {}, []),
+        ({**HIDING, "server": {"host": "0.0.0.0"}}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
+        ({**HIDING, "history": {"anonymous": False}}, {}, ["history.anonymous"]),
+        ({**HIDING, "server": {"host": "::"}, "history": {"anonymous": True}}, {}, []),
+    ],
+)
+def test_each_surprise_names_its_key(
+    settings: dict[str, Any], upstream: dict[str, Any], keys: list[str]
+) -> None:
+    assert told(settings, **upstream) == keys
