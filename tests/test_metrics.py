@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
+from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.metrics import metrics_on
 from tests.asgi import begin, call
 from tests.forms import abridged
@@ -221,3 +223,69 @@ async def test_no_label_comes_from_a_client(counted: Counted) -> None:
         for value in sample.labels.values()
     }
     assert not {label for label in labels if "of-the-client" in label}
+
+
+class TestOutcomes:
+    """What `requests_total` says of requests that were not answered as wished."""
+
+    def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
+        upstream = Upstream(answer)
+        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+
+    def outcomes(self, counted: Counted, upstream: str = "default") -> dict[str, float]:
+        return {
+            sample.labels["outcome"]: sample.value
+            for metric in counted.registry.collect()
+            for sample in metric.samples
+            if sample.name == "abridge_requests_total" and sample.labels["upstream"] == upstream
+        }
+
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_a_summary_whose_failure_is_the_answers(
+        self, counted: Counted, *, stream: bool
+    ) -> None:
+        whole = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
+        answer = Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole
+        writer = Scripted("", error=SummarizerError("upstream_error", "No."))
+        app = abridged(
+            "mounted",
+            Upstream(answer),
+            writer=writer,
+            registry=counted.registry,
+            summary={"on_failure": "fail"},
+        )
+        await call(app, "/v1/chat/completions", {**CHAT, "stream": stream})
+        assert self.outcomes(counted) == {"failed": 1}
+
+    async def test_a_refusal(self, counted: Counted) -> None:
+        app = self.app(counted, Answer())
+        asking = {**CHAT, "reasoning": {"summary": "short"}}
+        assert (await call(app, "/v1/chat/completions", asking)).status == 400
+        assert self.outcomes(counted, "none") == {"refused": 1}
+
+    async def test_a_body_that_is_no_turn(self, counted: Counted) -> None:
+        app = self.app(counted, Answer.json({"choices": None}))
+        await call(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        assert self.outcomes(counted) == {"passed": 1}
+
+    async def test_an_untouched_request_that_breaks(self, counted: Counted) -> None:
+        app = self.app(counted, Answer([b"a", ValueError("broken")]))
+        with pytest.raises(ValueError, match="broken"):
+            await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
+        assert self.outcomes(counted) == {"failed": 1}
+
+    async def test_an_answer_that_broke_off_is_told_in_a_line(
+        self, counted: Counted, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        broken = UpstreamBroken("The upstream fell silent.")
+        app = self.app(counted, Answer([*chat_stream(THOUGHT, "Hello.")[:5], broken]))
+        await call(app, "/v1/chat/completions", CHAT)
+        assert self.outcomes(counted) == {"failed": 1}
+        assert "upstream default: The upstream fell silent." in caplog.text
+
+    async def test_negative_usage_is_not_counted(self, counted: Counted) -> None:
+        usage = {"prompt_tokens": -1, "completion_tokens": 7, "total_tokens": 6}
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hello.", usage=usage)))
+        await call(app, "/v1/chat/completions", CHAT)
+        where = {**WHERE, "type": "output"}
+        assert counted.value("upstream_tokens_total", **where) == 7

@@ -104,6 +104,7 @@ class AbridgeMiddleware:
             try:
                 await self._serve(scope, receive, send)
             except RequestError as refusal:
+                self._count(api_for(path_of(scope)), "none", "refused")
                 await refuse(refusal, send)
         elif scope["type"] == "lifespan":
             try:
@@ -137,12 +138,22 @@ class AbridgeMiddleware:
             await self._decide(request, receive, send)
         else:
             route = self.settings.route(model_of(body) if len(self.settings.routes) > 1 else None)
-            self._count_untouched(api, route)
-            await self.app({**scope, ROUTE: route}, taken.receive, send)
+            await self._pass(api, route, scope, taken.receive, send)
 
-    def _count_untouched(self, api: Api | None, route: Route) -> None:
+    async def _pass(
+        self, api: Api | None, route: Route, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Get out of the way; what becomes of the answer is not looked at."""
+        outcome = "failed"
+        try:
+            await self.app({**scope, ROUTE: route}, receive, send)
+            outcome = "untouched"
+        finally:
+            self._count(api, route.upstream.name, outcome)
+
+    def _count(self, api: Api | None, upstream: str, outcome: str) -> None:
         if api is not None:
-            self._metrics.requests.labels(api.name, route.upstream.name, "untouched").inc()
+            self._metrics.requests.labels(api.name, upstream, outcome).inc()
 
     def _routed_by_body(self, scope: Scope) -> bool:
         """Whether only the body can tell which upstream a request is for."""
@@ -195,8 +206,8 @@ class AbridgeMiddleware:
             await self._engage(request, style, visit, receive, send)
         else:
             taken = request.taken.with_body(request.body()) if request.changed else request.taken
-            self._count_untouched(request.api, route)
-            await self.app(request.inner_scope(engaged=False), taken.receive, send)
+            scope = request.inner_scope(engaged=False)
+            await self._pass(request.api, route, scope, taken.receive, send)
 
     def _mend(self, request: Request, visit: Visit) -> None:
         conversation = request.api.conversation(request.data)
@@ -221,6 +232,7 @@ class AbridgeMiddleware:
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         shown = display(route, api, style, self.settings.chat, request.count(route))
         free = summarizer.name == EXTRACTIVE
+        copied = free or route.summary.on_failure == "extract"
 
         def keep(heard: Sequence[Heard], ended: Ended) -> None:
             visit.keep(heard, ended, shown)
@@ -234,6 +246,7 @@ class AbridgeMiddleware:
             hides=hides(route),
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,
+            showing=visit.showing(copied=copied),
             keep=keep,
             event_limit=int(self.settings.limits.event),
             reasoning_limit=int(self.settings.limits.reasoning),

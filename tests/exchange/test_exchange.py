@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.errors import UpstreamBroken
+from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.exchange.client import HIGH_WATER, Client
+from abridge.wire.chat.reader import ChatReader
+from abridge.wire.chat.writer import ChatWriter
 from tests.asgi import Call, begin
 from tests.checker import check_chat, check_responses, comments
 from tests.forms import Form, abridged
@@ -129,11 +131,49 @@ class TestHold:
         )
         for _ in range(2):
             await begin(app, "/v1/chat/completions", CHAT).finish()
-        held = writer.stopped
+        assert writer.stopped == 2
         request = begin(app, "/v1/chat/completions", CHAT)
         await request.finish()
-        assert check_chat(request.data).choices[0].text == "Hello."
-        assert held == 2
+        seen = check_chat(request.data)
+        assert seen.choices[0].text == "Hello."
+        assert seen.choices[0].summary_error is not None
+        assert len(writer.asked) == 2, "what nobody can wait for is not asked for"
+        assert seen.usage is not None
+        assert "reasoning_summary" not in seen.usage
+
+    async def test_a_summarizer_that_never_begins_is_missed_and_left_alone(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        writer, registry = Scripted(gate=asyncio.Event()), CollectorRegistry()
+        app = abridged(
+            "mounted",
+            Upstream(Answer(chat_stream(THOUGHT, "Hello."))),
+            writer=writer,
+            registry=registry,
+            summary={"grace": 60, "first_token": 0.01},
+            summarizer={"breaker_failures": 2},
+        )
+        for _ in range(3):
+            await begin(app, "/v1/chat/completions", CHAT).finish()
+        assert len(writer.asked) == 2
+        labels = {"summarizer": "scripted", "outcome": "timeout"}
+        assert registry.get_sample_value("abridge_summarizer_seconds_count", labels) == 2
+        assert caplog.text.count("scripted failed: it did not begin in time") == 2
+
+    async def test_a_part_asked_for_and_given_up_in_one_breath(self) -> None:
+        """The hold is over at once for want of room, and the breaker admits no call."""
+        writer = Scripted(error=SummarizerError("upstream_error", "No."))
+        app = abridged(
+            "mounted",
+            Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])),
+            writer=writer,
+            limits={"held": 1},
+            summarizer={"breaker_failures": 1},
+        )
+        for _ in range(2):
+            request = begin(app, "/v1/chat/completions", CHAT)
+            await request.finish()
+            assert check_chat(request.data).choices[0].text == "Hello."
 
     async def test_a_body_waits_no_longer_than_a_stream(self) -> None:
         writer = Scripted(gate=asyncio.Event())
@@ -324,6 +364,52 @@ class TestBreaking:
         with pytest.raises(asyncio.CancelledError):
             await request.finish()
         assert (request.status, request.complete) == (503, True)
+
+
+class TestOddAnswers:
+    """What cannot be read costs no more than itself, and nobody waits for ever."""
+
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    @pytest.mark.parametrize(("part", "method"), [(ChatReader, "whole"), (ChatWriter, "whole")])
+    async def test_a_whole_answer(
+        self, part: type, method: str, expose: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(part, method, fail)
+        odd = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
+        exposing = {"reasoning": {"expose": expose}}
+        app = abridged("mounted", Upstream(odd), writer=Scripted(), **exposing)
+        request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        await request.finish()
+        assert request.status == (502 if expose == "none" else 200)
+        assert (b"odd numbers" in request.data) is (expose == "auto")
+
+    async def test_a_frame_that_cannot_be_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        odd = b'data: {"odd": 1}\n\n'
+        read = ChatReader.read
+
+        def read_all_but_one(self: ChatReader, frame: bytes) -> Any:
+            return fail() if frame == odd else read(self, frame)
+
+        monkeypatch.setattr(ChatReader, "read", read_all_but_one)
+        frames = chat_stream(THOUGHT, "Hello.")
+        request = ask(Upstream(Answer([odd, *frames[:3], odd, *frames[3:]])), Scripted())
+        await request.finish()
+        assert request.data.count(odd) == 2
+        assert check_chat(request.data.replace(odd, b"")).choices[0].text == "Hello."
+
+    async def test_a_stream_that_cannot_be_written_is_cut(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ChatWriter, "write", fail)
+        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), Scripted())
+        with pytest.raises(TypeError, match="a fault"):
+            await request.finish()
+        assert request.sent
+        assert not request.complete
+
+
+def fail(*_: Any) -> Any:
+    raise TypeError("a fault")
 
 
 class TestSlowClient:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +13,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from tests.asgi import call
+from abridge.summarize import Passage, Spent
+from tests.asgi import begin, call
 from tests.checker import check_chat, check_responses
 from tests.forms import abridged
 from tests.scripts import (
@@ -73,6 +77,79 @@ SPELLINGS: dict[str, dict[str, Any]] = {
         ]
     },
 }
+
+
+class TestWhoLeaves:
+    """A summary that was seen is known, however the answer ended."""
+
+    @pytest.mark.parametrize("seen", [b"Adding up**", b"I add", b"The lon"])
+    @pytest.mark.parametrize("cut", [False, True])
+    async def test_ogx_11_what_was_seen_never_goes_upstream_as_reasoning(
+        self, seen: bytes, *, cut: bool
+    ) -> None:
+        frames = chat_stream(THOUGHT, "The long answer goes on")
+        gate = asyncio.Event()
+        upstream = Upstream(Answer([*frames[:-5], gate]), Answer(chat_stream("", "Done.")))
+        writer = Scripted() if seen == b"The lon" else Halting(seen.decode(), gate)
+        app = abridged("mounted", upstream, writer=writer, summary={"grace": 60, "first_token": 60})
+        asking = {"model": "m", "reasoning": {"summary": "auto"}, "stream": True}
+        request = begin(app, CHAT, {**asking, "messages": [USER]}, KEY)
+        await request.until(seen)
+        (gate if cut else request.left).set()
+        await request.finish()
+        field = _told(request.data, "reasoning_content")
+        said = {"role": "assistant", "reasoning_content": field, "content": "The long"}
+        await call(app, CHAT, {**asking, "messages": [USER, said, USER]}, KEY)
+        sent = upstream.asked[1].json["messages"][1]
+        assert field
+        assert "reasoning_content" not in sent
+
+
+class TestCopies:
+    async def test_promise_10_an_extract_takes_nothing_from_another_tenant(self) -> None:
+        thought = "The user says hi, so I should greet them."
+        said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
+        upstream = answers(said, said)
+        app = abridged("mounted", upstream, summary={"default": "concise"})
+        await call(app, CHAT, {"model": "m", "messages": [USER]}, KEY)
+        await call(app, CHAT, {"model": "m", "messages": [USER, said, USER]}, OTHER)
+        assert upstream.asked[1].json["messages"][1] == said
+
+    async def test_an_extract_that_says_less_comes_out_again(self) -> None:
+        thought = "Okay. The user says hi, so I should greet them."
+        said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
+        upstream = answers(said, said)
+        app = abridged("mounted", upstream, summary={"default": "concise"})
+        answer = await call(app, CHAT, {"model": "m", "messages": [USER]}, KEY)
+        returned = answer.json["choices"][0]["message"]
+        assert returned["reasoning_content"] != thought
+        await call(app, CHAT, {"model": "m", "messages": [USER, returned, USER]}, KEY)
+        assert upstream.asked[1].json["messages"][1] == said
+
+
+def _told(stream: bytes, field: str) -> str:
+    """What a client that keeps everything has of a field, from a stream that may be cut."""
+    deltas = (
+        choice["delta"]
+        for line in stream.split(b"\n")
+        if line.startswith(b"data: {")
+        for choice in json.loads(line[6:]).get("choices", [])
+    )
+    return "".join(delta.get(field) or "" for delta in deltas)
+
+
+class Halting(Scripted):
+    """Says its text as far as `until`, and then no more."""
+
+    def __init__(self, until: str, gate: asyncio.Event) -> None:
+        super().__init__(SUMMARY[: SUMMARY.index(until) + len(until)], pieces=1)
+        self.end = gate
+
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        async for piece in super().summarize(passage):
+            if isinstance(piece, str):
+                yield piece
+        await self.end.wait()
 
 
 class TestChat:

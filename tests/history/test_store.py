@@ -122,19 +122,26 @@ class TestShown:
     def test_summaries_are_known_by_their_text(self) -> None:
         shown = Shown(b"key", 60)
         assert not shown
-        shown.add(["I add.\n", "\ud83d lone surrogate"])
+        shown.add(["I add.\n", "\ud83d lone surrogate", " "])
         assert shown
-        assert "I add." in shown
-        assert " I add.\n" in shown
-        assert "\ud83d lone surrogate" in shown
-        assert "I added." not in shown
-        assert "" not in shown
+        assert shown.knows("I add.")
+        assert shown.knows(" I add.\n", b"anna")
+        assert shown.knows("\ud83d lone surrogate")
+        assert not shown.knows("I added.")
+        assert not shown.knows("")
+
+    def test_what_was_copied_out_of_reasoning_is_known_with_its_owner_only(self) -> None:
+        shown = Shown(b"key", 60)
+        shown.add(["I should greet them."], b"anna")
+        assert shown.knows("I should greet them.", b"anna")
+        assert not shown.knows("I should greet them.", b"bert")
+        assert not shown.knows("I should greet them.")
 
     def test_for_a_time_and_so_many(self) -> None:
         time = Time()
         shown = Shown(b"key", 60, time, most=10)
         shown.add(str(number) for number in range(20))
-        assert "19" in shown
-        assert "5" not in shown
+        assert shown.knows("19")
+        assert not shown.knows("5")
         time.now = 61
-        assert "19" not in shown
+        assert not shown.knows("19")

@@ -34,7 +34,7 @@ class Account:
     ) -> None:
         self.metrics = metrics
         self.outcome = "failed"
-        self._api, self._upstream = api, upstream
+        self._api, self.upstream = api, upstream
         self._style, self._summarizer = style, summarizer
         self._time = time
         self._began = time() - spent
@@ -62,7 +62,7 @@ class Account:
                 self._usage = event.usage or self._usage
                 self._share = event.share
                 self._summaries = list(event.summaries.values())
-                self.outcome = "ok" if event.ok else "failed"
+                self.outcome = "ok" if event.ok and event.trouble is None else "failed"
 
     def note_call(self, outcome: str, seconds: float) -> None:
         """A call for one part has ended."""
@@ -76,7 +76,7 @@ class Account:
 
     def close(self, weaver: Weaver, reader: Reader) -> None:
         """The request is over."""
-        metrics, where = self.metrics, (self._api, self._upstream)
+        metrics, where = self.metrics, (self._api, self.upstream)
         self.note_held(0)
         metrics.streams_open.labels(self._api).dec()
         metrics.requests.labels(*where, self.outcome).inc()
@@ -93,7 +93,7 @@ class Account:
         for summary in self._summaries:
             self.metrics.summaries.labels(
                 self._api,
-                self._upstream,
+                self.upstream,
                 self._style,
                 self._summarizer,
                 outcome_of(summary, pressed=pressed),
@@ -103,18 +103,18 @@ class Account:
         spent = self._share.tokens if self._share is not None else Tokens()
         used = self._usage or Tokens()
         for kind in ("input", "output", "reasoning"):
-            if count := getattr(used, kind):
-                self.metrics.upstream_tokens.labels(self._api, self._upstream, kind).inc(count)
+            if (count := getattr(used, kind) or 0) > 0:
+                self.metrics.upstream_tokens.labels(self._api, self.upstream, kind).inc(count)
         for kind in ("input", "output"):
-            if count := getattr(spent, kind):
-                self.metrics.summarizer_tokens.labels(self._upstream, self._summarizer, kind).inc(
+            if (count := getattr(spent, kind) or 0) > 0:
+                self.metrics.summarizer_tokens.labels(self.upstream, self._summarizer, kind).inc(
                     count
                 )
 
     def _first(self, histogram: Histogram) -> None:
         if histogram not in self._seen:
             self._seen.add(histogram)
-            histogram.labels(self._api, self._upstream).observe(self._time() - self._began)
+            histogram.labels(self._api, self.upstream).observe(self._time() - self._began)
 
 
 def outcome_of(summary: Summary, *, pressed: bool = False) -> str:

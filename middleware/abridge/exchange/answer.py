@@ -7,6 +7,7 @@ came.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +18,7 @@ from abridge.errors import EventTooLarge
 from abridge.exchange.body import Inflater, can_inflate, header, without
 from abridge.exchange.client import Client
 from abridge.exchange.loom import Loom
-from abridge.turn.events import Ended, Event, Trouble
+from abridge.turn.events import Ended, Event, Other, Trouble
 from abridge.wire import sse
 from abridge.wire.api import Reader, Writer
 from abridge.wire.codec import dumps
@@ -39,11 +40,17 @@ ALIVE = sse.comment("keep-alive")
 BEATS = 3
 """Each so many signs of life, one is an event: some clients count nothing else."""
 
+_log = logging.getLogger(__name__)
+
 MALFORMED = Trouble("upstream_error", "What upstream answered could not be read.")
 
 
 class Answer(Protocol):
-    """One response on its way from the application to the client."""
+    """One response on its way from the application to the client. `passed` is None where it was
+    read; for one that went out as it came, whether its status is good."""
+
+    @property
+    def passed(self) -> bool | None: ...
 
     def feed(self, data: bytes) -> None:
         """More of the body."""
@@ -91,7 +98,7 @@ class Untouched:
 
     def __init__(self, start: Message, client: Client) -> None:
         self._client = client
-        self.good = start["status"] < 400
+        self.passed = start["status"] < 400
         client.start(start)
 
     def feed(self, data: bytes) -> None:
@@ -110,6 +117,8 @@ class Untouched:
 class Refused:
     """An error of Abridge's own in the answer's place: there is none, or none that can be shown,
     since raw reasoning is to be hidden and nobody can tell where it is."""
+
+    passed = None
 
     def __init__(self, client: Client, trouble: Trouble = MALFORMED, status: int = 502) -> None:
         body = dumps(problem(trouble.message, code=trouble.code))
@@ -133,6 +142,8 @@ class Refused:
 class Stream:
     """Server-sent events, rewritten as they come."""
 
+    passed = None
+
     def __init__(self, start: Message, parts: Parts, inflate: Callable[[bytes], bytes]) -> None:
         self._parts = parts
         self._client, self._loom = parts.client, parts.loom
@@ -149,6 +160,7 @@ class Stream:
         try:
             frames = self._decoder.feed(self._inflate(data))
         except (ValueError, EventTooLarge) as error:
+            _log.warning("what upstream sent could not be read: %s", error)
             self.end(Trouble("upstream_error", f"What upstream sent could not be read: {error}"))
             return
         for frame in frames:
@@ -180,9 +192,17 @@ class Stream:
 
     def _read(self, frame: bytes) -> None:
         if frame.startswith(b":") and sse.data(frame) is None:
-            self._client.write(frame)
+            self._client.write(b"" if self._parts.hides else frame)
         else:
-            self._loom.hear(self._parts.reader.read(frame))
+            self._loom.hear(self._events(frame))
+
+    def _events(self, frame: bytes) -> list[Event]:
+        """What the Reader makes of a frame; a fault in reading costs no more than the frame."""
+        try:
+            return self._parts.reader.read(frame)
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("a frame could not be read: %s", type(error).__name__)
+            return [] if self._parts.hides else [Other(None, frame)]
 
     def _close_when_done(self) -> None:
         if self._over and self._loom.weaver.done:
@@ -216,13 +236,13 @@ class Whole:
             self._weave()
 
     def emit(self, event: Event) -> None:
-        if not isinstance(event, Ended):
+        if not isinstance(event, Ended) or self._instead is not None:
             return
-        if not event.ok:
+        body = self._written(event)
+        if body is None:
             self._give_up()
             self._parts.client.close()
             return
-        body = self._parts.writer.whole(event)
         headers = [
             *without(self._start["headers"], REWRITTEN),
             (b"content-length", str(len(body)).encode()),
@@ -233,15 +253,28 @@ class Whole:
         self._parts.client.write(body)
         self._parts.client.close()
 
+    @property
+    def passed(self) -> bool | None:
+        return self._instead.passed if self._instead is not None else None
+
     def beat(self) -> bytes:
         return b""
 
     def _weave(self) -> None:
         try:
-            body = self._inflate(bytes(self._came))
-        except ValueError:
-            body = b""
-        self._parts.loom.hear(self._parts.reader.whole(body))
+            self._parts.loom.hear(self._parts.reader.whole(self._inflate(bytes(self._came))))
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("an answer could not be read: %s", type(error).__name__)
+            self._give_up()
+            self._parts.client.close()
+
+    def _written(self, event: Ended) -> bytes | None:
+        """The body, or None where it could not be read or written."""
+        try:
+            return self._parts.writer.whole(event) if event.ok else None
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("an answer could not be written: %s", type(error).__name__)
+            return None
 
     def _give_up(self) -> None:
         """Nothing can be read here: let it pass, unless something in it is to be hidden."""

@@ -10,6 +10,7 @@ request, all of it goes down together.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,9 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import UpstreamBroken
 from abridge.exchange.account import Account, outcome_of
-from abridge.exchange.answer import Answer, Parts, Refused, Untouched, begin
+from abridge.exchange.answer import Answer, Parts, Refused, begin
 from abridge.exchange.client import Client, Clock
 from abridge.exchange.loom import Loom
+from abridge.history.showing import Showing
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Guard
 from abridge.turn.conversation import Heard
@@ -34,14 +36,17 @@ from abridge.wire.profiles import Profile
 APPLICATION = Trouble("upstream_error", "The application failed while it answered.")
 UNFINISHED = Trouble("upstream_error", "The application stopped before its answer was complete.")
 STOPPED = Trouble("upstream_error", "The server is shutting down.")
+_log = logging.getLogger(__name__)
+
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
 
 
 @dataclass(slots=True, frozen=True)
 class Terms:
-    """What was decided for a request. `hides`: raw reasoning must not get through. `keep` is told
-    what upstream said, with the summaries that were shown in its place."""
+    """What was decided for a request. `hides`: raw reasoning must not get through. `showing`
+    follows what the client sees; `keep` is told what upstream said, with the summaries that were
+    shown in its place."""
 
     api: Api
     profile: Profile
@@ -50,6 +55,7 @@ class Terms:
     hides: bool
     guard: Guard
     summarizer: Summarizer
+    showing: Showing
     keep: Callable[[Sequence[Heard], Ended], None]
     event_limit: int
     reasoning_limit: int
@@ -92,8 +98,8 @@ class Exchange:
                 self._loom.stop()
                 listening.cancel()
         finally:
-            self._account.outcome = self._outcome()
-            self._account.close(self._weaver, self._reader)
+            self._loom.stop()
+            self._close(failure)
         if failure is not None and not self._is_told(failure):
             raise failure
 
@@ -131,10 +137,7 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._begin(message)
         elif message["type"] == "http.response.body" and self._answer is not None:
-            self._answer.feed(message.get("body", b""))
-            if not message.get("more_body", False):
-                self._complete = True
-                self._answer.end()
+            self._take(self._answer, message)
             self._account.note_held(self._weaver.held)
             await self._client.room()
 
@@ -153,8 +156,22 @@ class Exchange:
         self._answer = begin(start, parts)
         self._client.beat = self._answer.beat
 
+    def _take(self, answer: Answer, message: Message) -> None:
+        """Some of the answer's body. A fault of ours must not leave the client waiting."""
+        last = not message.get("more_body", False)
+        self._complete = last
+        try:
+            answer.feed(message.get("body", b""))
+            if last:
+                answer.end()
+        except Exception:
+            self._complete = True
+            self._client.close(complete=False)
+            raise
+
     def _emit(self, event: Event) -> None:
         self._account.note(event)
+        self._terms.showing.note(event)
         if isinstance(event, Ended) and event.ok:
             self._terms.keep(self._reader.heard(), event)
         if self._answer is not None:
@@ -179,15 +196,26 @@ class Exchange:
         """Whether nobody needs to hear of a failure any more: the client was told, or has left."""
         if self._client.departed.is_set():
             return isinstance(failure, OSError | UpstreamBroken)
-        told = self._answer is not None and not isinstance(self._answer, Untouched)
+        told = self._answer is not None and self._answer.passed is None
         return told and isinstance(failure, UpstreamBroken)
 
     def _outcome(self) -> str:
         if self._client.departed.is_set():
             return "left"
-        if isinstance(self._answer, Untouched):
-            return "passed" if self._answer.good else "error"
+        passed = self._answer.passed if self._answer is not None else None
+        if passed is not None:
+            return "passed" if passed else "error"
         return self._account.outcome
+
+    def _close(self, failure: Exception | None) -> None:
+        """All is over: count it, and say what went wrong."""
+        outcome = self._account.outcome = self._outcome()
+        self._account.close(self._weaver, self._reader)
+        if outcome == "left":
+            self._terms.showing.leave()
+        if outcome == "failed":
+            cause = failure if isinstance(failure, UpstreamBroken) else "no whole answer came"
+            _log.warning("upstream %s: %s", self._account.upstream, cause)
 
     def _describe(self, ended: Ended) -> dict[str, str]:
         """The headers that tell of the summary where no stream can."""

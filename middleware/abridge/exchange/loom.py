@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from abridge.errors import SummarizerError
 from abridge.exchange.client import Clock
@@ -20,6 +21,14 @@ from abridge.turn.weave import Ask, Cancel, Effect, Weaver
 
 CODES = frozenset({"timeout", "upstream_error", "empty"})
 """What may be told of a failed call; any other code is a user's own."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Call:
+    """A part being written since `began`, in the clock's seconds."""
+
+    task: asyncio.Task[None]
+    began: float
 
 
 class Loom:
@@ -48,7 +57,7 @@ class Loom:
         self._effects: deque[Effect] = deque()
         self._performing = False
         self._stopped = False
-        self._writing: dict[int, asyncio.Task[None]] = {}
+        self._writing: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._asked_at: float | None = None
         self.wrote_for = 0.0
@@ -61,8 +70,8 @@ class Loom:
     def stop(self) -> None:
         """Nobody wants the rest: stop everything that runs, and start nothing more."""
         self._stopped = True
-        for task in self._writing.values():
-            task.cancel()
+        for call in self._writing.values():
+            self._stop_call(call, "cancelled")
         self._writing.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -81,6 +90,10 @@ class Loom:
 
     def _tick(self) -> None:
         self._timer = None
+        self._tasks.create_task(self._take_time())
+
+    async def _take_time(self) -> None:
+        """In a task of the request's, which is where a fault belongs."""
         self._perform(self.weaver.tick(self._clock.now()))
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -101,22 +114,36 @@ class Loom:
         if isinstance(effect, Ask):
             self._ask(effect)
         elif isinstance(effect, Cancel):
-            self._writing.pop(effect.part).cancel()
+            self._cancel(effect)
         else:
             self._emit(effect)
+
+    def _cancel(self, cancel: Cancel) -> None:
+        """Stop a call; there is none where it was asked for and refused in the same breath."""
+        call = self._writing.pop(cancel.part, None)
+        if call is None:
+            return
+        self._stop_call(call, "timeout" if cancel.late else "cancelled")
+        if cancel.late:
+            self._guard.blame(self._summarizer)
+
+    def _stop_call(self, call: _Call, outcome: str) -> None:
+        call.task.cancel()
+        self._timed(outcome, self._clock.now() - call.began)
 
     def _ask(self, ask: Ask) -> None:
         permit = self._guard.admit()
         if isinstance(permit, Trouble):
             self._perform(self.weaver.refused(ask.part, self._clock.now(), permit))
             return
-        self._asked_at = self._asked_at or self._clock.now()
+        now = self._clock.now()
+        self._asked_at = self._asked_at or now
         task = self._tasks.create_task(self._write(ask))
         task.add_done_callback(lambda _: permit.release())
-        self._writing[ask.part] = task
+        self._writing[ask.part] = _Call(task, now)
 
     async def _write(self, ask: Ask) -> None:
-        spent, began = Spent(), self._clock.now()
+        spent = Spent()
         try:
             async with closing(self._guard.write(self._summarizer, ask.passage)) as pieces:
                 async for piece in pieces:
@@ -126,16 +153,16 @@ class Loom:
                         self._perform(self.weaver.said(ask.part, piece, self._clock.now()))
         except SummarizerError as error:
             code = error.code if error.code in CODES else "upstream_error"
-            now = self._end(ask.part, began, code)
+            now = self._end(ask.part, code)
             trouble = Trouble(code, str(error))
             self._perform(self.weaver.failed(ask.part, trouble, now, error.spent, error.model))
         else:
-            now = self._end(ask.part, began, "ok")
+            now = self._end(ask.part, "ok")
             self._perform(self.weaver.finished(ask.part, now, spent.tokens, spent.model))
 
-    def _end(self, part: int, began: float, outcome: str) -> float:
+    def _end(self, part: int, outcome: str) -> float:
         now = self._clock.now()
-        self._writing.pop(part, None)
-        self._timed(outcome, now - began)
+        if (call := self._writing.pop(part, None)) is not None:
+            self._timed(outcome, now - call.began)
         self.wrote_for = now - (self._asked_at or now)
         return now

@@ -1,7 +1,8 @@
 """The summaries that clients were shown, known by a keyed digest of their text.
 
-Whoever returns one, and wherever, it is never sent on as reasoning: so they are known without a
-tenant, and longer than originals are kept.
+Whoever returns one, and wherever, it is never sent on as reasoning: so what a model wrote is known
+without a tenant, and longer than originals are kept. What was copied out of reasoning is known with
+its owner only.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ class Shown:
     def __bool__(self) -> bool:
         return bool(self._marks)
 
-    def add(self, texts: Iterable[str]) -> None:
+    def add(self, texts: Iterable[str], owner: bytes = b"") -> None:
         for text in texts:
-            self._marks[self._mark(text)] = None
+            if text.strip():
+                self._marks[self._mark(text, owner)] = None
 
-    def __contains__(self, text: str) -> bool:
-        return bool(text.strip()) and self._mark(text) in self._marks
+    def knows(self, text: str, owner: bytes = b"") -> bool:
+        """Whether `text` was shown to anyone, or as a copy to `owner`."""
+        return any(self._mark(text, one) in self._marks for one in {b"", owner})
 
-    def _mark(self, text: str) -> bytes:
-        return keyed(self._key, b"summary", text.strip().encode(errors="surrogatepass"))
+    def _mark(self, text: str, owner: bytes) -> bytes:
+        return keyed(self._key, b"summary", owner, text.strip().encode(errors="surrogatepass"))

@@ -10,6 +10,7 @@ from time import monotonic
 from starlette.types import Scope
 
 from abridge.history.policy import Knowledge, Mended, mend
+from abridge.history.showing import Showing
 from abridge.history.shown import Shown
 from abridge.history.store import Memory, Original, spell
 from abridge.history.tenant import keyed, tag
@@ -22,6 +23,9 @@ from abridge.wire.display import Display
 MARK = b'"summary_error"'
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
+
+ANYONE = b"anyone"
+"""Who owns what is shown to somebody without a credential."""
 
 LONGER = 24
 """A summary is known for so many times as long as an original is kept."""
@@ -69,18 +73,17 @@ class Visit:
 
     def mend(self, conversation: Conversation) -> Mended:
         """Make the history whole that upstream is to receive."""
-        knowledge = Knowledge(self.past.shown.__contains__, self._recall, self._digest)
-        if self.past.settings.restore == "never":
-            knowledge = Knowledge(self.past.shown.__contains__, _nothing, self._digest)
-        return mend(conversation, knowledge)
+        recall = _nothing if self.past.settings.restore == "never" else self._recall
+        return mend(conversation, Knowledge(self._ours, recall, self._digest))
+
+    def showing(self, *, copied: bool) -> Showing:
+        """Follows the answer; `copied`: its summary is copied out of the reasoning."""
+        return Showing(self.past.shown, (self.tenant or ANYONE) if copied else None)
 
     def keep(self, heard: Sequence[Heard], ended: Ended, display: Display) -> None:
-        """Remember what was hidden or replaced in an answer, and the summaries that were shown."""
+        """Remember what was hidden or replaced in an answer."""
         for said in heard:
-            parts = [
-                part for key in said.keys for part in ended.summaries.get(key, NO_SUMMARY).parts
-            ]
-            self.past.shown.add(dict.fromkeys([*parts, "\n\n".join(parts)] if parts else []))
+            parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in said.keys)
             if self.tenant is not None and (parts or not display.raw):
                 self.past.memory.remember(
                     self._place(said.turn),
@@ -92,13 +95,17 @@ class Visit:
                     ),
                 )
 
+    def _ours(self, text: str) -> bool:
+        return self.past.shown.knows(text, self.tenant or ANYONE)
+
     def _recall(self, turn: Turn, prefix: bytes) -> Original | None:
         if self.tenant is None:
             return None
         return self.past.memory.recall(self._place(turn), prefix, turn)
 
     def _place(self, turn: Turn) -> bytes:
-        upstream, model = self.route.upstream.name.encode(), self.model.encode()
+        upstream = self.route.upstream.name.encode()
+        model = self.model.encode(errors="surrogatepass")
         return keyed(self.past.key, b"place", self.tenant or b"", upstream, model, turn.identity())
 
     def _digest(self, text: str) -> bytes:

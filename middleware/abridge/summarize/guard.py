@@ -81,6 +81,15 @@ class Guard:
         self.in_flight -= 1
         self._breaker.released(permit)
 
+    def blame(self, summarizer: Summarizer) -> None:
+        """A call was given up since it kept an answer waiting and did not even begin."""
+        self._fail(summarizer, "it did not begin in time")
+
+    def _fail(self, summarizer: Summarizer, cause: object) -> None:
+        """Few of these are logged: the breaker sees to it."""
+        self._breaker.failed()
+        logger.warning("summarizer %s failed: %s", summarizer.name, cause)
+
     async def write(
         self, summarizer: Summarizer, passage: Passage
     ) -> AsyncGenerator[str | Spent, None]:
@@ -98,14 +107,13 @@ class Guard:
                 async for text in pieces:
                     yield text
         except SummarizerError as error:
-            self._breaker.failed()
+            self._fail(summarizer, f"{error} ({error.code})")
             raise call.blame(error) from None
         except TimeoutError:
-            self._breaker.failed()
+            self._fail(summarizer, "it took too long")
             raise call.error("timeout", "The summarizer took too long.") from None
         except Exception as error:  # noqa: BLE001 - a user's summarizer may raise anything
-            self._breaker.failed()
-            logger.warning("summarizer %s failed: %s", summarizer.name, type(error).__name__)
+            self._fail(summarizer, type(error).__name__)
             raise call.error("upstream_error", "The summarizer failed.") from None
         self._breaker.succeeded()
         if call.withheld:

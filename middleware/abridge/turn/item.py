@@ -31,14 +31,18 @@ class Item:
 
     def plan(self, number: int, cut: Cut) -> Part:
         """The part that says `cut`: a new one, or the last if that could not be asked for yet."""
-        last = self.parts[-1] if self.parts else None
-        if last is not None and last.planned:
+        last = self.unasked()
+        if last is not None:
             last.text += cut.text
             last.stretch = self.arrived
             return last
         whole = not self.arriving and not self.parts
         self.parts.append(Part(number, self.arrived, cut.text, cut.before, whole))
         return self.parts[-1]
+
+    def unasked(self) -> Part | None:
+        """The last part, if it could not be asked for yet."""
+        return self.parts[-1] if self.parts and self.parts[-1].planned else None
 
     def due(self) -> Iterator[Part]:
         """The open parts that are due by the end of the stretch now shown, lowest first."""

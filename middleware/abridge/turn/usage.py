@@ -57,7 +57,7 @@ class Ledger:
         self.parts += 1
         if model is not None and model not in self.models:
             self.models.append(model)
-        if spent is None or spent.input is None or spent.output is None:
+        if spent is None or None in (spent.input, spent.output, spent.total):
             self.incomplete = True
         if spent is not None:
             self.tokens = _sum(self.tokens, spent)

@@ -69,9 +69,11 @@ class Ask:
 
 @dataclass(slots=True, frozen=True)
 class Cancel:
-    """Stop writing this part; nothing more of it will be used."""
+    """Stop writing this part; nothing more of it will be used. `late`: it was waited for, and did
+    not even begin."""
 
     part: int
+    late: bool = False
 
 
 Effect: TypeAlias = Event | Ask | Cancel
@@ -80,8 +82,8 @@ Effect: TypeAlias = Event | Ask | Cancel
 class Weaver:
     """Weaves one response.
 
-    `held` is what waits, in bytes on the wire; `missed` and `pressed` say whether a hold ended at
-    its deadline or at the ceiling of what may be held; `done`, whether the end was emitted.
+    `held` is what waits, in bytes on the wire; `missed` and `pressed` say whether a hold ended for
+    want of patience or at the ceiling of what may be held; `done`, whether the end was emitted.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -204,7 +206,7 @@ class Weaver:
         elif isinstance(event, Native):
             self._give_way(lane.items[event.item])
         elif isinstance(event, Closed):
-            self._close(lane.items[event.item], now)
+            self._close(lane, lane.items[event.item], now)
 
     def _open(self, lane: Lane, event: Opened) -> None:
         item = lane.items.get(event.item)
@@ -216,15 +218,18 @@ class Weaver:
         item.arrived += 1
         item.arriving = self._plan.style is not None
 
-    def _close(self, item: Item, now: float) -> None:
+    def _close(self, lane: Lane, item: Item, now: float) -> None:
         if not item.arriving:
             return
         item.arriving = False
         cut = None if item.owned else item.segmenter.close()
-        if cut is not None:
-            self._ask(item, item.plan(self._number(), cut), now)
-        elif item.parts and item.parts[-1].planned:
-            self._ask(item, item.parts[-1], now)
+        last = item.plan(self._number(), cut) if cut is not None else item.unasked()
+        if last is None:
+            return
+        if lane.grace > 0:
+            self._ask(item, last, now)
+        else:
+            self._give_up(item, last, DEADLINE)  # what nobody can wait for is not asked for
 
     def _number(self) -> int:
         self._count += 1
@@ -268,10 +273,10 @@ class Weaver:
             part.end(complete=False)
             item.trouble = item.trouble or CUT_OFF
 
-    def _cancel(self, part: Part) -> None:
+    def _cancel(self, part: Part, *, late: bool = False) -> None:
         if self._asked.pop(part.id, None) is not None:
             self._book(part.id, None)
-            self._effects.append(Cancel(part.id))
+            self._effects.append(Cancel(part.id, late))
 
     def _give_up(self, item: Item, part: Part, trouble: Trouble) -> None:
         item.trouble = item.trouble or trouble
@@ -376,12 +381,13 @@ class Weaver:
             for part in waiting
             if part.silent and now >= max(since, part.asked_at or since) + self._plan.first_token
         ]
+        self.missed = self.missed or bool(silent)
         return self._stop_waiting(lane, silent, TIMEOUT)
 
     def _stop_waiting(self, lane: Lane, parts: list[Part], trouble: Trouble) -> bool:
         for part in parts:
             if not part.ended and lane.speaker is not None:
-                self._cancel(part)
+                self._cancel(part, late=trouble is TIMEOUT)
                 self._give_up(lane.speaker, part, trouble)
         return bool(parts)
 
