@@ -91,7 +91,7 @@ def test_a_cut_knows_what_came_before_it() -> None:
     made = segmenter(tail=0)
     first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
     assert first.before == ""
-    assert second == Cut("b" * 60 + "\n\n", first.text[-15:])
+    assert second == Cut("b" * 60 + "\n\n", first.text[-6:])
 
 
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))

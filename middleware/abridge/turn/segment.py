@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 GROWTH = 1.25
 CONTEXT = 500
-CONTEXT_SHARE = 0.25
+CONTEXT_SHARE = 0.1
 """The most of what came before a part that goes along with it: in characters, and as a share of
 the part's own, so that what is sent stays in proportion to what is said."""
 

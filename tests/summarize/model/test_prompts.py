@@ -46,8 +46,8 @@ def test_the_material_stands_between_marked_lines() -> None:
     user = told(Passage("Now I add.", before="the end before", titles=("One", "Two"))).user
     assert user == (
         f"--- {MARKER} earlier titles ---\nOne\nTwo\n--- {MARKER} end ---\n\n"
-        f"--- {MARKER} just before, already told ---\nthe end before\n--- {MARKER} end ---\n\n"
-        f"--- {MARKER} reasoning to tell ---\nNow I add.\n--- {MARKER} end ---"
+        f"--- {MARKER} just before ---\nthe end before\n--- {MARKER} end ---\n\n"
+        f"--- {MARKER} reasoning ---\nNow I add.\n--- {MARKER} end ---"
     )
 
 

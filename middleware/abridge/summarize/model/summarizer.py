@@ -49,7 +49,7 @@ class ModelSummarizer:
         settings: SummarizerSettings,
         *,
         name: str = "model",
-        marker: Callable[[], str] = lambda: token_hex(8),
+        marker: Callable[[], str] = lambda: token_hex(4),
     ) -> None:
         self._transport = transport
         self._endpoint = endpoint
