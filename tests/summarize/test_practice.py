@@ -67,7 +67,7 @@ def think(text: str, **settings: object) -> Pipeline:
 
 
 def sent(passages: list[Passage]) -> tuple[int, int]:
-    """What a summarizer model is sent, of material and in all; in bytes, as tokens are estimated."""
+    """What a summarizer model is sent, of material and in all, in bytes."""
     material = whole = 0
     for passage in passages:
         told = prompt(passage, marker="4f1d9c02", prompts=Prompts(), max_input_chars=10**9)

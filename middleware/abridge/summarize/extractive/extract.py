@@ -128,8 +128,9 @@ def _weigh(texts: Sequence[str], shape: Shape) -> list[Candidate]:
     for place, (text, words) in enumerate(zip(bare, about, strict=True)):
         if _UNSHOWABLE.search(text):
             continue
-        aloud = bool(ALOUD.match(text))
-        cues = _cues(text, shape)
+        lower = text.lower()
+        aloud = bool(ALOUD.match(lower))
+        cues = _cues(lower, shape)
         late = shape.late * (place / len(texts)) ** 2 if cues > 0 else 0.0
         vague = len(words) < 2 and not any(map(str.isdigit, text))
         weight = cues + late - 3.0 * aloud - 1.0 * vague
@@ -147,8 +148,11 @@ def _without_interjection(text: str) -> str:
 
 def _words(text: str) -> frozenset[str]:
     """What a text is about: its longer words; pairs of characters where a script has no spaces."""
+    words = _WORD.findall(text.casefold())
+    if text.isascii():
+        return frozenset(word for word in words if len(word) > 3) - COMMON
     found: set[str] = set()
-    for word in _WORD.findall(text.casefold()):
+    for word in words:
         if _WIDE.match(word):
             found.update(word[place : place + 2] for place in range(len(word) - 1))
         elif len(word) > 3:
@@ -169,9 +173,10 @@ def _cues(text: str, shape: Shape) -> float:
 
 def _legibility(text: str) -> float:
     """Nothing for a sentence in plain words; less for a fragment, or for figures and spelling."""
-    words = [word for word in _WORD.findall(text) if len(word) > 1 or _WIDE.match(word)]
+    wide = not text.isascii() and bool(_WIDE.search(text))
+    words = [word for word in _WORD.findall(text) if len(word) > 1 or (wide and _WIDE.match(word))]
     share = sum(map(len, words)) / len(text.replace(" ", ""))
-    count = len(text) // 3 if _WIDE.search(text) else len(text.split())
+    count = len(text) // 3 if wide else len(text.split())
     weight = -1.5 if count < 4 else 0.0
     weight -= 6.0 * text.endswith((":", "："))
     weight -= 1.5 * (text[0] in "([（" or text.count("(") != text.count(")") or text[-1] == "…")
@@ -181,7 +186,7 @@ def _legibility(text: str) -> float:
 
 def _theme(words: frozenset[str], spoken_of: Counter[str]) -> float:
     """Up to 1.5 for saying what other sentences talk about too."""
-    shared = sum(min(spoken_of[word] - 1, 4) for word in words)
+    shared = sum([min(spoken_of[word] - 1, 4) for word in words])
     return min(1.5, shared / (4 + len(words)))
 
 
