@@ -44,6 +44,11 @@ class Item:
         """The last part, if it could not be asked for yet."""
         return self.parts[-1] if self.parts and self.parts[-1].planned else None
 
+    @property
+    def silent(self) -> bool:
+        """Whether no part has anything to say any more, or yet."""
+        return not self.parts or self.parts[-1].closed
+
     def due(self) -> Iterator[Part]:
         """The open parts that are due by the end of the stretch now shown, lowest first."""
         return (part for part in self.parts if not part.closed and part.stretch <= self.shown)

@@ -121,15 +121,16 @@ class Weaver:
 
     def upstream(self, event: Event, now: float) -> list[Effect]:
         """Upstream said something."""
-        self.held += len(event.frame or b"")
+        if event.frame is not None:
+            self.held += len(event.frame)
         if event.lane is not None:
             lane = self._lane(event.lane)
             lane.queue.append(event)
             self._arrive(lane, event, now)
-        else:
-            self._shared.append(event)
-            if isinstance(event, Failed) or (isinstance(event, Ended) and not event.ok):
-                self._break_off()
+            return self._settle(now, lane)
+        self._shared.append(event)
+        if isinstance(event, Failed) or (isinstance(event, Ended) and not event.ok):
+            self._break_off()
         return self._settle(now)
 
     def said(self, part: int, text: str, now: float) -> list[Effect]:
@@ -290,56 +291,63 @@ class Weaver:
 
     # Emission
 
-    def _settle(self, now: float) -> list[Effect]:
-        for lane in self._lanes.values():
+    def _settle(self, now: float, only: Lane | None = None) -> list[Effect]:
+        """Let out what may leave, of one lane where nothing can have changed in the others."""
+        for lane in self._lanes.values() if only is None else (only,):
             self._drain(lane, now)
         if self.held > self._plan.held:
             self._press(now)
-        self._drain_shared()
+        if self._shared:
+            self._drain_shared()
         effects, self._effects = self._effects, []
         return effects
 
     def _drain(self, lane: Lane, now: float) -> None:
-        while True:
-            if lane.speaker is not None:
-                self._speak(lane.speaker)
-            if not lane.queue:
-                break
+        self._speak(lane)
+        while lane.queue:
             waiting = lane.waits_for()
             if not waiting:
                 self._pass(lane)
-            elif not self._lose_patience(lane, waiting, now):
+            elif self._lose_patience(lane, waiting, now):
+                self._speak(lane)
+            else:
                 return
         lane.release(now)
 
     def _pass(self, lane: Lane) -> None:
         event = lane.queue.popleft()
-        self.held -= len(event.frame or b"")
-        if isinstance(event, Opened):
-            lane.speaker = lane.items[event.item]
-            lane.speaker.shown += 1
-        elif isinstance(event, Native):
+        if event.frame is not None:
+            self.held -= len(event.frame)
+        if isinstance(event, Native):
             event = replace(event, part=lane.items[event.item].native_index(event.part))
         elif isinstance(event, Closed):
             lane.speaker = None
             event = replace(event, summary=lane.items[event.item].summary())
         self._effects.append(event)
+        if isinstance(event, Opened):
+            lane.speaker = lane.items[event.item]
+            lane.speaker.shown += 1
+            self._speak(lane)
 
-    def _speak(self, item: Item) -> None:
-        """Let the lowest open part say what it has to say; when it is closed, the next."""
-        lane, number = item.key
+    def _speak(self, lane: Lane) -> None:
+        """Let the lowest open part of the open item say what it has to say; when it is closed, the
+        next."""
+        item = lane.speaker
+        if item is None or item.silent:
+            return
+        number, place = item.key
         for part in item.due():
             if part.waiting:
                 if part.index is None:
                     part.index = item.next_index()
-                    self._effects.append(PartOpened(lane, None, number, part.index))
-                self._effects.append(PartSaid(lane, None, number, part.index, part.say()))
+                    self._effects.append(PartOpened(number, None, place, part.index))
+                self._effects.append(PartSaid(number, None, place, part.index, part.say()))
             if not part.ended:
                 return
             part.closed = True
             if part.index is not None:
                 text = "".join(part.said)
-                closed = PartClosed(lane, None, number, part.index, text, part.complete)
+                closed = PartClosed(number, None, place, part.index, text, part.complete)
                 self._effects.append(closed)
 
     def _drain_shared(self) -> None:
