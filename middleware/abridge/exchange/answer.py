@@ -40,6 +40,9 @@ ALIVE = sse.comment("keep-alive")
 BEATS = 3
 """Each so many signs of life, one is an event: some clients count nothing else."""
 
+TIMEOUT = "upstream_timeout"
+"""The code of `UpstreamBroken` where upstream fell silent."""
+
 _log = logging.getLogger(__name__)
 
 MALFORMED = Trouble("upstream_error", "What upstream answered could not be read.")
@@ -105,6 +108,7 @@ class Untouched:
         self._client.write(data)
 
     def end(self, trouble: Trouble | None = None) -> None:
+        self.passed = self.passed and trouble is None
         self._client.close(complete=trouble is None)
 
     def emit(self, event: Event) -> None:
@@ -231,7 +235,8 @@ class Whole:
         if self._instead is not None:
             self._instead.end(trouble)
         elif trouble is not None:
-            self._instead = Refused(self._parts.client, trouble)
+            status = 504 if trouble.code == TIMEOUT else 502
+            self._instead = Refused(self._parts.client, trouble, status)
         else:
             self._weave()
 
