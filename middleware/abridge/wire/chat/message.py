@@ -7,6 +7,9 @@ from typing import Any
 from abridge.wire.chat.dialects import PLAIN, chunk_text
 from abridge.wire.codec import Json, objects, string
 
+TEXTS = frozenset({"refusal", *PLAIN})
+LISTS = frozenset({"reasoning_details", "thinking_blocks"})
+
 
 class _Growing:
     """An object whose strings grow: kept in pieces, since adding to a long string copies it."""
@@ -43,14 +46,19 @@ class Message:
         self.whole = True
 
     def add(self, delta: Json) -> None:
-        for name in ("refusal", *PLAIN):
-            self._grow(self._message, name, delta.get(name))
-        self._add_content(delta.get("content"))
-        for name in ("reasoning_details", "thinking_blocks"):
-            for entry in objects(delta.get(name)):
-                self._add_entry(self._entries.setdefault(name, []), entry)
-        for fragment in objects(delta.get("tool_calls")):
-            self._add_call(fragment)
+        for name, value in delta.items():
+            if not value:
+                continue
+            if name in TEXTS:
+                self._grow(self._message, name, value)
+            elif name == "content":
+                self._add_content(value)
+            elif name in LISTS:
+                for entry in objects(value):
+                    self._add_entry(self._entries.setdefault(name, []), entry)
+            elif name == "tool_calls":
+                for fragment in objects(value):
+                    self._add_call(fragment)
 
     def as_dict(self) -> Json:
         message = self._message.as_dict()
