@@ -23,6 +23,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from abridge.app import Abridge
+from abridge.connection import Connection
 from abridge.proxy import in_one_line
 from abridge.settings import Server as ServerSettings
 
@@ -41,6 +42,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, *, patience: int | None = None) -> None:
         config = uvicorn.Config(
             app,
+            http=Connection,
             lifespan="off",
             log_config=None,
             log_level="error",
