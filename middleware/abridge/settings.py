@@ -183,6 +183,7 @@ class Limits(Table):
     connect: PositiveFloat = 5.0
     headers: PositiveFloat = 600.0
     idle: PositiveFloat = 300.0
+    client: PositiveFloat = 60.0
     in_flight: PositiveInt = 1000
 
 

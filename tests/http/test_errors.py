@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from abridge.http import Transport
-from tests.http.conftest import Clock
+from tests.clock import Clock
 from tests.http.requests import ask, get, pieces, post, read
 from tests.servers import HANG, Peer, listen, refused, soon
 

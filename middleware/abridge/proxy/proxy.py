@@ -71,21 +71,23 @@ class Proxy:
         if (b"upgrade", b"websocket") in scope["headers"]:  # a server without WebSockets says so
             await _relay(refusal(426, "no_websocket", "WebSockets are not served here."), send)
             return
+        client = _Client(receive)
+        if (body := await client.body()) is None:
+            return
         if not self._room:
             busy = refusal(503, "overloaded", "Too many requests are under way.")
             busy.headers["retry-after"] = "1"
             await _relay(busy, send)
             return
-        self._room -= 1
+        self._room -= 1  # no earlier, or it would be kept for a request that never comes
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(scope, client, body, send)
         finally:
             self._room += 1
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = _Client(receive)
-        if (body := await client.body()) is None:
-            return
+    async def _serve(
+        self, scope: Scope, client: _Client, body: bytes | _Client, send: Send
+    ) -> None:
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
         call = asyncio.create_task(self._answer(place, scope, body))
         watch = asyncio.create_task(client.watch(call))
