@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from abridge import AbridgeMiddleware, Settings, SettingsError
 from abridge.summarize import Summarizer
-from tests.asgi import begin, call, scope_for
+from tests.asgi import Call, begin, call, scope_for
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for
 from tests.scripts import (
@@ -25,6 +25,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
+from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
 
@@ -304,6 +305,48 @@ class TestRequestBody:
         answer = await call(app, CHAT_PATH, {**CHAT, "padding": "x" * 2000})
         assert answer.status == 413
         assert not upstream.asked
+
+    async def test_promise_9_which_is_known_before_any_of_it_is_read(self) -> None:
+        async def receive() -> Message:
+            raise AssertionError
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        sent: list[Message] = []
+        app = wrap(thinker(), limits={"body": 1000}, summary={"default": "auto"})
+        await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
+        assert sent[0]["status"] == 413
+
+    async def test_promise_9_and_none_of_it_is_gathered_where_it_passes(self) -> None:
+        probe, pieces = Probe(), [b"x" * 501, b"x" * 500]
+
+        async def receive() -> Message:
+            assert len(probe.received) == 2 - len(pieces)
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+        async def send(_: Message) -> None:
+            raise AssertionError
+
+        app = wrap(probe, limits={"body": 1000})
+        await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
+        assert not pieces
+
+    async def test_promise_9_all_bodies_together_are_bounded(self) -> None:
+        upstream = thinker()
+        app = wrap(upstream, Scripted(), limits={"body": 1000, "bodies": 1000})
+        body = json.dumps({**ASKING, "padding": "x" * 500}).encode()
+        slow = Call(app, scope_for(CHAT_PATH, body), body)
+        slow.gate.clear()
+        slow.start()
+        await until(lambda: bool(upstream.asked))
+        refused = await call(app, CHAT_PATH, body)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json["error"]["code"] == "overloaded"
+        assert (await call(app, CHAT_PATH, ASKING)).status == 200
+        slow.gate.set()
+        await slow.finish()
+        assert (await call(app, CHAT_PATH, body)).status == 200
 
     @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
     async def test_an_encoded_body_is_decoded(self, pack: Any) -> None:

@@ -67,6 +67,7 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
         ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
         ({"limits": {"body": 0}}, "limits.body: got 0; "),
+        ({"limits": {"bodies": "1MiB"}}, "limits: bodies is smaller than body"),
         ({"server": {"port": 70000}}, "server.port: got 70000; "),
         (
             {"upstreams": [{"base_url": "ftp://x"}]},

@@ -18,7 +18,7 @@ from abridge.errors import RequestError
 from abridge.exchange import Exchange, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.answer import json_start
-from abridge.exchange.body import Taken, header, path_of, take
+from abridge.exchange.body import Keep, Room, Taken, header, path_of, take
 from abridge.exchange.request import SUMMARY, Request, clear_body, model_of
 from abridge.exchange.terms import display, hides, plan, shows_summary
 from abridge.history.shown import Shown
@@ -68,6 +68,7 @@ class AbridgeMiddleware:
         self._metrics = metrics_on(registry)
         self._guards = self._make_guards(review)
         self._patience = Patience()
+        self._room = Room(int(self.settings.limits.bodies))
         self._summarizers = Chosen(
             app,
             self.settings.summarizer,
@@ -126,8 +127,17 @@ class AbridgeMiddleware:
             route = self.settings.route(path.partition("/models/")[2] or None)
             await self.app({**scope, ROUTE: route}, receive, send)
             return
-        taken = await take(receive, int(self.settings.limits.body))
+        with self._room.share() as keep:
+            await self._read(api, scope, receive, send, keep)
+
+    async def _read(
+        self, api: Api | None, scope: Scope, receive: Receive, send: Send, keep: Keep
+    ) -> None:
+        """Read the body, and see what it asks for."""
+        taken = await take(scope, receive, int(self.settings.limits.body), keep)
         body = self._clear(scope, taken)
+        if body is not taken.data and body is not None:
+            keep(len(body))
         request = None
         if api is not None and body is not None and self._must_parse(scope, body):
             request = Request.read(api, scope, taken, body)
@@ -273,5 +283,6 @@ def _check_background(route: Route) -> None:
 async def refuse(refusal: RequestError, send: Send) -> None:
     """Tell the client what is wrong with its request, in the API's error shape."""
     body = dumps(problem(str(refusal), kind=refusal.kind, param=refusal.param, code=refusal.code))
-    await send(json_start(refusal.status, body))
+    again = [(b"retry-after", b"1")] if refusal.status == 503 else []
+    await send(json_start(refusal.status, body, again))
     await send({"type": "http.response.body", "body": body, "more_body": False})

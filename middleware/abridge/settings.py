@@ -177,6 +177,7 @@ class Limits(Table):
     """Ceilings. Past each: backpressure, doing without, or a clear error; never growth."""
 
     body: Size = ByteSize(32 * MiB)
+    bodies: Size = ByteSize(512 * MiB)
     held: Size = ByteSize(256 * KiB)
     reasoning: Size = ByteSize(4 * MiB)
     event: Size = ByteSize(16 * MiB)
@@ -185,6 +186,12 @@ class Limits(Table):
     idle: PositiveFloat = 300.0
     client: PositiveFloat = 60.0
     in_flight: PositiveInt = 1000
+
+    @model_validator(mode="after")
+    def _fit(self) -> Limits:
+        if self.bodies < self.body:
+            raise ValueError("bodies is smaller than body, of which it has to hold one at least")
+        return self
 
 
 class Upstream(Table):
