@@ -365,11 +365,23 @@ class TestRequestBody:
         assert upstream.asked[0].body == body
         assert upstream.asked[0].header("content-encoding") == "gzip"
 
-    async def test_promise_9_a_body_that_unpacks_large_is_refused(self) -> None:
+    @pytest.mark.parametrize("body", [b'{"summary": "plain"}', gzip.compress(b"x" * 100_000), b""])
+    async def test_one_that_cannot_be_decoded_is_upstreams_to_judge(self, body: bytes) -> None:
+        upstream = thinker()
+        app, headers = wrap(upstream, limits={"body": 10_000}), {"content-encoding": "gzip"}
+        assert (await call(app, CHAT_PATH, body, headers)).status == 200
+        assert upstream.asked[0].body == body
+        assert upstream.asked[0].header("content-encoding") == "gzip"
+
+    async def test_promise_9_one_that_unpacks_large_is_refused_where_there_is_a_policy(
+        self,
+    ) -> None:
+        upstream = thinker()
         body = gzip.compress(b'{"summary": "' + b"x" * 100_000 + b'"}')
-        app = wrap(thinker(), limits={"body": 10_000})
+        app = wrap(upstream, limits={"body": 10_000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, body, {"content-encoding": "gzip"})
         assert answer.status == 400
+        assert not upstream.asked
 
     async def test_what_is_not_changed_is_not_spelled_anew(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))

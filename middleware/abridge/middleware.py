@@ -162,20 +162,20 @@ class AbridgeMiddleware:
     def _clear(self, scope: Scope, taken: Taken) -> bytes | None:
         """The request's body in the clear, or None where it cannot be known and need not be."""
         limit = int(self.settings.limits.body)
-        body = clear_body(scope, taken.data, limit) if taken.data is not None else None
-        if body is None and self._reads_all and not taken.left:
-            if taken.data is None:
+        if taken.data is None:
+            if self._reads_all and not taken.left:
                 raise RequestError(
                     f"The request body is larger than {limit} bytes.",
                     status=413,
                     code="request_too_large",
                 )
-            raise RequestError(
-                "The request body has an encoding that is not supported.",
-                status=415,
-                param="content-encoding",
-            )
-        return body
+            return None
+        try:
+            return clear_body(scope, taken.data, limit)
+        except RequestError:
+            if self._reads_all:
+                raise
+            return None
 
     def _must_parse(self, scope: Scope, body: bytes) -> bool:
         return (
