@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -269,10 +270,36 @@ class TestHiding:
         assert b"odd" not in answer.data
         assert check_chat(answer.data).choices[0].text == "Hello."
 
-    @pytest.mark.parametrize("path", [f"{CHAT_PATH}/", f"/openai{CHAT_PATH}", f"/{CHAT_PATH}"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            f"{CHAT_PATH}/",
+            f"/openai{CHAT_PATH}",
+            f"/{CHAT_PATH}",
+            "/v1/chat//completions",
+            "/v1/chat/./completions",
+            "/v1/chat/completions/.",
+            "/v1/x/../chat/completions",
+            "/v1/chat/x/../completions//",
+            "/../../v1/chat/completions",
+            "/v1/chat%2Fcompletions",
+            "/v1/chat%2F/completions",
+            "/v1/chat/%2e/completions",
+            "/v1/chat/x/%2E%2E/%63ompletions",
+            "/v1/chat/x%2F../completions",
+            "/v1/chat/x%2Fy/../completions",
+            "/v1/chat/x%2Fy/%2e%2e/completions",
+        ],
+    )
     async def test_the_endpoint_is_known_by_its_end(self, path: str) -> None:
-        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        app = wrap(thinker(), reasoning={"expose": "none"})
+        answer = await call(app, unquote(path), CHAT, raw_path=path.encode())
         assert b"odd" not in answer.data
+
+    @pytest.mark.parametrize("path", ["/v1/chat/completions/..", "/v1/xchat/completions", "/v1/x"])
+    async def test_other_paths_are_not(self, path: str) -> None:
+        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        assert b"odd" in answer.data
 
     @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
     async def test_stored_responses_are_not_available(self, tail: str) -> None:

@@ -18,12 +18,13 @@ from abridge.errors import RequestError
 from abridge.exchange import Exchange, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.answer import json_start
-from abridge.exchange.body import Keep, Room, Taken, header, path_of, take
+from abridge.exchange.body import Keep, Room, Taken, header, take
 from abridge.exchange.request import SUMMARY, Request, clear_body, model_of
 from abridge.exchange.terms import display, hides, plan, shows_summary
 from abridge.history.shown import Shown
 from abridge.history.visit import LONGER, Past, Visit, new_key
 from abridge.metrics import metrics_on
+from abridge.paths import path_of, written_path
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
@@ -120,7 +121,9 @@ class AbridgeMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope)
-        api = api_for(path) if scope["method"] == "POST" else None
+        api = None
+        if scope["method"] == "POST":
+            api = api_for(path, written_path(scope).decode("latin-1"))
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):

@@ -124,9 +124,3 @@ def length(scope: Scope) -> int:
     """How long the body is said to be; 0 where nothing is said."""
     said = header(scope["headers"], b"content-length")
     return int(said) if said.isdigit() else 0
-
-
-def path_of(scope: Scope) -> str:
-    """The path below where the application is mounted."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path[len(root) :] if root and path.startswith(f"{root}/") else path
