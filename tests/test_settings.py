@@ -130,6 +130,23 @@ def test_a_variable_of_no_setting_is_refused() -> None:
     assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is no JSON")
 
 
+def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
+    both = {"ABRIDGE_SUMMARY__DEFAULT__X": "1", "ABRIDGE_SUMMARY__DEFAULT": "auto"}
+    line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable says that default is no table"
+    assert refused(both) == line
+    assert refused(dict(reversed(both.items()))) == line
+    listed = {"ABRIDGE_UPSTREAMS": "[{}]", "ABRIDGE_UPSTREAMS__NAME": "a"}
+    assert refused(listed).startswith("ABRIDGE_UPSTREAMS__NAME: another")
+
+
+def test_a_table_in_one_variable_is_added_to_by_others() -> None:
+    environ = {
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY__TOP_K": "1",
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
+    }
+    assert load(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
+
+
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
     assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
@@ -201,6 +218,28 @@ class TestSecrets:
             secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
         with pytest.raises(SettingsError, match="cannot read"):
             secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
+
+    @pytest.mark.parametrize(
+        ("content", "why"),
+        [
+            (b"", "file is empty"),
+            (b" \n", "file is empty"),
+            (b"sk-one\nsk-two\n", "file holds more than a key"),
+            (b"sk-one\x00", "file holds more than a key"),
+            ("sk-é".encode(), "file holds more than a key"),
+            (b"sk-\xff\xfe", "it is no text"),
+        ],
+    )
+    def test_what_cannot_be_one_stops_the_start(
+        self, tmp_path: Path, content: bytes, why: str
+    ) -> None:
+        file = tmp_path / "key"
+        file.write_bytes(content)
+        with pytest.raises(SettingsError, match=why) as caught:
+            secret("KEY", "x", {"KEY_FILE": str(file)})
+        assert "sk-" not in str(caught.value)
+        with pytest.raises(SettingsError, match="variable holds more than a key"):
+            secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
     def test_and_is_not_repeated(self) -> None:
         with pytest.raises(SettingsError) as caught:
