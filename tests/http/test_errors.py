@@ -60,6 +60,13 @@ async def test_no_such_host(transport: Transport) -> None:
         await ask(transport, get("http://host.invalid"))
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, "x\\y"])
+async def test_no_host_that_there_could_be(transport: Transport, host: str) -> None:
+    url = httpx.URL("http://x").copy_with(netloc=host.encode())
+    with pytest.raises(httpx.ConnectError):
+        await ask(transport, httpx.Request("GET", url))
+
+
 async def test_connecting_takes_too_long() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
