@@ -77,6 +77,40 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
+        *(
+            ({"upstreams": [{"base_url": url}]}, "upstreams[0].base_url: takes an address with ")
+            for url in (
+                "http://:8000/v1",
+                "http://a..b/v1",
+                f"http://{'a' * 64}/v1",
+                "http://x\\y/v1",
+                "http://[::1/v1",
+                "http://[x]/v1",
+                "http://x y/v1",
+                "http://x/v1\n",
+                "http://x\t/v1",
+            )
+        ),
+        (
+            {"upstreams": [{"base_url": "http://x/v1/chat/completions"}]},
+            "upstreams[0].base_url: takes the address without /chat/completions",
+        ),
+        (
+            {"summarizer": {"base_url": "http://x/v1/responses/"}},
+            "summarizer.base_url: takes the address without /responses",
+        ),
+        ({"upstreams": [{"models": []}]}, "upstreams[0].models: got []; "),
+        ({"server": {"port": True}}, "server.port: got True; takes neither true nor false"),
+        ({"summary": {"grace": False}}, "summary.grace: got False; takes neither true nor false"),
+        ({"limits": {"body": True}}, "limits.body: got True; takes neither true nor false"),
+        (
+            {"summary": {"default": "auto", "allow": ["concise"]}},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
+        (
+            {"upstreams": [{"summary": {"default": "auto", "allow": []}}]},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
         (
             {"upstreams": [{"profile": "nobody"}]},
             "upstreams[0].profile: got 'nobody'; takes one of",
@@ -94,6 +128,10 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ),
         ({"history": {"tenant": "someone"}}, "history.tenant: got 'someone'; takes credential or"),
         ({"history": {"tenant": "header:"}}, "history.tenant: got 'header:'; takes credential or"),
+        *(
+            ({"history": {"tenant": f"header:{name}"}}, f"history.tenant: got 'header:{name}'; ")
+            for name in ("X User", "é", "x:", " ")
+        ),
         ({"reasoning": {"expose": "summary"}}, "summarizer.kind: 'extractive' copies"),
         (
             {
@@ -118,6 +156,27 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
 )
 def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], line: str) -> None:
     assert refused(**tables).startswith(line)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://my_model:8000/v1",
+        "http://vllm.default.svc.cluster.local./v1",
+        "http://[::1]:8000",
+        "https://é.example/v1",
+        "http://x:/v1",
+        "http://x/openai/deployments/é",
+    ],
+)
+def test_an_address_that_could_be_looked_up_is_taken(url: str) -> None:
+    assert load(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url == url
+
+
+def test_true_is_taken_where_it_is_meant() -> None:
+    tables = {"summary": {"live": False}, "history": {"anonymous": True}, "chat": {"details": True}}
+    settings = load(environ={}, flags=tables)
+    assert (settings.summary.live, settings.history.anonymous) == (False, True)
 
 
 def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
