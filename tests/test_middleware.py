@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from abridge import AbridgeMiddleware, Settings, SettingsError
 from abridge.summarize import Summarizer
-from tests.asgi import begin, call, scope_for
+from tests.asgi import Call, begin, call, scope_for
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for
 from tests.scripts import (
@@ -25,6 +26,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
+from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
 
@@ -268,10 +270,36 @@ class TestHiding:
         assert b"odd" not in answer.data
         assert check_chat(answer.data).choices[0].text == "Hello."
 
-    @pytest.mark.parametrize("path", [f"{CHAT_PATH}/", f"/openai{CHAT_PATH}", f"/{CHAT_PATH}"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            f"{CHAT_PATH}/",
+            f"/openai{CHAT_PATH}",
+            f"/{CHAT_PATH}",
+            "/v1/chat//completions",
+            "/v1/chat/./completions",
+            "/v1/chat/completions/.",
+            "/v1/x/../chat/completions",
+            "/v1/chat/x/../completions//",
+            "/../../v1/chat/completions",
+            "/v1/chat%2Fcompletions",
+            "/v1/chat%2F/completions",
+            "/v1/chat/%2e/completions",
+            "/v1/chat/x/%2E%2E/%63ompletions",
+            "/v1/chat/x%2F../completions",
+            "/v1/chat/x%2Fy/../completions",
+            "/v1/chat/x%2Fy/%2e%2e/completions",
+        ],
+    )
     async def test_the_endpoint_is_known_by_its_end(self, path: str) -> None:
-        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        app = wrap(thinker(), reasoning={"expose": "none"})
+        answer = await call(app, unquote(path), CHAT, raw_path=path.encode())
         assert b"odd" not in answer.data
+
+    @pytest.mark.parametrize("path", ["/v1/chat/completions/..", "/v1/xchat/completions", "/v1/x"])
+    async def test_other_paths_are_not(self, path: str) -> None:
+        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        assert b"odd" in answer.data
 
     @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
     async def test_stored_responses_are_not_available(self, tail: str) -> None:
@@ -305,6 +333,48 @@ class TestRequestBody:
         assert answer.status == 413
         assert not upstream.asked
 
+    async def test_promise_9_which_is_known_before_any_of_it_is_read(self) -> None:
+        async def receive() -> Message:
+            raise AssertionError
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        sent: list[Message] = []
+        app = wrap(thinker(), limits={"body": 1000}, summary={"default": "auto"})
+        await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
+        assert sent[0]["status"] == 413
+
+    async def test_promise_9_and_none_of_it_is_gathered_where_it_passes(self) -> None:
+        probe, pieces = Probe(), [b"x" * 501, b"x" * 500]
+
+        async def receive() -> Message:
+            assert len(probe.received) == 2 - len(pieces)
+            return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+        async def send(_: Message) -> None:
+            raise AssertionError
+
+        app = wrap(probe, limits={"body": 1000})
+        await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
+        assert not pieces
+
+    async def test_promise_9_all_bodies_together_are_bounded(self) -> None:
+        upstream = thinker()
+        app = wrap(upstream, Scripted(), limits={"body": 1000, "bodies": 1000})
+        body = json.dumps({**ASKING, "padding": "x" * 500}).encode()
+        slow = Call(app, scope_for(CHAT_PATH, body), body)
+        slow.gate.clear()
+        slow.start()
+        await until(lambda: bool(upstream.asked))
+        refused = await call(app, CHAT_PATH, body)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json["error"]["code"] == "overloaded"
+        assert (await call(app, CHAT_PATH, ASKING)).status == 200
+        slow.gate.set()
+        await slow.finish()
+        assert (await call(app, CHAT_PATH, body)).status == 200
+
     @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
     async def test_an_encoded_body_is_decoded(self, pack: Any) -> None:
         upstream, scripted = thinker(), Scripted()
@@ -322,11 +392,23 @@ class TestRequestBody:
         assert upstream.asked[0].body == body
         assert upstream.asked[0].header("content-encoding") == "gzip"
 
-    async def test_promise_9_a_body_that_unpacks_large_is_refused(self) -> None:
+    @pytest.mark.parametrize("body", [b'{"summary": "plain"}', gzip.compress(b"x" * 100_000), b""])
+    async def test_one_that_cannot_be_decoded_is_upstreams_to_judge(self, body: bytes) -> None:
+        upstream = thinker()
+        app, headers = wrap(upstream, limits={"body": 10_000}), {"content-encoding": "gzip"}
+        assert (await call(app, CHAT_PATH, body, headers)).status == 200
+        assert upstream.asked[0].body == body
+        assert upstream.asked[0].header("content-encoding") == "gzip"
+
+    async def test_promise_9_one_that_unpacks_large_is_refused_where_there_is_a_policy(
+        self,
+    ) -> None:
+        upstream = thinker()
         body = gzip.compress(b'{"summary": "' + b"x" * 100_000 + b'"}')
-        app = wrap(thinker(), limits={"body": 10_000})
+        app = wrap(upstream, limits={"body": 10_000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, body, {"content-encoding": "gzip"})
         assert answer.status == 400
+        assert not upstream.asked
 
     async def test_what_is_not_changed_is_not_spelled_anew(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.checker import check_responses
 from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.servers import HANG, serve, soon
+from tests.servers import HANG, serve, soon, until
 from tests.sidecar import sidecar
 from tests.upstream import Answer, Upstream
 
@@ -209,6 +209,24 @@ class TestEnd:
             assert "shutting down" in seen.response["error"]["message"]
             assert await running.end() == 0
             assert "cancelling 1 requests" in running.said
+            assert "Traceback" not in running.said
+
+    @pytest.mark.parametrize("body", [PLAIN, ASKING])
+    async def test_who_still_waits_for_an_answer_is_told_so(self, body: object) -> None:
+        upstream = Upstream(Answer(before=[asyncio.Event()]))
+        async with (
+            serve(upstream) as url,
+            sidecar("--upstream", f"{url}/v1", ABRIDGE_SERVER__DRAIN="0.1") as running,
+            client() as asking,
+        ):
+            reading = asyncio.create_task(asking.post(f"{running.url}/v1/responses", json=body))
+            await until(lambda: bool(upstream.asked))
+            running.signal()
+            response = await soon(reading)
+            assert response.status_code == 503
+            assert "shutting down" in response.json()["error"]["message"]
+            assert response.headers["retry-after"] == "1"
+            assert await running.end() == 0
             assert "Traceback" not in running.said
 
     @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])

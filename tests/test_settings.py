@@ -67,6 +67,7 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
         ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
         ({"limits": {"body": 0}}, "limits.body: got 0; "),
+        ({"limits": {"bodies": "1MiB"}}, "limits: bodies is smaller than body"),
         ({"server": {"port": 70000}}, "server.port: got 70000; "),
         (
             {"upstreams": [{"base_url": "ftp://x"}]},
@@ -76,6 +77,40 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
+        *(
+            ({"upstreams": [{"base_url": url}]}, "upstreams[0].base_url: takes an address with ")
+            for url in (
+                "http://:8000/v1",
+                "http://a..b/v1",
+                f"http://{'a' * 64}/v1",
+                "http://x\\y/v1",
+                "http://[::1/v1",
+                "http://[x]/v1",
+                "http://x y/v1",
+                "http://x/v1\n",
+                "http://x\t/v1",
+            )
+        ),
+        (
+            {"upstreams": [{"base_url": "http://x/v1/chat/completions"}]},
+            "upstreams[0].base_url: takes the address without /chat/completions",
+        ),
+        (
+            {"summarizer": {"base_url": "http://x/v1/responses/"}},
+            "summarizer.base_url: takes the address without /responses",
+        ),
+        ({"upstreams": [{"models": []}]}, "upstreams[0].models: got []; "),
+        ({"server": {"port": True}}, "server.port: got True; takes neither true nor false"),
+        ({"summary": {"grace": False}}, "summary.grace: got False; takes neither true nor false"),
+        ({"limits": {"body": True}}, "limits.body: got True; takes neither true nor false"),
+        (
+            {"summary": {"default": "auto", "allow": ["concise"]}},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
+        (
+            {"upstreams": [{"summary": {"default": "auto", "allow": []}}]},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
         (
             {"upstreams": [{"profile": "nobody"}]},
             "upstreams[0].profile: got 'nobody'; takes one of",
@@ -93,6 +128,10 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ),
         ({"history": {"tenant": "someone"}}, "history.tenant: got 'someone'; takes credential or"),
         ({"history": {"tenant": "header:"}}, "history.tenant: got 'header:'; takes credential or"),
+        *(
+            ({"history": {"tenant": f"header:{name}"}}, f"history.tenant: got 'header:{name}'; ")
+            for name in ("X User", "é", "x:", " ")
+        ),
         ({"reasoning": {"expose": "summary"}}, "summarizer.kind: 'extractive' copies"),
         (
             {
@@ -119,6 +158,27 @@ def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], l
     assert refused(**tables).startswith(line)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://my_model:8000/v1",
+        "http://vllm.default.svc.cluster.local./v1",
+        "http://[::1]:8000",
+        "https://é.example/v1",
+        "http://x:/v1",
+        "http://x/openai/deployments/é",
+    ],
+)
+def test_an_address_that_could_be_looked_up_is_taken(url: str) -> None:
+    assert load(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url == url
+
+
+def test_true_is_taken_where_it_is_meant() -> None:
+    tables = {"summary": {"live": False}, "history": {"anonymous": True}, "chat": {"details": True}}
+    settings = load(environ={}, flags=tables)
+    assert (settings.summary.live, settings.history.anonymous) == (False, True)
+
+
 def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
     line = refused(upstreams=[{"name": "a"}, {"name": "b", "reasoning": {"expose": "summary"}}])
     assert line.startswith("summarizer.kind")
@@ -127,6 +187,23 @@ def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
 def test_a_variable_of_no_setting_is_refused() -> None:
     assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
     assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is no JSON")
+
+
+def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
+    both = {"ABRIDGE_SUMMARY__DEFAULT__X": "1", "ABRIDGE_SUMMARY__DEFAULT": "auto"}
+    line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable says that default is no table"
+    assert refused(both) == line
+    assert refused(dict(reversed(both.items()))) == line
+    listed = {"ABRIDGE_UPSTREAMS": "[{}]", "ABRIDGE_UPSTREAMS__NAME": "a"}
+    assert refused(listed).startswith("ABRIDGE_UPSTREAMS__NAME: another")
+
+
+def test_a_table_in_one_variable_is_added_to_by_others() -> None:
+    environ = {
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY__TOP_K": "1",
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
+    }
+    assert load(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
 
 
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
@@ -200,6 +277,28 @@ class TestSecrets:
             secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
         with pytest.raises(SettingsError, match="cannot read"):
             secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
+
+    @pytest.mark.parametrize(
+        ("content", "why"),
+        [
+            (b"", "file is empty"),
+            (b" \n", "file is empty"),
+            (b"sk-one\nsk-two\n", "file holds more than a key"),
+            (b"sk-one\x00", "file holds more than a key"),
+            ("sk-é".encode(), "file holds more than a key"),
+            (b"sk-\xff\xfe", "it is no text"),
+        ],
+    )
+    def test_what_cannot_be_one_stops_the_start(
+        self, tmp_path: Path, content: bytes, why: str
+    ) -> None:
+        file = tmp_path / "key"
+        file.write_bytes(content)
+        with pytest.raises(SettingsError, match=why) as caught:
+            secret("KEY", "x", {"KEY_FILE": str(file)})
+        assert "sk-" not in str(caught.value)
+        with pytest.raises(SettingsError, match="variable holds more than a key"):
+            secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
     def test_and_is_not_repeated(self) -> None:
         with pytest.raises(SettingsError) as caught:

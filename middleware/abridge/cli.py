@@ -65,7 +65,7 @@ def serve(
 
     logging.basicConfig(format=LOG, level=logging.WARNING)
     logging.getLogger("abridge").setLevel(logging.INFO)
-    run(serve_app(app, server, listener, admin, announce))
+    run(serve_app(app, settings, listener, admin, announce))
 
 
 @main.command()

@@ -45,16 +45,29 @@ def secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> 
     `key` is the setting that asks for it. Raises SettingsError, which never holds the secret.
     """
     if value := environ.get(variable, "").strip():
-        return value
+        return _visible(value, f"{key}: the variable")
     if path := environ.get(f"{variable}_FILE"):
         try:
-            return Path(path).read_text().strip()
+            return _visible(Path(path).read_text().strip(), f"{key}: the file")
         except OSError as error:
             raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise SettingsError(f"{key}: cannot read the file: it is no text") from None
     raise SettingsError(
         f"{key}: takes the name of an environment variable that holds the key, or of one that "
         "with _FILE at its end names a file; neither is set"
     )
+
+
+def _visible(value: str, where: str) -> str:
+    """What can stand in a header, without becoming two of them."""
+    if not value:
+        raise SettingsError(f"{where} is empty")
+    if not all("!" <= character <= "~" for character in value):
+        raise SettingsError(
+            f"{where} holds more than a key: takes visible ASCII characters, no spaces or lines"
+        )
+    return value
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -68,12 +81,14 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, text in environ.items():
+    for name, text in sorted(environ.items(), key=lambda item: item[0].lower()):  # outer ones first
         if name.startswith(PREFIX) and ("__" in name or name == UPSTREAMS):
             *tables, key = name.removeprefix(PREFIX).lower().split("__")
             table = found
             for part in tables:
                 table = table.setdefault(part, {})
+                if not isinstance(table, dict):
+                    raise SettingsError(f"{name}: another variable says that {part} is no table")
             table[key] = _value(name, text)
     return found
 

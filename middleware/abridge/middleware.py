@@ -18,12 +18,13 @@ from abridge.errors import RequestError
 from abridge.exchange import Exchange, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.answer import json_start
-from abridge.exchange.body import Taken, header, path_of, take
+from abridge.exchange.body import Keep, Room, Taken, header, take
 from abridge.exchange.request import SUMMARY, Request, clear_body, model_of
 from abridge.exchange.terms import display, hides, plan, shows_summary
 from abridge.history.shown import Shown
 from abridge.history.visit import LONGER, Past, Visit, new_key
 from abridge.metrics import metrics_on
+from abridge.paths import path_of, written_path
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
@@ -68,6 +69,7 @@ class AbridgeMiddleware:
         self._metrics = metrics_on(registry)
         self._guards = self._make_guards(review)
         self._patience = Patience()
+        self._room = Room(int(self.settings.limits.bodies))
         self._summarizers = Chosen(
             app,
             self.settings.summarizer,
@@ -120,15 +122,26 @@ class AbridgeMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope)
-        api = api_for(path) if scope["method"] == "POST" else None
+        api = None
+        if scope["method"] == "POST":
+            api = api_for(path, written_path(scope).decode("latin-1"))
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
             route = self.settings.route(path.partition("/models/")[2] or None)
             await self.app({**scope, ROUTE: route}, receive, send)
             return
-        taken = await take(receive, int(self.settings.limits.body))
+        with self._room.share() as keep:
+            await self._read(api, scope, receive, send, keep)
+
+    async def _read(
+        self, api: Api | None, scope: Scope, receive: Receive, send: Send, keep: Keep
+    ) -> None:
+        """Read the body, and see what it asks for."""
+        taken = await take(scope, receive, int(self.settings.limits.body), keep)
         body = self._clear(scope, taken)
+        if body is not taken.data and body is not None:
+            keep(len(body))
         request = None
         if api is not None and body is not None and self._must_parse(scope, body):
             request = Request.read(api, scope, taken, body)
@@ -163,20 +176,20 @@ class AbridgeMiddleware:
     def _clear(self, scope: Scope, taken: Taken) -> bytes | None:
         """The request's body in the clear, or None where it cannot be known and need not be."""
         limit = int(self.settings.limits.body)
-        body = clear_body(scope, taken.data, limit) if taken.data is not None else None
-        if body is None and self._reads_all and not taken.left:
-            if taken.data is None:
+        if taken.data is None:
+            if self._reads_all and not taken.left:
                 raise RequestError(
                     f"The request body is larger than {limit} bytes.",
                     status=413,
                     code="request_too_large",
                 )
-            raise RequestError(
-                "The request body has an encoding that is not supported.",
-                status=415,
-                param="content-encoding",
-            )
-        return body
+            return None
+        try:
+            return clear_body(scope, taken.data, limit)
+        except RequestError:
+            if self._reads_all:
+                raise
+            return None
 
     def _must_parse(self, scope: Scope, body: bytes) -> bool:
         return (
@@ -286,5 +299,6 @@ def _check_background(route: Route) -> None:
 async def refuse(refusal: RequestError, send: Send) -> None:
     """Tell the client what is wrong with its request, in the API's error shape."""
     body = dumps(problem(str(refusal), kind=refusal.kind, param=refusal.param, code=refusal.code))
-    await send(json_start(refusal.status, body))
+    again = [(b"retry-after", b"1")] if refusal.status == 503 else []
+    await send(json_start(refusal.status, body, again))
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -23,7 +23,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from abridge.app import Abridge
+from abridge.connection import connections
 from abridge.proxy import in_one_line
+from abridge.settings import Limits, Settings
 from abridge.settings import Server as ServerSettings
 
 GOODBYE = 3.0
@@ -36,11 +38,19 @@ _log = logging.getLogger(__name__)
 
 class Server(uvicorn.Server):
     """uvicorn's, less its lifespan and its signals: who made the app closes it, and who runs the
-    server ends it. After `patience` seconds it waits no longer for who is still connected."""
+    server ends it. After `patience` seconds it waits no longer for who is still connected; a client
+    may send, or take, nothing for `silence` seconds."""
 
-    def __init__(self, app: ASGIApp, *, patience: int | None = None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        patience: int | None = None,
+        silence: float = Limits().client,
+    ) -> None:
         config = uvicorn.Config(
             app,
+            http=connections(silence),
             lifespan="off",
             log_config=None,
             log_level="error",
@@ -106,20 +116,21 @@ def signals() -> Iterator[Signals]:
 
 async def serve(
     app: Abridge,
-    settings: ServerSettings,
+    settings: Settings,
     listener: socket.socket,
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
     """Serve until a signal comes and all is drained; `announce` is called once that can happen."""
     logging.getLogger("uvicorn.error").addFilter(worth_logging)
-    server, admin = Server(app), Server(app.admin, patience=1)
+    silence = settings.limits.client
+    server, admin = Server(app, silence=silence), Server(app.admin, patience=1, silence=silence)
     with signals() as heard:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:
                 tasks.create_task(admin.serve([admin_listener]))
             serving = tasks.create_task(server.serve([listener]))
-            draining = tasks.create_task(_drain(server, app, settings, heard))
+            draining = tasks.create_task(_drain(server, app, settings.server, heard))
             announce()
             await serving
             draining.cancel()

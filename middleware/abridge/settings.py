@@ -6,9 +6,10 @@ seconds. What cannot live together is refused here, at the start, and not met at
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,10 +23,14 @@ from pydantic import (
     PositiveInt,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
+from yarl import URL
 
 from abridge.turn.part import Style
+from abridge.wire.apis import APIS
 from abridge.wire.display import Expose, SummaryField
 from abridge.wire.profiles import PROFILES
 
@@ -33,6 +38,10 @@ KiB, MiB = 1 << 10, 1 << 20
 
 ROUTE = "abridge.route"
 """The scope's key under which the middleware leaves the `Route` it has chosen, for the proxy."""
+
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""A header's name, by RFC 9110, section 5.6.2."""
 
 
 def _profile(name: str) -> str:
@@ -45,9 +54,15 @@ def _base_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
         raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
-    if any(mark in rest for mark in "@?# ") or not _has_port(rest.split("/")[0]):
+    if any(mark in rest for mark in "@?#") or not _has_port(rest.split("/")[0]):
         raise ValueError("takes an address with a port at most: no credentials, query or fragment")
-    return url.rstrip("/")
+    if not _has_host(url) or not rest.isprintable() or " " in rest:
+        raise ValueError("takes an address with the name of a host, or its number")
+    url = url.rstrip("/")
+    for api in APIS:
+        if url.endswith(api.path):
+            raise ValueError(f"takes the address without {api.path}, which is added to it")
+    return url
 
 
 def _has_port(netloc: str) -> bool:
@@ -56,10 +71,19 @@ def _has_port(netloc: str) -> bool:
     return port == "" or (port.isdecimal() and int(port) < 1 << 16)
 
 
+def _has_host(url: str) -> bool:
+    """Whether there is a host, and one that can be looked up, for which it is so encoded."""
+    try:
+        return bool((URL(url).raw_host or "").encode("idna"))
+    except ValueError:
+        return False
+
+
 def _tenant(value: str) -> str:
-    if value != "credential" and not value.removeprefix("header:").strip():
-        raise ValueError("takes credential or header:<name>")
-    if value != "credential" and not value.startswith("header:"):
+    kind, separator, name = value.partition(":")
+    if value != "credential" and not (
+        kind == "header" and separator and _HEADER.fullmatch(name.strip())
+    ):
         raise ValueError("takes credential or header:<name>")
     return value
 
@@ -76,6 +100,15 @@ class Table(BaseModel):
     """A table of settings: closed, and fixed once made."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """To Python, true is a 1."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise ValueError("takes neither true nor false")
+        return value
 
 
 class Server(Table):
@@ -177,13 +210,21 @@ class Limits(Table):
     """Ceilings. Past each: backpressure, doing without, or a clear error; never growth."""
 
     body: Size = ByteSize(32 * MiB)
+    bodies: Size = ByteSize(512 * MiB)
     held: Size = ByteSize(256 * KiB)
     reasoning: Size = ByteSize(4 * MiB)
     event: Size = ByteSize(16 * MiB)
     connect: PositiveFloat = 5.0
     headers: PositiveFloat = 600.0
     idle: PositiveFloat = 300.0
+    client: PositiveFloat = 60.0
     in_flight: PositiveInt = 1000
+
+    @model_validator(mode="after")
+    def _fit(self) -> Limits:
+        if self.bodies < self.body:
+            raise ValueError("bodies is smaller than body, of which it has to hold one at least")
+        return self
 
 
 class Upstream(Table):
@@ -191,7 +232,7 @@ class Upstream(Table):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
     base_url: BaseUrl | None = None
-    models: tuple[str, ...] = ("*",)
+    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
     api: Literal["same"] = "same"
     profile: ProfileName = "auto"
     api_key_env: str | None = None
@@ -262,7 +303,9 @@ class Settings(Table):
         )
 
     def _check(self, route: Route) -> None:
-        expose = route.reasoning.expose
+        default, expose = route.summary.default, route.reasoning.expose
+        if default != "off" and default not in route.summary.allow:
+            raise ValueError(f"summary.default: {default!r} is not one of summary.allow")
         if expose == "summary" and self.summarizer.kind == "extractive":
             raise ValueError(
                 "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "

@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from abridge.http import Transport
+from tests.clock import clock
 from tests.servers import HANG, nothing_left, pytest_asyncio_loop_factories
 
-__all__ = ["nothing_left", "pytest_asyncio_loop_factories"]
+__all__ = ["clock", "nothing_left", "pytest_asyncio_loop_factories"]
 
 
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle connections are not closed because they are idle."""
     monkeypatch.setattr("abridge.http.link.KEEP_ALIVE", 1000.0)
-
-
-class Clock:
-    """Puts the running loop's clock forward, so that nothing need be waited for."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._time = loop.time
-        self._ahead = 0.0
-        loop.time = self.time  # type: ignore[method-assign]  # which is what a test is for
-
-    def time(self) -> float:
-        return self._time() + self._ahead
-
-    async def advance(self, seconds: float) -> None:
-        self._ahead += seconds
-        for _ in range(5):  # what is due by now is done
-            await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def clock() -> Clock:
-    loop = asyncio.get_running_loop()
-    if not isinstance(loop, asyncio.BaseEventLoop):
-        pytest.skip("this loop's clock cannot be put forward")
-    return Clock(loop)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from abridge.http import Transport
-from tests.http.conftest import Clock
+from tests.clock import Clock
 from tests.http.requests import ask, get, pieces, post, read
 from tests.servers import HANG, Peer, listen, refused, soon
 
@@ -58,6 +58,13 @@ async def test_nobody_listens(transport: Transport) -> None:
 async def test_no_such_host(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
         await ask(transport, get("http://host.invalid"))
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, "x\\y"])
+async def test_no_host_that_there_could_be(transport: Transport, host: str) -> None:
+    url = httpx.URL("http://x").copy_with(netloc=host.encode())
+    with pytest.raises(httpx.ConnectError):
+        await ask(transport, httpx.Request("GET", url))
 
 
 async def test_connecting_takes_too_long() -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from abridge.http import Transport
-from tests.http.conftest import Clock
+from tests.clock import Clock
 from tests.http.requests import ask, get, lent, post
 from tests.servers import Peer, listen, soon, until
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from abridge.http import Transport
-from tests.http.conftest import Clock
+from tests.clock import Clock
 from tests.http.requests import ask, get, pieces, post, read
 from tests.servers import Peer, Request, listen, refused
 

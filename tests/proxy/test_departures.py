@@ -173,6 +173,37 @@ async def test_upstream_notices_that_the_server_has_cancelled_the_request(
         await proxy.aclose()
 
 
+async def waiting(request: httpx.Request) -> httpx.Response:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_request() -> None:
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
+    running = begin(proxy, "/v1/responses", {})
+    await asyncio.sleep(0)
+    assert running.task is not None
+    running.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running.finish()
+    assert (running.status, running.headers["retry-after"]) == (503, "1")
+    assert running.json["error"]["code"] == "shutting_down"
+    assert running.complete
+
+
+async def test_but_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("abridge.proxy.proxy.GOODBYE", 0.01)
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
+    running = begin(proxy, "/v1/responses", {})
+    running.gate.clear()
+    await asyncio.sleep(0)
+    assert running.task is not None
+    running.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running.finish()
+    assert not running.sent
+
+
 async def test_a_client_that_stays_can_ask_again() -> None:
     async def script(peer: Peer) -> None:
         while True:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from abridge.errors import UpstreamBroken
 from abridge.proxy import Proxy
@@ -201,6 +202,22 @@ async def test_beyond_the_limit_requests_are_turned_away_at_once() -> None:
     for request in running:
         assert (await request.finish()).status == 200
     assert (await call(one, "/v1/x", {})).status == 200
+
+
+async def test_a_request_whose_body_has_not_begun_to_come_takes_no_room() -> None:
+    async def silent() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    one, _ = asked(limits={"in_flight": 1})
+    waiting = Call(one, scope_for("/v1/x"))
+    waiting.receive = silent  # type: ignore[method-assign]
+    waiting.start()
+    await asyncio.sleep(0)
+    assert (await call(one, "/v1/x", {})).status == 200
+    assert waiting.task is not None
+    waiting.task.cancel()
+    await asyncio.wait([waiting.task])
 
 
 async def test_requests_that_fail_make_room_again() -> None:

@@ -3,11 +3,47 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
 
+from abridge.errors import RequestError
+
 GZIP_OR_DEFLATE = 47  # zlib's window bits that take either header
+
+Keep: TypeAlias = Callable[[int], None]
+"""Told of so many bytes more that a request keeps in memory. Raises RequestError if it may not."""
+
+
+class Room:
+    """The room for all bodies that are in memory at once, in bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+
+    @contextmanager
+    def share(self) -> Iterator[Keep]:
+        """What one request keeps, until it is over."""
+        kept = 0
+
+        def keep(size: int) -> None:
+            nonlocal kept
+            if size > self._free:
+                raise RequestError(
+                    "Too many requests are under way.",
+                    status=503,
+                    kind="server_error",
+                    code="overloaded",
+                )
+            self._free -= size
+            kept += size
+
+        try:
+            yield keep
+        finally:
+            self._free += kept
 
 
 class Taken:
@@ -15,7 +51,7 @@ class Taken:
     the limit, or because the client has `left`."""
 
     def __init__(self, messages: list[Message], data: bytes | None, receive: Receive) -> None:
-        self.left = messages[-1]["type"] == "http.disconnect"
+        self.left = bool(messages) and messages[-1]["type"] == "http.disconnect"
         self._messages = messages[::-1]
         self._receive = receive
         self.data = data
@@ -30,15 +66,19 @@ class Taken:
         return self._messages.pop() if self._messages else await self._receive()
 
 
-async def take(receive: Receive, limit: int) -> Taken:
+async def take(scope: Scope, receive: Receive, limit: int, keep: Keep) -> Taken:
     """Read a body of at most `limit` bytes, or as much of a longer one as shows that it is."""
     messages: list[Message] = []
+    if length(scope) > limit:
+        return Taken(messages, None, receive)
     size, more = 0, True
     while more and size <= limit:
         message = await receive()
         messages.append(message)
         more = message["type"] == "http.request" and message.get("more_body", False)
-        size += len(message.get("body", b""))
+        came = len(message.get("body", b""))
+        keep(came)
+        size += came
     if size > limit or messages[-1]["type"] == "http.disconnect":
         return Taken(messages, None, receive)
     return Taken(messages, b"".join(message.get("body", b"") for message in messages), receive)
@@ -80,7 +120,7 @@ def without(
     return [(key, value) for key, value in headers if key.lower() not in left]
 
 
-def path_of(scope: Scope) -> str:
-    """The path below where the application is mounted."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+def length(scope: Scope) -> int:
+    """How long the body is said to be; 0 where nothing is said."""
+    said = header(scope["headers"], b"content-length")
+    return int(said) if said.isdigit() else 0

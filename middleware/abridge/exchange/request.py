@@ -24,13 +24,17 @@ INDIVISIBLE = ("http.response.pathsend", "http.response.zerocopysend", "http.res
 """Extensions by which a response goes past whoever reads it."""
 
 
-def clear_body(scope: Scope, came: bytes, limit: int) -> bytes | None:
-    """The body without its content encoding; None for an encoding that nobody here can undo."""
+def clear_body(scope: Scope, came: bytes, limit: int) -> bytes:
+    """The body without its content encoding. Raises RequestError if that cannot be undone here."""
     encoding = header(scope["headers"], b"content-encoding")
     if not encoding or encoding == b"identity":
         return came
     if not can_inflate(encoding):
-        return None
+        raise RequestError(
+            "The request body has an encoding that is not supported.",
+            status=415,
+            param="content-encoding",
+        )
     try:
         return Inflater(limit).feed(came)
     except ValueError as error:

@@ -54,7 +54,7 @@ class Pool(TCPConnector):
             connection = await self.connect(self._place(url), [], bounds)
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
-        except ClientError as error:
+        except (ClientError, ValueError) as error:  # or the host's name is none
             raise httpx.ConnectError(str(error)) from error
         link = cast(Link, connection.protocol)
         link.lend(connection)

@@ -38,6 +38,13 @@ def refusal(status: int, code: str, message: str) -> httpx.Response:
     )
 
 
+def later(code: str, message: str) -> httpx.Response:
+    """A refusal that would not be one a little later."""
+    response = refusal(503, code, message)
+    response.headers["retry-after"] = "1"
+    return response
+
+
 def answer_to(error: Exception) -> httpx.Response:
     """What the client gets for one of `FAILURES`."""
     status, code, message = next(row[1:] for row in TROUBLES if isinstance(error, row[0]))

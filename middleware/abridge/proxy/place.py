@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias, cast
-from urllib.parse import quote, unquote
+from typing import TypeAlias
+from urllib.parse import quote
 
 import httpx
 from starlette.types import Scope
 
 from abridge.configure import secret
 from abridge.errors import SettingsError
+from abridge.paths import SAFE, written_path
 from abridge.settings import Upstream
 
 Header: TypeAlias = tuple[bytes, bytes]
@@ -41,8 +42,6 @@ CREDENTIALS = frozenset({b"authorization", b"api-key", b"x-api-key", b"x-goog-ap
 KEPT_BACK = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 OURS = b"x-abridge-"
 
-SAFE = "/:@!$&'()*+,;="  # stands in a path as it is
-
 
 def end_to_end(headers: Iterable[Header], without: frozenset[bytes] = HOP_BY_HOP) -> list[Header]:
     """What goes past a proxy, names in lower case."""
@@ -55,21 +54,6 @@ def end_to_end(headers: Iterable[Header], without: frozenset[bytes] = HOP_BY_HOP
         elif name == b"connection":
             named.update(token.strip().lower() for token in value.split(b","))
     return [header for header in kept if header[0] not in named] if named else kept
-
-
-def path_below(scope: Scope) -> bytes:
-    """The path less `root_path`, percent-encoded as the client did it.
-
-    `raw_path` is optional, and forgotten by some who rewrite `path`: then `path` decides.
-    """
-    path, raw, root = scope["path"], scope.get("raw_path"), scope.get("root_path", "")
-    if raw is None or unquote(raw.decode("latin-1")) != path:
-        raw = quote(path, SAFE).encode()
-    start = 0
-    if path == root or path.startswith(f"{root}/"):
-        for _ in root.encode():
-            start += 3 if raw[start : start + 1] == b"%" else 1
-    return cast(bytes, raw[start:])
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +102,7 @@ class Place:
         )
 
     def _path(self, scope: Scope) -> bytes:
-        path = path_below(scope)
+        path = written_path(scope)
         if path == b"/v1" or path.startswith(b"/v1/"):
             path = self.base + path.removeprefix(b"/v1")
         return path if path.startswith(b"/") else b"/" + path

@@ -9,7 +9,7 @@ never cancelled from here.
 
 What goes wrong before the headers is told to the client in the API's error shape. After them
 nothing can be told: `UpstreamBroken` is raised, whereupon a server breaks the client's connection
-as upstream broke its own.
+as upstream broke its own. The same holds for a cancellation: before the headers the client is told.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ import httpx
 from starlette.types import Receive, Scope, Send
 
 from abridge.http import Transport
-from abridge.proxy.failures import FAILURES, answer_to, broken, note, refusal
+from abridge.proxy.failures import FAILURES, answer_to, broken, later, note, refusal
 from abridge.proxy.models import all_models, asks_for_models
 from abridge.proxy.place import Place, end_to_end
 from abridge.settings import ROUTE, Settings
+
+GOODBYE = 1.0
+"""Seconds in which a cancelled request may still tell its client so."""
 
 
 class Proxy:
@@ -71,29 +74,35 @@ class Proxy:
         if (b"upgrade", b"websocket") in scope["headers"]:  # a server without WebSockets says so
             await _relay(refusal(426, "no_websocket", "WebSockets are not served here."), send)
             return
-        if not self._room:
-            busy = refusal(503, "overloaded", "Too many requests are under way.")
-            busy.headers["retry-after"] = "1"
-            await _relay(busy, send)
-            return
-        self._room -= 1
-        try:
-            await self._serve(scope, receive, send)
-        finally:
-            self._room += 1
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client(receive)
         if (body := await client.body()) is None:
             return
+        if not self._room:
+            await _relay(later("overloaded", "Too many requests are under way."), send)
+            return
+        self._room -= 1  # no earlier, or it would be kept for a request that never comes
+        try:
+            await self._serve(scope, client, body, send)
+        finally:
+            self._room += 1
+
+    async def _serve(
+        self, scope: Scope, client: _Client, body: bytes | _Client, send: Send
+    ) -> None:
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
         call = asyncio.create_task(self._answer(place, scope, body))
         watch = asyncio.create_task(client.watch(call))
+        response = None
         try:
             response = await call
             with suppress(OSError):  # so a server says that the client has left
                 await _relay(response, send)
-        except (OSError, asyncio.CancelledError):
+        except asyncio.CancelledError:
+            if not client.gone:
+                if response is None:
+                    await _part(send)
+                raise
+        except OSError:
             if not client.gone:
                 raise
         except httpx.TransportError as error:
@@ -170,6 +179,13 @@ async def _relay(response: httpx.Response, send: Send) -> None:
     async for piece in cast(httpx.AsyncByteStream, response.stream):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _part(send: Send) -> None:
+    """The server cancels the request: tell the client while there is time."""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(GOODBYE):
+            await _relay(later("shutting_down", "The server is shutting down."), send)
 
 
 async def _close(call: asyncio.Task[httpx.Response]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from urllib.parse import unquote
+
 from abridge.wire.api import Api
 from abridge.wire.chat.conversation import ChatConversation
 from abridge.wire.chat.reader import ChatReader
@@ -31,6 +34,21 @@ RESPONSES = Api(
 APIS = (CHAT, RESPONSES)
 
 
-def api_for(path: str) -> Api | None:
-    """The API whose endpoint `path` is, or None."""
-    return next((api for api in APIS if path.rstrip("/").endswith(api.path)), None)
+def api_for(path: str, written: str = "") -> Api | None:
+    """The API whose endpoint a request's path is, or None.
+
+    Servers merge slashes and resolve dots, some before they decode what the client has `written`,
+    others after: what any of them would take for an endpoint is one.
+    """
+    ends = _resolved(path.split("/")), _resolved(map(unquote, written.split("/")))
+    return next((api for api in APIS if any(end.endswith(api.path) for end in ends)), None)
+
+
+def _resolved(segments: Iterable[str]) -> str:
+    kept: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return "/" + "/".join(kept)

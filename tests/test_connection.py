@@ -1,0 +1,177 @@
+"""The connections of the sidecar's clients, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.serve import Server, address, listen
+from tests.clock import Clock, clock
+from tests.servers import connect, soon, stalled, until
+
+__all__ = ["clock"]
+
+SILENCE = 60.0
+
+CHUNKED = b"POST / HTTP/1.1\r\nx-user: alice\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"
+TRAILERS = b"0\r\nx-user: bob\r\nauthorization: Bearer smuggled\r\n\r\n"
+
+
+@asynccontextmanager
+async def served(app: ASGIApp) -> AsyncIterator[str]:
+    server, listener = Server(app, silence=SILENCE), listen("127.0.0.1", 0)
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        yield address(listener)
+    finally:
+        server.should_exit = True
+        server.cut()
+        await soon(serving)
+
+
+async def names(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the request's header names and values, once its body is read."""
+    while (await receive()).get("more_body"):
+        pass
+    body = b"\n".join(name + b"=" + value for name, value in scope["headers"])
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": 200, "headers": [length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.parametrize("pause", [False, True])
+async def test_a_trailer_is_no_header(pause: bool) -> None:  # noqa: FBT001
+    async with served(names) as url, connect(url) as client:
+        for _ in range(2):  # nor one of the next request's
+            await client.send(CHUNKED)
+            if pause:
+                await asyncio.sleep(0.05)
+            await client.send(TRAILERS)
+            answer = await soon(client.response())
+            assert answer.body == b"x-user=alice\ntransfer-encoding=chunked"
+
+
+class Scripted:
+    """Hears its request, then answers with `pieces`, if it `answers`; `heard` is what it heard."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = pieces
+        self.heard: list[Message] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.sent = 0
+        self.over = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.over.clear()
+        more = True
+        while more:
+            await self.go_on.wait()
+            self.heard.append(await receive())
+            more = self.heard[-1].get("more_body", False)
+        if self.left:
+            self.over.set()
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in self.pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            self.sent += 1
+        await send({"type": "http.response.body", "body": b""})
+        self.over.set()
+
+    @property
+    def left(self) -> bool:
+        return self.heard[-1]["type"] == "http.disconnect"
+
+
+HEAD = b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n"
+
+
+class TestSilence:
+    """In time that is put forward, a tenth of the silence at a step."""
+
+    async def pass_by(self, clock: Clock, seconds: float) -> None:
+        for _ in range(round(seconds / SILENCE * 10)):
+            await clock.advance(SILENCE / 10)
+
+    async def test_a_body_that_stops_coming_is_a_request_that_timed_out(self, clock: Clock) -> None:
+        app = Scripted()
+        async with served(app) as url, connect(url) as client:
+            await client.send(HEAD + b"a")
+            await until(lambda: len(app.heard) == 1)
+            await self.pass_by(clock, 2 * SILENCE)
+            answer = await soon(client.response())
+            assert answer.lines[0] == b"HTTP/1.1 408 Request Timeout"
+            assert json.loads(answer.body)["error"]["code"] == "request_timeout"
+            await soon(client.left())
+            await soon(app.over.wait())
+            assert app.left
+
+    async def test_a_body_that_comes_slowly_is_waited_for(self, clock: Clock) -> None:
+        app = Scripted(b"ok")
+        async with served(app) as url, connect(url) as client:
+            await client.send(HEAD)
+            for count in range(1, 4):
+                await self.pass_by(clock, SILENCE / 2)
+                await client.send(b"a")
+                await until(lambda count=count: len(app.heard) == count)  # type: ignore[misc]
+            assert (await soon(client.response())).lines[0] == b"HTTP/1.1 200 OK"
+
+    @pytest.mark.parametrize("said", [b"", b"POST / HT", HEAD[:-2]])
+    async def test_who_asks_nothing_is_cut_off(self, clock: Clock, said: bytes) -> None:
+        async with served(Scripted()) as url, connect(url) as client:
+            await client.send(said)
+            await asyncio.sleep(0.05)  # until it is there
+            await self.pass_by(clock, 2 * SILENCE)
+            assert await soon(client.reader.read()) == b""
+
+    async def test_an_answer_is_waited_for(self, clock: Clock) -> None:
+        app = Scripted(b"ok")
+        app.go_on.clear()
+        async with served(app) as url, connect(url) as client:
+            await client.send(HEAD + b"abc")
+            await self.pass_by(clock, 5 * SILENCE)
+            app.go_on.set()
+            assert (await soon(client.response())).body == b"ok"
+
+    async def test_a_body_that_the_server_does_not_take_is_no_silence(self, clock: Clock) -> None:
+        size = 8 << 20
+        app = Scripted(b"ok")
+        app.go_on.clear()
+        async with served(app) as url, connect(url) as client:
+            await client.send(b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % size)
+            sending = asyncio.create_task(client.send(b"x" * size))
+            await asyncio.sleep(0.05)
+            await self.pass_by(clock, 5 * SILENCE)
+            app.go_on.set()
+            assert (await soon(client.response())).body == b"ok"
+            await sending
+
+    async def test_who_takes_nothing_is_one_that_has_left(self, clock: Clock) -> None:
+        app = Scripted(*[b"x" * (1 << 20)] * 100)
+        async with served(app) as url, connect(url) as client:
+            await client.send(HEAD + b"abc")
+            await until(lambda: bool(app.sent))
+            assert await stalled(lambda: app.sent) < len(app.pieces)
+            await self.pass_by(clock, 2 * SILENCE)
+            await soon(app.over.wait())
+            await soon(client.left())
+
+    async def test_who_takes_it_slowly_gets_it(self, clock: Clock) -> None:
+        app = Scripted(*[b"x" * (1 << 20)] * 100)
+        async with served(app) as url, connect(url) as client:
+            await client.send(HEAD + b"abc")
+            await until(lambda: bool(app.sent))
+            for _ in range(4):
+                taken = await stalled(lambda: app.sent)
+                await self.pass_by(clock, SILENCE / 2)
+                while app.sent == taken:
+                    await soon(client.reader.readexactly(1 << 20))
+            while not app.over.is_set():
+                await soon(client.reader.read(1 << 20))
+            assert app.sent == len(app.pieces)
