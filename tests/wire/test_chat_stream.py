@@ -444,9 +444,25 @@ class TestEnds:
     def test_an_empty_stream_is_a_failure(self) -> None:
         assert check_chat(chat().stream(b"")).error is not None
 
-    def test_what_is_no_json_passes(self) -> None:
-        odd = b"data: what is this\n\n"
-        assert odd in chat().stream(b"".join([ROLE, odd, *STOP]))
+    @pytest.mark.parametrize(
+        "odd", [b"data: what is this\n\n", b'data: ["odd"]\n\n', b'data: {"a":"\x01"}\n\n']
+    )
+    def test_what_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
+        stream = b"".join([ROLE, odd, chunk({"content": "So."}), *STOP])
+        assert odd in chat(expose="both").stream(stream)
+        for expose in ("auto", "summary", "none"):
+            pipeline = chat(expose=expose)
+            out = pipeline.stream(stream)
+            assert odd not in out
+            assert check_chat(out).choices[0].text == "So."
+            assert pipeline.reader.dropped == 1
+
+    @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
+    def test_half_a_frame_at_the_end_goes_nowhere(self, expose: str) -> None:
+        half = chunk({"reasoning_content": "secret"})[:-25]
+        seen = check_chat(chat(expose=expose).stream(ROLE + half))
+        assert seen.error is not None
+        assert len(seen.chunks) == 2
 
 
 class TestFailedSummary:

@@ -42,21 +42,22 @@ class ChatReader:
         self._began = False
         self._failed = False
         self._ended = False
+        self._unread = 0
         self.faults = 0
 
     @property
     def dropped(self) -> int:
-        return sum(choice.dropped for choice in self._choices.values())
+        return self._unread + sum(choice.dropped for choice in self._choices.values())
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.data(frame)
         if data is None:
             return [Other(None, frame)]
-        if data.startswith(b"[DONE]"):
+        if data.startswith(sse.DONE):
             return self._end(frame)
         chunk = read_object(data)
         if chunk is None:
-            return [Other(None, frame)]
+            return self._pass_unread(frame)
         events = self._begin(chunk)
         if chunk.get("error"):
             return [*events, self._fail(chunk, frame)]
@@ -101,6 +102,13 @@ class ChatReader:
         created = chunk.get("created")
         moment = created if isinstance(created, int) else 0
         return [Began(None, None, string(chunk.get("id")), string(chunk.get("model")), moment)]
+
+    def _pass_unread(self, frame: bytes) -> list[Event]:
+        """What cannot be read may hold anything, so it is not for those who are not to see all."""
+        if self._hidden:
+            self._unread += 1
+            return []
+        return [Other(None, frame)]
 
     def _fail(self, chunk: Json, frame: bytes) -> Failed:
         self._failed = True
