@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 
 from abridge.turn.plan import Plan
 from abridge.wire.profiles import PROFILES
@@ -285,6 +287,26 @@ class TestChoices:
         seen = run(stream)
         assert list(seen.choices) == [0, 1]
         assert [choice.role for choice in seen.choices.values()] == ["assistant"] * 2
+
+    @pytest.mark.parametrize("first", [(0, 2), (2,), (1, 2), (2, 0)])
+    def test_choices_are_announced_in_order_whichever_a_chunk_holds(
+        self, first: tuple[int, ...]
+    ) -> None:
+        together = json.loads(chunk({"role": "assistant", "content": ""}).removeprefix(b"data: "))
+        together["choices"] = [{**together["choices"][0], "index": index} for index in first]
+        stream = [
+            f"data: {json.dumps(together)}\n\n".encode(),
+            *(chunk({"content": str(index)}, index=index) for index in (1, 0, 2)),
+            *(chunk({}, index=index, finish="stop") for index in range(3)),
+            DONE,
+        ]
+        out = chat().stream(b"".join(stream))
+        assert [choice.text for choice in check_chat(out).choices.values()] == ["0", "1", "2"]
+        state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
+        for _, data in frames(out)[:-1]:
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(data))
+        final = state.get_final_completion()
+        assert [choice.message.content for choice in final.choices] == ["0", "1", "2"]
 
     def test_several_choices_in_one_chunk(self) -> None:
         whole = json.loads(

@@ -38,6 +38,7 @@ class ChatReader:
         self._hidden = not display.raw
         self._limit = limit
         self._choices: dict[int, Choice] = {}
+        self._announced = 0
         self._messages: dict[int, Json] = {}
         self._began = False
         self._failed = False
@@ -131,14 +132,12 @@ class ChatReader:
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         choices = sorted(objects(chunk.get("choices")), key=_index)
-        found = [(self._choice(choice), choice) for choice in choices]
         usage = CHAT.read(chunk.get("usage"))
-        finishing = {state.lane for state, choice in found if choice.get("finish_reason")}
-        final = usage is not None and all(
-            state.finished or state.lane in finishing for state in self._choices.values()
-        )
-        pieces = self._announce_before(found)
-        for state, choice in found:
+        final = usage is not None and self._finishes(choices)
+        pieces: list[Piece] = []
+        for choice in choices:
+            state = self._choice(choice)
+            pieces += self._announce_before(state.lane)
             state.message.add(choice["delta"] if isinstance(choice.get("delta"), dict) else {})
             pieces += state.read(choice, apart=final)
         if usage is not None and final:
@@ -147,12 +146,21 @@ class ChatReader:
             pieces = [Piece(Other(None, None), [])]
         return _frame(pieces, chunk, frame)
 
-    def _announce_before(self, found: list[tuple[Choice, Json]]) -> list[Piece]:
+    def _finishes(self, choices: list[Json]) -> bool:
+        """Whether no choice has more to say after these."""
+        finishing = {_index(choice) for choice in choices if choice.get("finish_reason")}
+        finished = {lane for lane, state in self._choices.items() if state.finished}
+        return self._choices.keys() | map(_index, choices) <= finishing | finished
+
+    def _announce_before(self, lane: int) -> list[Piece]:
         """Choices are announced in order of their index, or strict clients fail."""
-        arriving = {state.lane for state, _ in found}
-        before = range(min(max(arriving, default=0), MOST_CHOICES))
-        missing = [self._choice({"index": lane}) for lane in before if lane not in arriving]
-        return [state.announce() for state in missing if not state.announced]
+        pieces: list[Piece] = []
+        while self._announced < min(lane, MOST_CHOICES):
+            state = self._choice({"index": self._announced})
+            self._announced += 1
+            if not state.announced:
+                pieces.append(state.announce())
+        return pieces
 
 
 def _index(choice: Json) -> int:
