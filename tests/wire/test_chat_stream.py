@@ -15,7 +15,17 @@ from abridge.turn.plan import Plan
 from abridge.wire.profiles import PROFILES
 from tests.checker import ChatStream, check_chat, frames
 from tests.pipeline import Pipeline, chat
-from tests.scripts import CHAT_USAGE, DONE, THOUGHT, call, chat_stream, chunk, pieces, thinking
+from tests.scripts import (
+    CHAT_USAGE,
+    DONE,
+    THOUGHT,
+    call,
+    chat_stream,
+    chunk,
+    completion,
+    pieces,
+    thinking,
+)
 
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = [chunk({}, finish="stop"), DONE]
@@ -532,6 +542,28 @@ def test_a_native_summary_passes_untouched_without_a_call() -> None:
     assert spoken in out
     assert not pipeline.passages
     assert spoken not in chat(expose="none").stream(b"".join([ROLE, spoken, *STOP]))
+
+
+@pytest.mark.parametrize("text", ["\n", "late"])
+@pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
+def test_a_native_summary_that_opens_nothing_is_shown_as_it_came_or_not_at_all(
+    text: str, expose: str
+) -> None:
+    details = [{"type": "reasoning.summary", "summary": text, "index": 0}]
+    said = chunk({"reasoning_details": details})
+    before, after = ([], [said]) if text == "late" else ([said], [])
+    stream = [ROLE, *before, chunk({"content": "So."}), STOP[0], *after, DONE]
+    pipeline = chat(expose=expose)
+    out = pipeline.stream(b"".join(stream))
+    assert check_chat(out).choices[0].order == ["content"]
+    assert (said in out) == (expose in ("both", "summary"))
+    assert not pipeline.passages
+
+
+def test_a_blank_native_summary_of_a_whole_completion_is_no_trouble() -> None:
+    details = [{"type": "reasoning.summary", "summary": "\n", "index": 0}]
+    body = completion({"content": "So.", "reasoning_details": details})
+    assert json.loads(chat().whole(json.dumps(body).encode())) == body
 
 
 def test_raw_text_beside_a_native_summary_is_raw() -> None:

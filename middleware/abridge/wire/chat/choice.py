@@ -1,8 +1,8 @@
 """One choice of a stream: its chunks' deltas, told apart into what they hold.
 
 A delta that holds one thing keeps its shape. One that holds several becomes several: the role
-first, then reasoning, then the answer; unknown keys go with the last. With `hidden` true what
-stands beside reasoning is dropped, and counted: nobody knows whether it repeats it.
+first, then reasoning, then the answer; unknown keys go with the last. Where raw
+is hidden, what stands beside reasoning is dropped, and counted: nobody knows whether it repeats it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from abridge.wire.chat.dialects import (
 )
 from abridge.wire.chat.message import Message
 from abridge.wire.codec import Json, string
+from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
 from abridge.wire.think import Piece as Inline
 from abridge.wire.think import Splitter
@@ -40,13 +41,13 @@ class Piece:
 class Choice:
     """What is known of one choice. `dropped` counts fields that went with hidden reasoning."""
 
-    def __init__(self, lane: int, profile: Profile, *, hidden: bool, limit: int) -> None:
+    def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         self.lane = lane
         self.message = Message(limit)
         self.announced = False
         self.finished = False
         self.dropped = 0
-        self._hidden = hidden
+        self._display = display
         self._open = False
         self._splitter = Splitter(profile.tags, prefilled=profile.prefilled)
 
@@ -109,13 +110,14 @@ class Choice:
         """A stretch opens with its first word; after the finish none does."""
         opening = not (self._open or self.finished) and bool(found.text.strip())
         self._open = self._open or opening
-        event = (
-            Native(self.lane, None, ITEM, 0, "say", found.text)
-            if found.native
-            else Raw(self.lane, None, ITEM, found.text)
-        )
         opened = [Piece(Opened(self.lane, None, ITEM, found.field))] if opening else []
-        return [*opened, Piece(event, choices)]
+        shown = self._display.summary if found.native else self._display.raw
+        event: Event = Raw(self.lane, None, ITEM, found.text)
+        if found.native and self._open:
+            event = Native(self.lane, None, ITEM, 0, "say", found.text)
+        elif found.native:  # too blank or too late to be of a stretch
+            event = Other(self.lane, None)
+        return [*opened, Piece(event, choices if shown else None)]
 
     def _split(
         self,
@@ -170,7 +172,7 @@ class Choice:
             for key, value in choice.items()
             if key not in ("index", "delta", "finish_reason") and value is not None
         }
-        if reasoned and self._hidden:
+        if reasoned and not self._display.raw:
             self.dropped += len(unknown) + ("logprobs" in beside)
             unknown, beside = {}, {key: beside[key] for key in beside.keys() - {"logprobs"}}
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)

@@ -35,7 +35,7 @@ class ChatReader:
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
-        self._hidden = not display.raw
+        self._display = display
         self._limit = limit
         self._choices: dict[int, Choice] = {}
         self._announced = 0
@@ -106,7 +106,7 @@ class ChatReader:
 
     def _pass_unread(self, frame: bytes) -> list[Event]:
         """What cannot be read may hold anything, so it is not for those who are not to see all."""
-        if self._hidden:
+        if not self._display.raw:
             self._unread += 1
             return []
         return [Other(None, frame)]
@@ -125,9 +125,7 @@ class ChatReader:
     def _choice(self, choice: Json) -> Choice:
         lane = _index(choice)
         if lane not in self._choices:
-            self._choices[lane] = Choice(
-                lane, self._profile, hidden=self._hidden, limit=self._limit
-            )
+            self._choices[lane] = Choice(lane, self._profile, self._display, self._limit)
         return self._choices[lane]
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
