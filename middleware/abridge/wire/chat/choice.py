@@ -1,15 +1,17 @@
 """One choice of a stream: its chunks' deltas, told apart into what they hold.
 
 A delta that holds one thing keeps its shape. One that holds several becomes several: the role
-first, then reasoning, then the answer; unknown keys go with the last. Where raw
-is hidden, what stands beside reasoning is dropped, and counted: nobody knows whether it repeats it.
+first, then reasoning, then the answer; unknown keys go with the last. Text that may yet turn out to
+be an inline tag is kept back, and so are the unknown keys that came with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from abridge.turn.events import Closed, Event, Native, Opened, Other, Raw, Said
+from abridge.wire.chat.beside import Beside
 from abridge.wire.chat.dialects import (
     ANSWER,
     PLAIN,
@@ -20,11 +22,11 @@ from abridge.wire.chat.dialects import (
     thinking_chunks,
     without_chunks,
 )
+from abridge.wire.chat.inline import add_rest, tell_apart
 from abridge.wire.chat.message import Message
-from abridge.wire.codec import Json, string
+from abridge.wire.codec import Json
 from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
-from abridge.wire.think import Piece as Inline
 from abridge.wire.think import Splitter
 
 ITEM = 0
@@ -36,6 +38,18 @@ class Piece:
 
     event: Event
     choices: list[Json] | None = None
+
+
+@dataclass(slots=True)
+class Inline:
+    """A delta's content told apart by its tags: the reasoning in it, and what is left.
+
+    `thinking`: some of it stood within a block, if only its tags.
+    """
+
+    raw: str
+    content: Any
+    thinking: bool
 
 
 class Choice:
@@ -50,16 +64,26 @@ class Choice:
         self._display = display
         self._open = False
         self._splitter = Splitter(profile.tags, prefilled=profile.prefilled)
+        self._held: Beside | None = None
 
     def announce(self) -> Piece:
         """The choice's first chunk, where upstream did not begin with one."""
         self.announced = True
         return self._piece(Other(self.lane, None), {"role": "assistant", "content": ""})
 
+    def silence(self) -> Piece:
+        """Says nothing, and carries what was said beside it."""
+        return self._piece(Other(self.lane, None), {})
+
     def close(self) -> list[Piece]:
         """The stretch of reasoning ends, if one is open."""
         was_open, self._open = self._open, False
         return [Piece(Closed(self.lane, None, ITEM))] if was_open else []
+
+    def flush(self) -> list[Piece]:
+        """What was kept back, where the end comes without a finish."""
+        inline = self._inline({}, over=True)
+        return [] if inline is None else self._split({}, {}, None, inline, apart=False)
 
     def read(self, choice: Json, *, apart: bool) -> list[Piece]:
         """A chunk's choice. With `apart` the finish comes as a piece of its own.
@@ -67,41 +91,47 @@ class Choice:
         A piece that holds `choice` itself needs no new frame.
         """
         delta = choice["delta"] if isinstance(choice.get("delta"), dict) else {}
-        finish = choice.get("finish_reason")
+        finish = bool(choice.get("finish_reason"))
         found = find(delta)
         if found is not None and found.text:
-            self._splitter.answering = True  # tags in the text are the answer's own
-        inline = self._inline(delta, finish=bool(finish))
-        repeated = bool(delta.get("role")) and self.announced
-        plain = inline is None and not repeated and not (finish and apart)
+            self._splitter.narrow(())  # tags in the text are the answer's own
+        inline = self._inline(delta, over=finish)
+        repeated = self.announced and bool(delta.get("role"))
+        settled = self._held is not None and not self._splitter.holding
+        plain = not (inline is not None or repeated or settled or (finish and apart))
         if plain and found is None:
-            pieces = self._answer(choice, delta)
+            pieces = self._answer(choice, delta, finish=finish)
         elif plain and found is not None and self._holds_one_thing(choice, delta):
             pieces = self._reasoning(found, [choice])
         else:
             pieces = self._split(choice, delta, found, inline, apart=apart)
-        self.finished = self.finished or bool(finish)
+        self.finished = self.finished or finish
         self.announced = True
         return pieces
 
-    def _inline(self, delta: Json, *, finish: bool) -> list[Inline] | None:
-        """The text told apart by its tags; None where it stays as it is."""
-        text = string(delta.get("content"))
-        if self._splitter.answering or not (text or finish):
+    def _inline(self, delta: Json, *, over: bool) -> Inline | None:
+        """The content told apart by its tags; None where it stays as it is."""
+        splitter, content = self._splitter, delta.get("content")
+        if splitter.answering:
             return None
-        found = self._splitter.feed(text)
-        if finish:
-            found += self._splitter.end()
-        return None if found == ([Inline("text", text)] if text else []) else found
+        interrupted = any(delta.get(key) for key in ANSWER[1:])
+        if not (content or over or interrupted):
+            return None
+        thinking = splitter.inside
+        raw, kept = tell_apart(content, splitter)
+        if over or interrupted:
+            raw, kept = add_rest(raw, kept, splitter.end() if over else splitter.interrupt())
+        thinking = bool(raw) or thinking or splitter.inside
+        return Inline(raw, kept, thinking) if thinking or kept != content else None
 
     def _holds_one_thing(self, choice: Json, delta: Json) -> bool:
         answers = without_chunks(delta.get("content")) or any(delta.get(key) for key in ANSWER[1:])
         fresh = delta.get("role") or not self.announced
         return not (answers or fresh or choice.get("finish_reason"))
 
-    def _answer(self, choice: Json, delta: Json) -> list[Piece]:
+    def _answer(self, choice: Json, delta: Json, *, finish: bool) -> list[Piece]:
         answers = any(delta.get(key) for key in ANSWER)
-        closing = self.close() if answers or choice.get("finish_reason") else []
+        closing = self.close() if answers or finish else []
         text = answer_text(delta.get("content"))
         event = Said(self.lane, None, text) if answers else Other(self.lane, None)
         return [*closing, Piece(event, [choice])]
@@ -120,13 +150,7 @@ class Choice:
         return [*opened, Piece(event, choices if shown else None)]
 
     def _split(
-        self,
-        choice: Json,
-        delta: Json,
-        found: Found | None,
-        inline: list[Inline] | None,
-        *,
-        apart: bool,
+        self, choice: Json, delta: Json, found: Found | None, inline: Inline | None, *, apart: bool
     ) -> list[Piece]:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
@@ -134,52 +158,48 @@ class Choice:
             if chunks := thinking_chunks(delta.get("content")):
                 thought["content"] = chunks
             pieces += self._reasoning(found, self._choices(thought))
-        for piece in inline or ():
-            if piece.kind == "raw":
-                pieces += self._reasoning(Found(piece.text, PLAIN[0]), None)
+        if inline is not None and inline.raw:
+            pieces += self._reasoning(Found(inline.raw, PLAIN[0]), None)
         pieces += self._rest(delta, inline)
-        finish = choice.get("finish_reason")
-        if finish:
+        if choice.get("finish_reason"):
             pieces += self.close()
             if apart or not pieces or not isinstance(pieces[-1].event, Said):
-                pieces.append(self._piece(Other(self.lane, None), {}))
-        reasoned = found is not None or any(piece.kind == "raw" for piece in inline or ())
-        self._hand_on(pieces, choice, delta, reasoned=reasoned)
-        return pieces
+                pieces.append(self.silence())
+        reasoned = found is not None or (inline is not None and inline.thinking)
+        return self._hand_on(pieces, choice, Beside.of(choice, delta), reasoned=reasoned)
 
-    def _rest(self, delta: Json, inline: list[Inline] | None) -> list[Piece]:
+    def _rest(self, delta: Json, inline: Inline | None) -> list[Piece]:
         """The answer's piece, if the delta holds some."""
-        answer = {key: delta[key] for key in ANSWER if delta.get(key)}
-        if "content" in answer:
-            answer["content"] = without_chunks(answer["content"])
-        if inline is not None:
-            answer["content"] = "".join(piece.text for piece in inline if piece.kind == "text")
+        content = delta.get("content") if inline is None else inline.content
+        answer = {"content": without_chunks(content)}
+        answer |= {key: delta.get(key) for key in ANSWER[1:]}
         answer = {key: value for key, value in answer.items() if value}
         if not answer:
             return []
         text = answer_text(answer.get("content"))
         return [*self.close(), self._piece(Said(self.lane, None, text), answer)]
 
-    def _hand_on(self, pieces: list[Piece], choice: Json, delta: Json, *, reasoned: bool) -> None:
+    def _hand_on(
+        self, pieces: list[Piece], choice: Json, beside: Beside, *, reasoned: bool
+    ) -> list[Piece]:
         """Give the last piece what no other has: the finish, and the keys nobody knows."""
-        unknown = {
-            key: value
-            for key, value in delta.items()
-            if key not in SPELLINGS and key not in ANSWER and key != "role" and value is not None
-        }
-        beside = {
-            key: value
-            for key, value in choice.items()
-            if key not in ("index", "delta", "finish_reason") and value is not None
-        }
+        if self._splitter.holding and not reasoned:
+            self._held = beside.after(self._held)
+            return pieces
+        if not self._splitter.holding:
+            beside, self._held = beside.after(self._held), None
         if reasoned and not self._display.raw:
-            self.dropped += len(unknown) + ("logprobs" in beside)
-            unknown, beside = {}, {key: beside[key] for key in beside.keys() - {"logprobs"}}
+            kept = beside.concealed()
+            self.dropped += len(beside) - len(kept)
+            beside = kept
+        if beside and not any(piece.choices for piece in pieces):
+            pieces.append(self.silence())
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
         if last is not None:
-            last["delta"] = {**last["delta"], **unknown}
+            last["delta"] = {**last["delta"], **beside.delta}
             last["finish_reason"] = choice.get("finish_reason")
-            last.update(beside)
+            last.update(beside.choice)
+        return pieces
 
     def _choices(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]

@@ -9,9 +9,9 @@ from typing import Any
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import PLAIN, SPELLINGS, answer_text, find, thinking_chunks
+from abridge.wire.chat.inline import split_inline
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.profiles import Profile
-from abridge.wire.think import Splitter
 
 MARKS = ("summary_error",)
 """What Abridge adds to a message beside its reasoning."""
@@ -57,20 +57,14 @@ def hear(message: Json, lane: int, profile: Profile) -> Heard | None:
     original = {name: message[name] for name in SPELLINGS if message.get(name)}
     found = find(message)
     if found is None:
-        raw, turn.text = split_inline(string(message.get("content")), profile)
+        raw, content = split_inline(message.get("content"), profile, alone=True)
+        turn.text = _text(content)
         original["content"] = message.get("content")
     else:
         raw = "" if found.native else found.text
         if thinking_chunks(message.get("content")):
             original["content"] = message["content"]
     return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() else None
-
-
-def split_inline(content: str, profile: Profile) -> tuple[str, str]:
-    splitter = Splitter(profile.tags, prefilled=profile.prefilled)
-    pieces = splitter.feed(content) + splitter.end()
-    reasoning = "".join(piece.text for piece in pieces if piece.kind == "raw")
-    return reasoning, "".join(piece.text for piece in pieces if piece.kind == "text")
 
 
 def _turn(message: Json) -> Turn:

@@ -39,6 +39,7 @@ class ChatReader:
         self._limit = limit
         self._choices: dict[int, Choice] = {}
         self._announced = 0
+        self._chunk: Json = {}
         self._messages: dict[int, Json] = {}
         self._began = False
         self._failed = False
@@ -59,9 +60,10 @@ class ChatReader:
         chunk = read_object(data)
         if chunk is None:
             return self._pass_unread(frame)
+        self._chunk = chunk
         events = self._begin(chunk)
         if chunk.get("error"):
-            return [*events, self._fail(chunk, frame)]
+            return [*events, *self._flush(), self._fail(chunk, frame)]
         return events + self._read_chunk(chunk, frame)
 
     def end(self, trouble: Trouble | None = None) -> list[Event]:
@@ -70,7 +72,7 @@ class ChatReader:
         finished = self._choices and all(choice.finished for choice in self._choices.values())
         if not (self._failed or (finished and trouble is None)):
             self._failed = True
-            return [Failed(None, None, trouble or CUT), *self._end(None)]
+            return [*self._flush(), Failed(None, None, trouble or CUT), *self._end(None)]
         return self._end(None)
 
     def whole(self, body: bytes) -> list[Event]:
@@ -119,8 +121,14 @@ class ChatReader:
 
     def _end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        events = [piece.event for choice in self._choices.values() for piece in choice.close()]
+        events = self._flush()
+        events += [piece.event for choice in self._choices.values() for piece in choice.close()]
         return [*events, Ended(None, frame, ok=not self._failed)]
+
+    def _flush(self) -> list[Event]:
+        """What was kept back as a possible tag, once no more can come."""
+        pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
+        return _frame(pieces, {key: self._chunk[key] for key in ENVELOPE if key in self._chunk})
 
     def _choice(self, choice: Json) -> Choice:
         lane = _index(choice)
@@ -142,6 +150,8 @@ class ChatReader:
             pieces = _bill(pieces, usage)
         elif not choices:
             pieces = [Piece(Other(None, None), [])]
+        elif not pieces and _says_more(chunk):
+            pieces = [self._choice(choices[-1]).silence()]
         return _frame(pieces, chunk, frame)
 
     def _finishes(self, choices: list[Json]) -> bool:
@@ -166,6 +176,12 @@ def _index(choice: Json) -> int:
     return index if isinstance(index, int) else 0
 
 
+def _says_more(chunk: Json) -> bool:
+    """Whether it says something beside its choices."""
+    known = (*ENVELOPE, "choices", "usage")
+    return any(value is not None for key, value in chunk.items() if key not in known)
+
+
 def _bill(pieces: list[Piece], usage: Tokens) -> list[Piece]:
     """The usage goes last, together with the choices that say nothing more."""
     bare = [piece for piece in pieces if _is_bare(piece)]
@@ -180,21 +196,22 @@ def _is_bare(piece: Piece) -> bool:
     return isinstance(piece.event, Other) and not any(delta.get("role") for delta in deltas)
 
 
-def _frame(pieces: list[Piece], chunk: Json, frame: bytes) -> list[Event]:
+def _frame(pieces: list[Piece], chunk: Json, frame: bytes | None = None) -> list[Event]:
     """Give the pieces their frames: the one that came, or new ones where it holds several."""
     carriers = [piece for piece in pieces if piece.choices is not None]
-    came = objects(chunk.get("choices"))
-    if len(carriers) == 1 and list(map(id, carriers[0].choices or ())) == list(map(id, came)):
+    if frame is not None and len(carriers) == 1 and _holds_all(carriers[0], chunk):
         carriers[0].event.frame = frame
-        return [piece.event for piece in pieces]
-    envelope = {key: chunk[key] for key in ENVELOPE if key in chunk}
-    if "usage" in chunk:
-        envelope["usage"] = None
-    for piece in carriers:
-        last = piece is carriers[-1]
-        rest = {key: chunk[key] for key in chunk if key not in envelope} if last else {}
-        if last and "usage" in chunk:
-            rest["usage"] = chunk["usage"]
-        spelled = {**envelope, **rest, "choices": piece.choices}
-        piece.event.frame = sse.encode(dumps(spelled))
+    elif carriers:
+        envelope = {key: chunk[key] for key in ENVELOPE if key in chunk}
+        if "usage" in chunk:
+            envelope["usage"] = None
+        for piece in carriers[:-1]:
+            piece.event.frame = sse.encode(dumps({**envelope, "choices": piece.choices}))
+        whole = {**chunk, "choices": carriers[-1].choices}
+        carriers[-1].event.frame = sse.encode(dumps(whole))
     return [piece.event for piece in pieces]
+
+
+def _holds_all(piece: Piece, chunk: Json) -> bool:
+    came = objects(chunk.get("choices"))
+    return list(map(id, piece.choices or ())) == list(map(id, came))

@@ -24,9 +24,9 @@ from abridge.turn.events import (
 )
 from abridge.wire import sse
 from abridge.wire.chat.choice import ITEM
-from abridge.wire.chat.conversation import split_inline
 from abridge.wire.chat.dialects import PLAIN, Found, conceal, find, without_chunks
-from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object, string
+from abridge.wire.chat.inline import split_inline
+from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object
 from abridge.wire.display import Display
 from abridge.wire.problem import problem
 from abridge.wire.profiles import Profile
@@ -172,10 +172,11 @@ class ChatWriter:
             return
         found = find(message)
         if found is None:
-            reasoning, text = split_inline(string(message.get("content")), self._profile)
+            content = message.get("content")
+            reasoning, kept = split_inline(content, self._profile, alone=True)
             if not reasoning.strip():
                 return
-            message["content"] = text
+            message["content"] = kept
             message[PLAIN[0]] = reasoning
             found = Found(reasoning, PLAIN[0])
         if found.native and self._display.summary:
