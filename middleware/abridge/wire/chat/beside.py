@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.wire.chat.dialects import ANSWER, KNOWN, SPELLINGS
+from abridge.wire.chat.dialects import ANSWER, KNOWN, SPELLINGS, said_in
 from abridge.wire.codec import Json
 
 KNOWN_OF_CHOICE = frozenset(
     {
-        "index",
-        "delta",
-        "message",
-        "finish_reason",
         "native_finish_reason",  # OpenRouter
         "stop_reason",  # vLLM
         "matched_stop",  # SGLang
@@ -22,10 +18,11 @@ KNOWN_OF_CHOICE = frozenset(
         "content_filter_offsets",
     }
 )
-"""What a choice may still hold once its reasoning is hidden."""
+"""What a choice may still hold, beside what every choice holds, once its reasoning is hidden."""
 
 _TOLD = frozenset({"role", *SPELLINGS, *ANSWER})
 _SHAPE = frozenset({"index", "delta", "finish_reason"})
+_SHAPE_WHOLE = frozenset({"index", "message", "finish_reason"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +51,21 @@ class Beside:
             {key: value for key, value in self.delta.items() if key in KNOWN},
             {key: value for key, value in self.choice.items() if key in KNOWN_OF_CHOICE},
         )
+
+
+def is_silent(choice: Json) -> bool:
+    """Whether a choice of a stream says nothing that could be reasoning."""
+    said = any(value for key, value in said_in(choice).items() if key != "role")
+    return not said and not _others(choice, _SHAPE | KNOWN_OF_CHOICE)
+
+
+def conceal_choice(choice: Json) -> None:
+    """Leave of a whole choice what says no reasoning; its message is the caller's."""
+    for key in choice.keys() - _SHAPE_WHOLE - KNOWN_OF_CHOICE:
+        if key == "logprobs":
+            choice[key] = None
+        else:
+            del choice[key]
 
 
 def _others(said: Json, known: frozenset[str]) -> Json:

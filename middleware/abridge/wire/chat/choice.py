@@ -8,26 +8,26 @@ be an inline tag is kept back, and so are the unknown keys that came with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from abridge.turn.events import Closed, Event, Native, Opened, Other, Raw, Said
 from abridge.wire.chat.beside import Beside
 from abridge.wire.chat.dialects import (
     ANSWER,
     PLAIN,
-    SPELLINGS,
     Found,
     answer_text,
     find,
-    thinking_chunks,
+    native_summary,
+    said_in,
+    sealed,
+    thought,
     without_chunks,
 )
-from abridge.wire.chat.inline import add_rest, tell_apart
+from abridge.wire.chat.inline import Inline, TagReader
 from abridge.wire.chat.message import Message
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
-from abridge.wire.think import Splitter
 
 ITEM = 0
 
@@ -40,18 +40,6 @@ class Piece:
     choices: list[Json] | None = None
 
 
-@dataclass(slots=True)
-class Inline:
-    """A delta's content told apart by its tags: the reasoning in it, and what is left.
-
-    `thinking`: some of it stood within a block, if only its tags.
-    """
-
-    raw: str
-    content: Any
-    thinking: bool
-
-
 class Choice:
     """What is known of one choice. `dropped` counts fields that went with hidden reasoning."""
 
@@ -61,9 +49,10 @@ class Choice:
         self.announced = False
         self.finished = False
         self.dropped = 0
-        self._display = display
+        self._hidden = not display.raw
+        self._shows_summary = display.summary
         self._open = False
-        self._splitter = Splitter(profile.tags, prefilled=profile.prefilled)
+        self._tags = TagReader(profile, hidden=not display.raw)
         self._held: Beside | None = None
 
     def announce(self) -> Piece:
@@ -82,7 +71,7 @@ class Choice:
 
     def flush(self) -> list[Piece]:
         """What was kept back, where the end comes without a finish."""
-        inline = self._inline({}, over=True)
+        inline = self._tags.read({}, over=True)
         return [] if inline is None else self._split({}, {}, None, inline, apart=False)
 
     def read(self, choice: Json, *, apart: bool) -> list[Piece]:
@@ -90,41 +79,41 @@ class Choice:
 
         A piece that holds `choice` itself needs no new frame.
         """
-        delta = choice["delta"] if isinstance(choice.get("delta"), dict) else {}
+        delta = said_in(choice)
+        if "message" in choice:
+            choice = self._without_message(choice, delta)
         finish = bool(choice.get("finish_reason"))
         found = find(delta)
         if found is not None and found.text:
-            self._splitter.narrow(())  # tags in the text are the answer's own
-        inline = self._inline(delta, over=finish)
+            self._tags.give_way()
+        inline = self._tags.read(delta, over=finish)
         repeated = self.announced and bool(delta.get("role"))
-        settled = self._held is not None and not self._splitter.holding
+        settled = self._held is not None and not self._tags.holding
         plain = not (inline is not None or repeated or settled or (finish and apart))
         if plain and found is None:
             pieces = self._answer(choice, delta, finish=finish)
-        elif plain and found is not None and self._holds_one_thing(choice, delta):
-            pieces = self._reasoning(found, [choice])
+        elif plain and found is not None and self._holds_one_thing(choice, delta, found):
+            pieces = self._thought(found, delta, choice)
         else:
             pieces = self._split(choice, delta, found, inline, apart=apart)
         self.finished = self.finished or finish
         self.announced = True
         return pieces
 
-    def _inline(self, delta: Json, *, over: bool) -> Inline | None:
-        """The content told apart by its tags; None where it stays as it is."""
-        splitter, content = self._splitter, delta.get("content")
-        if splitter.answering:
-            return None
-        interrupted = any(delta.get(key) for key in ANSWER[1:])
-        if not (content or over or interrupted):
-            return None
-        thinking = splitter.inside
-        raw, kept = tell_apart(content, splitter)
-        if over or interrupted:
-            raw, kept = add_rest(raw, kept, splitter.end() if over else splitter.interrupt())
-        thinking = bool(raw) or thinking or splitter.inside
-        return Inline(raw, kept, thinking) if thinking or kept != content else None
+    def _without_message(self, choice: Json, delta: Json) -> Json:
+        """In a stream a message stands in the place of a delta, or repeats all that was said."""
+        if choice.get("delta") is delta:
+            if not self._hidden:
+                return choice
+            self.dropped += 1
+        kept = {key: value for key, value in choice.items() if key != "message"}
+        return {**kept, "delta": delta}
 
-    def _holds_one_thing(self, choice: Json, delta: Json) -> bool:
+    def _holds_one_thing(self, choice: Json, delta: Json, found: Found) -> bool:
+        if found.native and self._hidden:
+            beside = Beside.of(choice, delta)
+            if native_summary(delta) != delta or len(beside) != len(beside.concealed()):
+                return False
         answers = without_chunks(delta.get("content")) or any(delta.get(key) for key in ANSWER[1:])
         fresh = delta.get("role") or not self.announced
         return not (answers or fresh or choice.get("finish_reason"))
@@ -136,29 +125,36 @@ class Choice:
         event = Said(self.lane, None, text) if answers else Other(self.lane, None)
         return [*closing, Piece(event, [choice])]
 
+    def _thought(self, found: Found, delta: Json, alone: Json | None = None) -> list[Piece]:
+        """The reasoning in a delta; `alone` is the choice, where that holds nothing else."""
+        if not (self._shows_summary if found.native else not self._hidden):
+            opaque = sealed(delta)
+            rest = [self._piece(Other(self.lane, None), opaque)] if opaque else []
+            return [*self._reasoning(found, None), *rest]
+        if alone is not None:
+            return self._reasoning(found, [alone])
+        spelled = native_summary(delta) if self._hidden else thought(delta)
+        return self._reasoning(found, self._choices(spelled))
+
     def _reasoning(self, found: Found, choices: list[Json] | None) -> list[Piece]:
         """A stretch opens with its first word; after the finish none does."""
         opening = not (self._open or self.finished) and bool(found.text.strip())
         self._open = self._open or opening
         opened = [Piece(Opened(self.lane, None, ITEM, found.field))] if opening else []
-        shown = self._display.summary if found.native else self._display.raw
         event: Event = Raw(self.lane, None, ITEM, found.text)
         if found.native and self._open:
             event = Native(self.lane, None, ITEM, 0, "say", found.text)
         elif found.native:  # too blank or too late to be of a stretch
             event = Other(self.lane, None)
-        return [*opened, Piece(event, choices if shown else None)]
+        return [*opened, Piece(event, choices)]
 
     def _split(
         self, choice: Json, delta: Json, found: Found | None, inline: Inline | None, *, apart: bool
     ) -> list[Piece]:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
-            thought = {key: delta[key] for key in SPELLINGS if delta.get(key)}
-            if chunks := thinking_chunks(delta.get("content")):
-                thought["content"] = chunks
-            pieces += self._reasoning(found, self._choices(thought))
-        if inline is not None and inline.raw:
+            pieces += self._thought(found, delta)
+        if inline is not None and (inline.raw or (inline.thinking and self._hidden)):
             pieces += self._reasoning(Found(inline.raw, PLAIN[0]), None)
         pieces += self._rest(delta, inline)
         if choice.get("finish_reason"):
@@ -183,16 +179,17 @@ class Choice:
         self, pieces: list[Piece], choice: Json, beside: Beside, *, reasoned: bool
     ) -> list[Piece]:
         """Give the last piece what no other has: the finish, and the keys nobody knows."""
-        if self._splitter.holding and not reasoned:
+        if self._tags.holding and not reasoned:
             self._held = beside.after(self._held)
             return pieces
-        if not self._splitter.holding:
+        if not self._tags.holding:
             beside, self._held = beside.after(self._held), None
-        if reasoned and not self._display.raw:
-            kept = beside.concealed()
+        carried = any(piece.choices for piece in pieces)
+        if reasoned and self._hidden:
+            kept = beside.concealed() if carried else Beside({}, {})
             self.dropped += len(beside) - len(kept)
             beside = kept
-        if beside and not any(piece.choices for piece in pieces):
+        if beside and not carried:
             pieces.append(self.silence())
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
         if last is not None:

@@ -51,19 +51,22 @@ class ChatConversation:
         return self._body
 
 
-def hear(message: Json, lane: int, profile: Profile) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning of the model's own."""
-    turn = _turn(message)
+def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
+    """The turn that an answer's message makes, if it holds reasoning of the model's own.
+
+    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
+    """
+    turn, content = _turn(message), message.get("content")
     original = {name: message[name] for name in SPELLINGS if message.get(name)}
-    found = find(message)
-    if found is None:
-        raw, content = split_inline(message.get("content"), profile, alone=True)
-        turn.text = _text(content)
-        original["content"] = message.get("content")
-    else:
-        raw = "" if found.native else found.text
-        if thinking_chunks(message.get("content")):
-            original["content"] = message["content"]
+    found, kept, raw = find(message), content, ""
+    if found is None or hidden:
+        raw, kept = split_inline(content, profile, alone=found is None)
+    if found is not None and not found.native:
+        raw = found.text
+    if kept != content:
+        turn.text = _text(kept)
+    if kept != content or thinking_chunks(content):
+        original["content"] = content
     return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() else None
 
 

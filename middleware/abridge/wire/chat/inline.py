@@ -3,11 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from abridge.wire.codec import string
+from abridge.wire.chat.dialects import ANSWER
+from abridge.wire.codec import Json, string
 from abridge.wire.profiles import Profile
 from abridge.wire.think import Piece, Splitter
+
+
+@dataclass(slots=True)
+class Inline:
+    """A content told apart: the reasoning in it, and what is left.
+
+    `thinking`: some of it stood within a block, if only its tags.
+    """
+
+    raw: str
+    content: Any
+    thinking: bool
+
+
+class TagReader:
+    """Tells the contents of one choice's deltas apart.
+
+    Beside a field that holds reasoning, tags in the text are the answer's own, unless raw is
+    hidden: then they may hold what the field holds, and what they hold was heard there.
+    """
+
+    def __init__(self, profile: Profile, *, hidden: bool) -> None:
+        self._splitter = Splitter(profile.tags, prefilled=profile.prefilled)
+        self._left = profile.tags if hidden else ()
+        self._hidden = hidden
+        self._fielded = False
+
+    @property
+    def holding(self) -> bool:
+        """Whether text is kept back that may yet become a block."""
+        return self._splitter.holding
+
+    def give_way(self) -> None:
+        """A field holds reasoning."""
+        if not self._fielded:
+            self._fielded = True
+            self._splitter.narrow(self._left)
+
+    def read(self, delta: Json, *, over: bool) -> Inline | None:
+        """The delta's content told apart; None where it stays as it is."""
+        splitter, content = self._splitter, delta.get("content")
+        if splitter.answering:
+            return None
+        interrupted = any(delta.get(key) for key in ANSWER[1:])
+        if not (content or over or interrupted):
+            return None
+        thinking = splitter.inside
+        raw, kept = tell_apart(content, splitter)
+        if over or interrupted:
+            raw, kept = add_rest(raw, kept, splitter.end() if over else splitter.interrupt())
+        thinking = bool(raw) or thinking or splitter.inside
+        if not thinking and kept == content:
+            return None
+        return Inline("" if self._fielded and self._hidden else raw, kept, thinking)
 
 
 def split_inline(content: Any, profile: Profile, *, alone: bool) -> tuple[str, Any]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 from abridge.turn.conversation import Heard
 from abridge.turn.events import (
     Began,
-    Billed,
     Ended,
     Event,
     Failed,
     Other,
     Trouble,
 )
-from abridge.turn.usage import Tokens
 from abridge.wire import sse
+from abridge.wire.chat.beside import is_silent
 from abridge.wire.chat.choice import Choice, Piece
 from abridge.wire.chat.conversation import hear
+from abridge.wire.chat.dialects import said_in
+from abridge.wire.chat.frames import bill, envelope, frame_pieces, says_more
 from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object, string
 from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
@@ -27,7 +28,6 @@ from abridge.wire.usage import CHAT
 
 CUT = Trouble("upstream_error", "The connection to upstream ended before the answer did.")
 MOST_CHOICES = 128  # the API's own bound on n
-ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 
 
 class ChatReader:
@@ -84,7 +84,9 @@ class ChatReader:
             state, message = self._choice(choice), choice.get("message")
             if isinstance(message, dict):
                 self._messages[state.lane] = message
-            said = {"delta": message, "finish_reason": choice.get("finish_reason") or "stop"}
+            beside = {key: choice[key] for key in choice if key != "message"}
+            finish = choice.get("finish_reason") or "stop"
+            said = {**beside, "delta": message, "finish_reason": finish}
             events += [piece.event for piece in state.read(said, apart=False)]
         usage = CHAT.read(completion.get("usage"))
         return [*events, Ended(None, body, ok=True, usage=usage)]
@@ -93,7 +95,10 @@ class ChatReader:
         for lane, choice in self._choices.items():
             if choice.message.whole:
                 self._messages.setdefault(lane, choice.message.as_dict())
-        found = (hear(message, lane, self._profile) for lane, message in self._messages.items())
+        found = (
+            hear(message, lane, self._profile, hidden=not self._display.raw)
+            for lane, message in self._messages.items()
+        )
         return [heard for heard in found if heard is not None]
 
     def _begin(self, chunk: Json) -> list[Event]:
@@ -117,6 +122,9 @@ class ChatReader:
         self._failed = True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
+        if not (self._display.raw or all(map(is_silent, objects(chunk.get("choices"))))):
+            self._unread += 1
+            frame = sse.encode(dumps({**envelope(chunk), "error": error}))
         return Failed(None, frame, Trouble("upstream_error", message))
 
     def _end(self, frame: bytes | None) -> list[Event]:
@@ -128,7 +136,7 @@ class ChatReader:
     def _flush(self) -> list[Event]:
         """What was kept back as a possible tag, once no more can come."""
         pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
-        return _frame(pieces, {key: self._chunk[key] for key in ENVELOPE if key in self._chunk})
+        return frame_pieces(pieces, envelope(self._chunk))
 
     def _choice(self, choice: Json) -> Choice:
         lane = _index(choice)
@@ -144,15 +152,15 @@ class ChatReader:
         for choice in choices:
             state = self._choice(choice)
             pieces += self._announce_before(state.lane)
-            state.message.add(choice["delta"] if isinstance(choice.get("delta"), dict) else {})
+            state.message.add(said_in(choice))
             pieces += state.read(choice, apart=final)
         if usage is not None and final:
-            pieces = _bill(pieces, usage)
+            pieces = bill(pieces, usage)
         elif not choices:
             pieces = [Piece(Other(None, None), [])]
-        elif not pieces and _says_more(chunk):
+        elif not pieces and says_more(chunk):
             pieces = [self._choice(choices[-1]).silence()]
-        return _frame(pieces, chunk, frame)
+        return frame_pieces(pieces, chunk, frame)
 
     def _finishes(self, choices: list[Json]) -> bool:
         """Whether no choice has more to say after these."""
@@ -174,44 +182,3 @@ class ChatReader:
 def _index(choice: Json) -> int:
     index = choice.get("index")
     return index if isinstance(index, int) else 0
-
-
-def _says_more(chunk: Json) -> bool:
-    """Whether it says something beside its choices."""
-    known = (*ENVELOPE, "choices", "usage")
-    return any(value is not None for key, value in chunk.items() if key not in known)
-
-
-def _bill(pieces: list[Piece], usage: Tokens) -> list[Piece]:
-    """The usage goes last, together with the choices that say nothing more."""
-    bare = [piece for piece in pieces if _is_bare(piece)]
-    choices = [choice for piece in bare for choice in piece.choices or ()]
-    others = [piece for piece in pieces if not _is_bare(piece)]
-    return [*others, Piece(Billed(None, None, usage), choices)]
-
-
-def _is_bare(piece: Piece) -> bool:
-    """Whether it neither answers nor announces."""
-    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
-    return isinstance(piece.event, Other) and not any(delta.get("role") for delta in deltas)
-
-
-def _frame(pieces: list[Piece], chunk: Json, frame: bytes | None = None) -> list[Event]:
-    """Give the pieces their frames: the one that came, or new ones where it holds several."""
-    carriers = [piece for piece in pieces if piece.choices is not None]
-    if frame is not None and len(carriers) == 1 and _holds_all(carriers[0], chunk):
-        carriers[0].event.frame = frame
-    elif carriers:
-        envelope = {key: chunk[key] for key in ENVELOPE if key in chunk}
-        if "usage" in chunk:
-            envelope["usage"] = None
-        for piece in carriers[:-1]:
-            piece.event.frame = sse.encode(dumps({**envelope, "choices": piece.choices}))
-        whole = {**chunk, "choices": carriers[-1].choices}
-        carriers[-1].event.frame = sse.encode(dumps(whole))
-    return [piece.event for piece in pieces]
-
-
-def _holds_all(piece: Piece, chunk: Json) -> bool:
-    came = objects(chunk.get("choices"))
-    return list(map(id, piece.choices or ())) == list(map(id, came))
