@@ -28,6 +28,14 @@ CASES = [
     pytest.param("<thought>why</thought>so", ("why", "so"), id="thought"),
     pytest.param("◁think▷why◁/think▷so", ("why", "so"), id="Kimi-VL"),
     pytest.param("<|START_THINKING|>why<|END_THINKING|>so", ("why", "so"), id="Command R"),
+    pytest.param("<budget:thinking>why</budget:thinking>so", ("why", "so"), id="LiteLLM"),
+    pytest.param(
+        "<|channel|>analysis<|message|>why<|end|>"
+        "<|start|>assistant<|channel|>analysis<|message|>again<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>so",
+        ("why\nagain", "<|start|>assistant<|channel|>final<|message|>so"),
+        id="harmony, whose other channels are the answer",
+    ),
     pytest.param("<think>\n\n</think>\n\nso", ("", "so"), id="empty block"),
     pytest.param("<think>a</think><think>b</think>c", ("a\nb", "c"), id="two blocks"),
     pytest.param(
