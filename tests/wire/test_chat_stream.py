@@ -8,12 +8,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 
 from abridge.turn.plan import Plan
 from abridge.wire.profiles import PROFILES
 from tests.checker import ChatStream, check_chat, frames
 from tests.pipeline import Pipeline, chat
-from tests.scripts import CHAT_USAGE, DONE, THOUGHT, call, chat_stream, chunk, pieces, thinking
+from tests.scripts import (
+    CHAT_USAGE,
+    DONE,
+    THOUGHT,
+    call,
+    chat_stream,
+    chunk,
+    completion,
+    pieces,
+    thinking,
+)
 
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = [chunk({}, finish="stop"), DONE]
@@ -286,6 +298,26 @@ class TestChoices:
         assert list(seen.choices) == [0, 1]
         assert [choice.role for choice in seen.choices.values()] == ["assistant"] * 2
 
+    @pytest.mark.parametrize("first", [(0, 2), (2,), (1, 2), (2, 0)])
+    def test_choices_are_announced_in_order_whichever_a_chunk_holds(
+        self, first: tuple[int, ...]
+    ) -> None:
+        together = json.loads(chunk({"role": "assistant", "content": ""}).removeprefix(b"data: "))
+        together["choices"] = [{**together["choices"][0], "index": index} for index in first]
+        stream = [
+            f"data: {json.dumps(together)}\n\n".encode(),
+            *(chunk({"content": str(index)}, index=index) for index in (1, 0, 2)),
+            *(chunk({}, index=index, finish="stop") for index in range(3)),
+            DONE,
+        ]
+        out = chat().stream(b"".join(stream))
+        assert [choice.text for choice in check_chat(out).choices.values()] == ["0", "1", "2"]
+        state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
+        for _, data in frames(out)[:-1]:
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(data))
+        final = state.get_final_completion()
+        assert [choice.message.content for choice in final.choices] == ["0", "1", "2"]
+
     def test_several_choices_in_one_chunk(self) -> None:
         whole = json.loads(
             chunk({"role": "assistant", "reasoning": THOUGHT}).removeprefix(b"data: ")
@@ -444,9 +476,25 @@ class TestEnds:
     def test_an_empty_stream_is_a_failure(self) -> None:
         assert check_chat(chat().stream(b"")).error is not None
 
-    def test_what_is_no_json_passes(self) -> None:
-        odd = b"data: what is this\n\n"
-        assert odd in chat().stream(b"".join([ROLE, odd, *STOP]))
+    @pytest.mark.parametrize(
+        "odd", [b"data: what is this\n\n", b'data: ["odd"]\n\n', b'data: {"a":"\x01"}\n\n']
+    )
+    def test_what_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
+        stream = b"".join([ROLE, odd, chunk({"content": "So."}), *STOP])
+        assert odd in chat(expose="both").stream(stream)
+        for expose in ("auto", "summary", "none"):
+            pipeline = chat(expose=expose)
+            out = pipeline.stream(stream)
+            assert odd not in out
+            assert check_chat(out).choices[0].text == "So."
+            assert pipeline.reader.dropped == 1
+
+    @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
+    def test_half_a_frame_at_the_end_goes_nowhere(self, expose: str) -> None:
+        half = chunk({"reasoning_content": "secret"})[:-25]
+        seen = check_chat(chat(expose=expose).stream(ROLE + half))
+        assert seen.error is not None
+        assert len(seen.chunks) == 2
 
 
 class TestFailedSummary:
@@ -494,6 +542,28 @@ def test_a_native_summary_passes_untouched_without_a_call() -> None:
     assert spoken in out
     assert not pipeline.passages
     assert spoken not in chat(expose="none").stream(b"".join([ROLE, spoken, *STOP]))
+
+
+@pytest.mark.parametrize("text", ["\n", "late"])
+@pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
+def test_a_native_summary_that_opens_nothing_is_shown_as_it_came_or_not_at_all(
+    text: str, expose: str
+) -> None:
+    details = [{"type": "reasoning.summary", "summary": text, "index": 0}]
+    said = chunk({"reasoning_details": details})
+    before, after = ([], [said]) if text == "late" else ([said], [])
+    stream = [ROLE, *before, chunk({"content": "So."}), STOP[0], *after, DONE]
+    pipeline = chat(expose=expose)
+    out = pipeline.stream(b"".join(stream))
+    assert check_chat(out).choices[0].order == ["content"]
+    assert (said in out) == (expose in ("both", "summary"))
+    assert not pipeline.passages
+
+
+def test_a_blank_native_summary_of_a_whole_completion_is_no_trouble() -> None:
+    details = [{"type": "reasoning.summary", "summary": "\n", "index": 0}]
+    body = completion({"content": "So.", "reasoning_details": details})
+    assert json.loads(chat().whole(json.dumps(body).encode())) == body
 
 
 def test_raw_text_beside_a_native_summary_is_raw() -> None:

@@ -30,15 +30,41 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
         (b"data: one\ndata: two\n\n", [b"one\ntwo"]),
         (b": comment\n\ndata: a\n\n", [None, b"a"]),
         (b"id: 7\ndata: a\n\n", [b"a"]),
-        (b"data: a\n\ndata: last", [b"a", b"last"]),
-        (b"data: a\n\ndata: last\n", [b"a", b"last"]),
-        (b"data: a\r\n", [b"a"]),
         (b"\n\n", [None]),
         (b"", []),
     ],
 )
 def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
     assert [sse.data(frame) for frame in decode(stream, [])] == said
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (b'data: {"a":1}', [b'{"a":1}']),
+        (b'data: {"a":1}\n', [b'{"a":1}']),
+        (b'data: {"a":1}\r\n', [b'{"a":1}']),
+        (b'event: x\ndata: {"a":\ndata: 1}', [b'{"a":\n1}']),
+        (b"data: [DONE]", [b"[DONE]"]),
+        (b'data: {"a":"half of', []),
+        (b'data: {"a":1}\ndata: ,', []),
+        (b"data: [DO", []),
+        (b"event: x", []),
+        (b": half a comm", []),
+        (b"\n", []),
+    ],
+)
+def test_the_rest_is_a_frame_if_what_it_says_is_whole(rest: bytes, said: list[bytes]) -> None:
+    for before in ([], [b"first"]):
+        stream = b"".join(b"data: %b\n\n" % data for data in before) + rest
+        found = [sse.data(frame) for frame in decode(stream, list(range(60)))]
+        assert found == [*before, *said]
+
+
+def test_a_byte_order_mark_is_none_of_the_first_frame() -> None:
+    for cuts in ([], [1], [2], [1, 2]):
+        assert decode(sse.BOM + b"data: a\n\n", cuts) == [b"data: a\n\n"]
+        assert decode(sse.BOM + b"data: {}", cuts) == [b"data: {}\n\n"]
 
 
 def test_a_lone_crlf_is_one_line_end_and_not_two() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.wire.profiles import TAGS
-from abridge.wire.think import Splitter
+from abridge.wire.think import MOST_BLANKS, Piece, Splitter
 
 
 def split(text: str, cuts: list[int] | None = None, *, prefilled: bool = False) -> tuple[str, str]:
@@ -28,6 +28,14 @@ CASES = [
     pytest.param("<thought>why</thought>so", ("why", "so"), id="thought"),
     pytest.param("◁think▷why◁/think▷so", ("why", "so"), id="Kimi-VL"),
     pytest.param("<|START_THINKING|>why<|END_THINKING|>so", ("why", "so"), id="Command R"),
+    pytest.param("<budget:thinking>why</budget:thinking>so", ("why", "so"), id="LiteLLM"),
+    pytest.param(
+        "<|channel|>analysis<|message|>why<|end|>"
+        "<|start|>assistant<|channel|>analysis<|message|>again<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>so",
+        ("why\nagain", "<|start|>assistant<|channel|>final<|message|>so"),
+        id="harmony, whose other channels are the answer",
+    ),
     pytest.param("<think>\n\n</think>\n\nso", ("", "so"), id="empty block"),
     pytest.param("<think>a</think><think>b</think>c", ("a\nb", "c"), id="two blocks"),
     pytest.param(
@@ -86,6 +94,63 @@ def test_the_opening_tag_may_be_missing_where_the_profile_says_so(
 def test_any_split_gives_the_same(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)
     assert split(text, cuts) == split(text)
+
+
+@pytest.mark.parametrize(
+    ("blanks", "said"),
+    [
+        (MOST_BLANKS, ("why", "so")),
+        (MOST_BLANKS + 1, ("", "{blanks}<think>why</think>so")),
+        (MOST_BLANKS * 3, ("", "{blanks}<think>why</think>so")),
+    ],
+)
+def test_a_block_is_looked_for_behind_so_many_blanks(blanks: int, said: tuple[str, str]) -> None:
+    text = " " * blanks + "<think>why</think>so"
+    expected = said[0], said[1].format(blanks=" " * blanks)
+    assert split(text) == expected
+    assert split(text, list(range(len(text)))) == expected
+
+
+def test_no_more_is_kept_back_than_so_many_blanks() -> None:
+    splitter = Splitter(TAGS)
+    given = [bool(splitter.feed(" ")) for _ in range(MOST_BLANKS * 2)]
+    assert given == [False] * MOST_BLANKS + [True] * MOST_BLANKS
+
+
+@pytest.mark.parametrize(
+    ("before", "held", "after"),
+    [
+        ("<", ("", "<"), ("", "<think>x</think>y")),
+        ("\n", ("", "\n"), ("x", "y")),
+        ("<think>a</think>\n", ("", ""), ("\nx", "y")),
+        ("<think>a", ("", ""), ("<think>x", "y")),
+    ],
+)
+def test_an_interruption_frees_what_may_yet_become_a_block(
+    before: str, held: tuple[str, str], after: tuple[str, str]
+) -> None:
+    def told(pieces: list[Piece]) -> tuple[str, str]:
+        raw, text = (
+            "".join(piece.text for piece in pieces if piece.kind == kind)
+            for kind in ("raw", "text")
+        )
+        return raw, text
+
+    splitter = Splitter(TAGS)
+    splitter.feed(before)
+    assert told(splitter.interrupt()) == held
+    assert told(splitter.feed("<think>x</think>y")) == after
+
+
+def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:
+    splitter = Splitter(TAGS)
+    splitter.feed("<thi")
+    splitter.narrow(())
+    assert splitter.feed("nk>x") == [("text", "<think>x")]
+    splitter = Splitter(TAGS)
+    splitter.feed("<think>a")
+    splitter.narrow(())
+    assert splitter.feed("b</think>c") == [("raw", "b"), ("text", "c")]
 
 
 def test_once_it_answers_text_goes_through_as_it_is() -> None:

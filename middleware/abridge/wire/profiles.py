@@ -21,10 +21,14 @@ TAGS = (
     Tag("<reasoning>", "</reasoning>", joint=""),
     Tag("◁think▷", "◁/think▷"),
     Tag("<|START_THINKING|>", "<|END_THINKING|>"),
+    Tag("<budget:thinking>", "</budget:thinking>"),
+    Tag("<|channel|>analysis<|message|>", "<|end|>"),
+    Tag("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
 )
 """Tags in which reasoning stands inline at the beginning of an answer: DeepSeek R1 and Qwen, some
 fine-tunes, Gemini's compatible endpoint, Bedrock's (a closed tag for each fragment), Kimi-VL and
-Command R (SGLang's table of reasoning parsers; llama.cpp issue 11607)."""
+Command R (SGLang's table of reasoning parsers; llama.cpp issue 11607), LiteLLM's, and harmony's
+analysis channel where gpt-oss is served without its parser (openai/harmony, docs/format.md)."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 
 from abridge.errors import EventTooLarge
+from abridge.wire.codec import loads
+
+BOM = b"\xef\xbb\xbf"
+DONE = b"[DONE]"
 
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _OVERLAP = 3  # a blank line may begin this many bytes before what is new
@@ -22,6 +26,7 @@ class Decoder:
         self._buffer = bytearray()
         self._seen = 0
         self._skip_lf = False
+        self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes. Raises EventTooLarge past `limit` bytes of one."""
@@ -35,6 +40,7 @@ class Decoder:
             frames.append(bytes(self._buffer[start : found.end()]))
             start = self._seen = found.end()
         if frames:
+            self._begin(frames)
             self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
             del self._buffer[:start]
         if max(len(self._buffer), *map(len, frames), 0) > self._limit:
@@ -43,10 +49,30 @@ class Decoder:
         return frames
 
     def end(self) -> list[bytes]:
-        """The stream is over: what is left is a frame too, if it is anything."""
-        rest = bytes(self._buffer).rstrip(b"\r\n")
+        """The stream is over: what is left is a frame too, if what it says is whole.
+
+        A frame that was cut off says half of something, and nobody could read it.
+        """
+        rest = [bytes(self._buffer).rstrip(b"\r\n") + b"\n\n"]
         self._buffer.clear()
-        return [rest + b"\n\n"] if rest else []
+        self._begin(rest)
+        return rest if _is_whole(data(rest[0])) else []
+
+    def _begin(self, frames: list[bytes]) -> None:
+        """A stream may begin with a byte order mark, which is none of its first frame."""
+        if not self._begun:
+            self._begun = True
+            frames[0] = frames[0].removeprefix(BOM)
+
+
+def _is_whole(said: bytes | None) -> bool:
+    if said is None or said.startswith(DONE):
+        return said is not None
+    try:
+        loads(said)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def data(frame: bytes) -> bytes | None:

@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+MOST_BLANKS = 256
+"""White space beyond which no block is looked for."""
+
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
 
@@ -45,6 +48,20 @@ class Splitter:
         self._joined = False
         self.answering = not tags
 
+    @property
+    def inside(self) -> bool:
+        """Whether a block is open."""
+        return self._inside is not None
+
+    @property
+    def holding(self) -> bool:
+        """Whether text is kept back that may yet become a block."""
+        return bool(self._buffer) and not self._inside
+
+    def narrow(self, tags: tuple[Tag, ...]) -> None:
+        """Reasoning was told elsewhere: now only these tags open a block, and none is prefilled."""
+        self._tags, self._prefilled = tags, False
+
     def feed(self, text: str) -> list[Piece]:
         if self.answering:
             return [Piece("text", text)]
@@ -53,6 +70,12 @@ class Splitter:
         while (piece := self._next()) is not None:
             pieces.append(piece)
         return [piece for piece in pieces if piece.text]
+
+    def interrupt(self) -> list[Piece]:
+        """Something else of the answer follows: give what was kept back, unless a block is open."""
+        held = [] if self._inside else self.end()
+        self.answering = self.answering or any(piece.text.strip() for piece in held)
+        return held
 
     def end(self) -> list[Piece]:
         """The text is over: give what was kept back."""
@@ -69,16 +92,21 @@ class Splitter:
     def _begin(self) -> Piece | None:
         """Before a block: is this one, might it become one, or is it the answer?"""
         start = self._buffer.lstrip()
-        for tag in self._tags:
-            if start.startswith(tag.opening):
-                return self._enter(tag, start[len(tag.opening) :])
-        if any(tag.opening.startswith(start) for tag in self._tags):
-            return None
+        if len(self._buffer) - len(start) <= MOST_BLANKS:
+            for tag in self._tags:
+                if start.startswith(tag.opening):
+                    return self._enter(tag, start[len(tag.opening) :])
+            if any(tag.opening.startswith(start) for tag in self._tags):
+                return None
         if self._prefilled and not self._blocks:
             return self._enter(self._tags[0], start)
-        text = _BLANK_LINES.sub("", self._buffer) if self._blocks else self._buffer
+        return self._answer()
+
+    def _answer(self) -> Piece:
+        """Blank lines after a block are the block's."""
+        head, rest = self._buffer[: MOST_BLANKS + 1], self._buffer[MOST_BLANKS + 1 :]
         self._buffer, self.answering = "", True
-        return Piece("text", text)
+        return Piece("text", (_BLANK_LINES.sub("", head) if self._blocks else head) + rest)
 
     def _enter(self, tag: Tag, rest: str) -> Piece:
         self._inside, self._buffer, self._spoken = tag, rest, False

@@ -1,8 +1,8 @@
 """One choice of a stream: its chunks' deltas, told apart into what they hold.
 
 A delta that holds one thing keeps its shape. One that holds several becomes several: the role
-first, then reasoning, then the answer; unknown keys go with the last. With `hidden` true what
-stands beside reasoning is dropped, and counted: nobody knows whether it repeats it.
+first, then reasoning, then the answer; unknown keys go with the last. Text that may yet turn out to
+be an inline tag is kept back, and so are the unknown keys that came with it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from abridge.turn.events import Closed, Event, Native, Opened, Other, Raw, Said
+from abridge.wire.chat.beside import Beside
 from abridge.wire.chat.dialects import (
     ANSWER,
     PLAIN,
-    SPELLINGS,
     Found,
     answer_text,
     find,
-    thinking_chunks,
+    native_summary,
+    said_in,
+    sealed,
+    thought,
     without_chunks,
 )
+from abridge.wire.chat.inline import Inline, TagReader
 from abridge.wire.chat.message import Message
-from abridge.wire.codec import Json, string
+from abridge.wire.codec import Json
+from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
-from abridge.wire.think import Piece as Inline
-from abridge.wire.think import Splitter
 
 ITEM = 0
 
@@ -40,144 +43,160 @@ class Piece:
 class Choice:
     """What is known of one choice. `dropped` counts fields that went with hidden reasoning."""
 
-    def __init__(self, lane: int, profile: Profile, *, hidden: bool, limit: int) -> None:
+    def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         self.lane = lane
         self.message = Message(limit)
         self.announced = False
         self.finished = False
         self.dropped = 0
-        self._hidden = hidden
+        self._hidden = not display.raw
+        self._shows_summary = display.summary
         self._open = False
-        self._splitter = Splitter(profile.tags, prefilled=profile.prefilled)
+        self._tags = TagReader(profile, hidden=not display.raw)
+        self._held: Beside | None = None
 
     def announce(self) -> Piece:
         """The choice's first chunk, where upstream did not begin with one."""
         self.announced = True
         return self._piece(Other(self.lane, None), {"role": "assistant", "content": ""})
 
+    def silence(self) -> Piece:
+        """Says nothing, and carries what was said beside it."""
+        return self._piece(Other(self.lane, None), {})
+
     def close(self) -> list[Piece]:
         """The stretch of reasoning ends, if one is open."""
         was_open, self._open = self._open, False
         return [Piece(Closed(self.lane, None, ITEM))] if was_open else []
+
+    def flush(self) -> list[Piece]:
+        """What was kept back, where the end comes without a finish."""
+        inline = self._tags.read({}, over=True)
+        return [] if inline is None else self._split({}, {}, None, inline, apart=False)
 
     def read(self, choice: Json, *, apart: bool) -> list[Piece]:
         """A chunk's choice. With `apart` the finish comes as a piece of its own.
 
         A piece that holds `choice` itself needs no new frame.
         """
-        delta = choice["delta"] if isinstance(choice.get("delta"), dict) else {}
-        finish = choice.get("finish_reason")
+        delta = said_in(choice)
+        if "message" in choice:
+            choice = self._without_message(choice, delta)
+        finish = bool(choice.get("finish_reason"))
         found = find(delta)
         if found is not None and found.text:
-            self._splitter.answering = True  # tags in the text are the answer's own
-        inline = self._inline(delta, finish=bool(finish))
-        repeated = bool(delta.get("role")) and self.announced
-        plain = inline is None and not repeated and not (finish and apart)
+            self._tags.give_way()
+        inline = self._tags.read(delta, over=finish)
+        repeated = self.announced and bool(delta.get("role"))
+        settled = self._held is not None and not self._tags.holding
+        plain = not (inline is not None or repeated or settled or (finish and apart))
         if plain and found is None:
-            pieces = self._answer(choice, delta)
-        elif plain and found is not None and self._holds_one_thing(choice, delta):
-            pieces = self._reasoning(found, [choice])
+            pieces = self._answer(choice, delta, finish=finish)
+        elif plain and found is not None and self._holds_one_thing(choice, delta, found):
+            pieces = self._thought(found, delta, choice)
         else:
             pieces = self._split(choice, delta, found, inline, apart=apart)
-        self.finished = self.finished or bool(finish)
+        self.finished = self.finished or finish
         self.announced = True
         return pieces
 
-    def _inline(self, delta: Json, *, finish: bool) -> list[Inline] | None:
-        """The text told apart by its tags; None where it stays as it is."""
-        text = string(delta.get("content"))
-        if self._splitter.answering or not (text or finish):
-            return None
-        found = self._splitter.feed(text)
-        if finish:
-            found += self._splitter.end()
-        return None if found == ([Inline("text", text)] if text else []) else found
+    def _without_message(self, choice: Json, delta: Json) -> Json:
+        """In a stream a message stands in the place of a delta, or repeats all that was said."""
+        if choice.get("delta") is delta:
+            if not self._hidden:
+                return choice
+            self.dropped += 1
+        kept = {key: value for key, value in choice.items() if key != "message"}
+        return {**kept, "delta": delta}
 
-    def _holds_one_thing(self, choice: Json, delta: Json) -> bool:
+    def _holds_one_thing(self, choice: Json, delta: Json, found: Found) -> bool:
+        if found.native and self._hidden:
+            beside = Beside.of(choice, delta)
+            if native_summary(delta) != delta or len(beside) != len(beside.concealed()):
+                return False
         answers = without_chunks(delta.get("content")) or any(delta.get(key) for key in ANSWER[1:])
         fresh = delta.get("role") or not self.announced
         return not (answers or fresh or choice.get("finish_reason"))
 
-    def _answer(self, choice: Json, delta: Json) -> list[Piece]:
+    def _answer(self, choice: Json, delta: Json, *, finish: bool) -> list[Piece]:
         answers = any(delta.get(key) for key in ANSWER)
-        closing = self.close() if answers or choice.get("finish_reason") else []
+        closing = self.close() if answers or finish else []
         text = answer_text(delta.get("content"))
         event = Said(self.lane, None, text) if answers else Other(self.lane, None)
         return [*closing, Piece(event, [choice])]
+
+    def _thought(self, found: Found, delta: Json, alone: Json | None = None) -> list[Piece]:
+        """The reasoning in a delta; `alone` is the choice, where that holds nothing else."""
+        if not (self._shows_summary if found.native else not self._hidden):
+            opaque = sealed(delta)
+            rest = [self._piece(Other(self.lane, None), opaque)] if opaque else []
+            return [*self._reasoning(found, None), *rest]
+        if alone is not None:
+            return self._reasoning(found, [alone])
+        spelled = native_summary(delta) if self._hidden else thought(delta)
+        return self._reasoning(found, self._choices(spelled))
 
     def _reasoning(self, found: Found, choices: list[Json] | None) -> list[Piece]:
         """A stretch opens with its first word; after the finish none does."""
         opening = not (self._open or self.finished) and bool(found.text.strip())
         self._open = self._open or opening
-        event = (
-            Native(self.lane, None, ITEM, 0, "say", found.text)
-            if found.native
-            else Raw(self.lane, None, ITEM, found.text)
-        )
         opened = [Piece(Opened(self.lane, None, ITEM, found.field))] if opening else []
+        event: Event = Raw(self.lane, None, ITEM, found.text)
+        if found.native and self._open:
+            event = Native(self.lane, None, ITEM, 0, "say", found.text)
+        elif found.native:  # too blank or too late to be of a stretch
+            event = Other(self.lane, None)
         return [*opened, Piece(event, choices)]
 
     def _split(
-        self,
-        choice: Json,
-        delta: Json,
-        found: Found | None,
-        inline: list[Inline] | None,
-        *,
-        apart: bool,
+        self, choice: Json, delta: Json, found: Found | None, inline: Inline | None, *, apart: bool
     ) -> list[Piece]:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
-            thought = {key: delta[key] for key in SPELLINGS if delta.get(key)}
-            if chunks := thinking_chunks(delta.get("content")):
-                thought["content"] = chunks
-            pieces += self._reasoning(found, self._choices(thought))
-        for piece in inline or ():
-            if piece.kind == "raw":
-                pieces += self._reasoning(Found(piece.text, PLAIN[0]), None)
+            pieces += self._thought(found, delta)
+        if inline is not None and (inline.raw or (inline.thinking and self._hidden)):
+            pieces += self._reasoning(Found(inline.raw, PLAIN[0]), None)
         pieces += self._rest(delta, inline)
-        finish = choice.get("finish_reason")
-        if finish:
+        if choice.get("finish_reason"):
             pieces += self.close()
             if apart or not pieces or not isinstance(pieces[-1].event, Said):
-                pieces.append(self._piece(Other(self.lane, None), {}))
-        reasoned = found is not None or any(piece.kind == "raw" for piece in inline or ())
-        self._hand_on(pieces, choice, delta, reasoned=reasoned)
-        return pieces
+                pieces.append(self.silence())
+        reasoned = found is not None or (inline is not None and inline.thinking)
+        return self._hand_on(pieces, choice, Beside.of(choice, delta), reasoned=reasoned)
 
-    def _rest(self, delta: Json, inline: list[Inline] | None) -> list[Piece]:
+    def _rest(self, delta: Json, inline: Inline | None) -> list[Piece]:
         """The answer's piece, if the delta holds some."""
-        answer = {key: delta[key] for key in ANSWER if delta.get(key)}
-        if "content" in answer:
-            answer["content"] = without_chunks(answer["content"])
-        if inline is not None:
-            answer["content"] = "".join(piece.text for piece in inline if piece.kind == "text")
+        content = delta.get("content") if inline is None else inline.content
+        answer = {"content": without_chunks(content)}
+        answer |= {key: delta.get(key) for key in ANSWER[1:]}
         answer = {key: value for key, value in answer.items() if value}
         if not answer:
             return []
         text = answer_text(answer.get("content"))
         return [*self.close(), self._piece(Said(self.lane, None, text), answer)]
 
-    def _hand_on(self, pieces: list[Piece], choice: Json, delta: Json, *, reasoned: bool) -> None:
+    def _hand_on(
+        self, pieces: list[Piece], choice: Json, beside: Beside, *, reasoned: bool
+    ) -> list[Piece]:
         """Give the last piece what no other has: the finish, and the keys nobody knows."""
-        unknown = {
-            key: value
-            for key, value in delta.items()
-            if key not in SPELLINGS and key not in ANSWER and key != "role" and value is not None
-        }
-        beside = {
-            key: value
-            for key, value in choice.items()
-            if key not in ("index", "delta", "finish_reason") and value is not None
-        }
+        if self._tags.holding and not reasoned:
+            self._held = beside.after(self._held)
+            return pieces
+        if not self._tags.holding:
+            beside, self._held = beside.after(self._held), None
+        carried = any(piece.choices for piece in pieces)
         if reasoned and self._hidden:
-            self.dropped += len(unknown) + ("logprobs" in beside)
-            unknown, beside = {}, {key: beside[key] for key in beside.keys() - {"logprobs"}}
+            kept = beside.concealed() if carried else Beside({}, {})
+            self.dropped += len(beside) - len(kept)
+            beside = kept
+        if beside and not carried:
+            pieces.append(self.silence())
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
         if last is not None:
-            last["delta"] = {**last["delta"], **unknown}
+            last["delta"] = {**last["delta"], **beside.delta}
             last["finish_reason"] = choice.get("finish_reason")
-            last.update(beside)
+            last.update(beside.choice)
+        return pieces
 
     def _choices(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]

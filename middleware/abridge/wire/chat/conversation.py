@@ -9,9 +9,9 @@ from typing import Any
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import PLAIN, SPELLINGS, answer_text, find, thinking_chunks
+from abridge.wire.chat.inline import split_inline
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.profiles import Profile
-from abridge.wire.think import Splitter
 
 MARKS = ("summary_error",)
 """What Abridge adds to a message beside its reasoning."""
@@ -51,26 +51,23 @@ class ChatConversation:
         return self._body
 
 
-def hear(message: Json, lane: int, profile: Profile) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning of the model's own."""
-    turn = _turn(message)
+def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
+    """The turn that an answer's message makes, if it holds reasoning of the model's own.
+
+    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
+    """
+    turn, content = _turn(message), message.get("content")
     original = {name: message[name] for name in SPELLINGS if message.get(name)}
-    found = find(message)
-    if found is None:
-        raw, turn.text = split_inline(string(message.get("content")), profile)
-        original["content"] = message.get("content")
-    else:
-        raw = "" if found.native else found.text
-        if thinking_chunks(message.get("content")):
-            original["content"] = message["content"]
+    found, kept, raw = find(message), content, ""
+    if found is None or hidden:
+        raw, kept = split_inline(content, profile, alone=found is None)
+    if found is not None and not found.native:
+        raw = found.text
+    if kept != content:
+        turn.text = _text(kept)
+    if kept != content or thinking_chunks(content):
+        original["content"] = content
     return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() else None
-
-
-def split_inline(content: str, profile: Profile) -> tuple[str, str]:
-    splitter = Splitter(profile.tags, prefilled=profile.prefilled)
-    pieces = splitter.feed(content) + splitter.end()
-    reasoning = "".join(piece.text for piece in pieces if piece.kind == "raw")
-    return reasoning, "".join(piece.text for piece in pieces if piece.kind == "text")
 
 
 def _turn(message: Json) -> Turn:

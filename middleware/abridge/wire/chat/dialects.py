@@ -19,7 +19,8 @@ from typing import Any
 from abridge.wire.codec import Json, objects, string
 
 PLAIN = ("reasoning_content", "reasoning")
-SPELLINGS = (*PLAIN, "reasoning_details", "thinking_blocks")
+LISTS = ("reasoning_details", "thinking_blocks")
+SPELLINGS = (*PLAIN, *LISTS)
 ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
 KNOWN = frozenset({"role", "name", "annotations", *ANSWER})
 """What a message may still hold once its reasoning is hidden."""
@@ -39,28 +40,59 @@ class Found:
 
 def spellings(said: Json) -> list[str]:
     """The fields of `said` that hold reasoning and nothing else."""
-    return [name for name in SPELLINGS if said.get(name) and not _is_opaque(said[name])]
+    return [name for name in SPELLINGS if said.get(name) and not _is_sealed(said[name])]
 
 
 def find(said: Json) -> Found | None:
-    """The reasoning in `said`, or None. Opaque state alone is none: there is nothing to read."""
+    """The reasoning in `said`, or None. Opaque state alone is none: there is nothing to read.
+
+    It is a summary where nothing else in `said` bears text.
+    """
     bearing = spellings(said)
     chunks = thinking_chunks(said.get("content"))
     if not (bearing or chunks):
         return None
     field = next((name for name in PLAIN if name in bearing), "")
     details, blocks = objects(said.get("reasoning_details")), objects(said.get("thinking_blocks"))
-    summary = "".join(string(entry.get("summary")) for entry in details)
-    detailed = "".join(string(entry.get("text")) for entry in details)
-    if summary and not detailed and string(said.get(field)) in ("", summary):
-        return Found(summary, field or "reasoning", native=True)
-    text = (
-        string(said.get(field))
-        or detailed
+    plain = [said[name] for name in PLAIN if said.get(name)]
+    elsewhere = (
+        "".join(string(entry.get("text")) for entry in details)
         or "".join(string(entry.get("thinking")) for entry in blocks)
         or "".join(map(chunk_text, chunks))
     )
+    summary = "".join(string(entry.get("summary")) for entry in details)
+    if summary and not elsewhere and all(text == summary for text in plain):
+        return Found(summary, field or "reasoning", native=True)
+    text = next((text for text in plain if isinstance(text, str)), "") or elsewhere
     return Found(text, field or PLAIN[0])
+
+
+def said_in(choice: Json) -> Json:
+    """What a choice of a stream says: its delta, or a message that stands in its place."""
+    said = choice.get("delta")
+    said = said if isinstance(said, dict) else choice.get("message")
+    return said if isinstance(said, dict) else {}
+
+
+def thought(said: Json) -> Json:
+    """All that holds reasoning, as it is spelled."""
+    found = {name: said[name] for name in SPELLINGS if said.get(name)}
+    chunks = thinking_chunks(said.get("content"))
+    return {**found, "content": chunks} if chunks else found
+
+
+def sealed(said: Json) -> Json:
+    """The opaque state alone: upstream alone can read it, and wants it back."""
+    found = {name: list(filter(_is_opaque, objects(said.get(name)))) for name in LISTS}
+    return {name: entries for name, entries in found.items() if entries}
+
+
+def native_summary(said: Json) -> Json:
+    """What spells a summary that upstream made, and its opaque state."""
+    found = {name: said[name] for name in PLAIN if said.get(name)}
+    details = objects(said.get("reasoning_details"))
+    kept = [entry for entry in details if string(entry.get("summary")) or _is_opaque(entry)]
+    return {**found, **sealed(said), **({"reasoning_details": kept} if kept else {})}
 
 
 def thinking_chunks(content: Any) -> list[Json]:
@@ -90,22 +122,21 @@ def without_chunks(content: Any) -> Any:
 
 
 def conceal(message: Json) -> Json:
-    """A message without its reasoning, made of known keys only.
-
-    Opaque state stays: upstream alone can read it, and wants it back.
-    """
+    """A message without its reasoning, made of known keys only."""
     kept: Json = {key: value for key, value in message.items() if key in KNOWN}
     if "content" in kept:
         kept["content"] = without_chunks(kept["content"])
-    for name in ("reasoning_details", "thinking_blocks"):
-        opaque = [entry for entry in objects(message.get(name)) if entry.get("type") in _OPAQUE]
-        if opaque:
-            kept[name] = opaque
-    return kept
+    return {**kept, **sealed(message)}
 
 
-def _is_opaque(value: Any) -> bool:
-    """Whether it is a list of nothing but opaque state."""
-    entries = objects(value)
-    whole = isinstance(value, list) and len(entries) == len(value)
-    return whole and all(entry.get("type") in _OPAQUE for entry in entries)
+def _is_opaque(entry: Any) -> bool:
+    """Whether an entry of a list is opaque state and nothing else."""
+    return (
+        isinstance(entry, dict)
+        and entry.get("type") in _OPAQUE
+        and not any(entry.get(key) for key in ("text", "summary", "thinking"))
+    )
+
+
+def _is_sealed(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_opaque, value))

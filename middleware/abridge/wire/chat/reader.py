@@ -9,17 +9,18 @@ from __future__ import annotations
 from abridge.turn.conversation import Heard
 from abridge.turn.events import (
     Began,
-    Billed,
     Ended,
     Event,
     Failed,
     Other,
     Trouble,
 )
-from abridge.turn.usage import Tokens
 from abridge.wire import sse
+from abridge.wire.chat.beside import is_silent
 from abridge.wire.chat.choice import Choice, Piece
 from abridge.wire.chat.conversation import hear
+from abridge.wire.chat.dialects import said_in
+from abridge.wire.chat.frames import bill, envelope, frame_pieces, says_more
 from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object, string
 from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
@@ -27,7 +28,6 @@ from abridge.wire.usage import CHAT
 
 CUT = Trouble("upstream_error", "The connection to upstream ended before the answer did.")
 MOST_CHOICES = 128  # the API's own bound on n
-ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 
 
 class ChatReader:
@@ -35,31 +35,35 @@ class ChatReader:
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
-        self._hidden = not display.raw
+        self._display = display
         self._limit = limit
         self._choices: dict[int, Choice] = {}
+        self._announced = 0
+        self._chunk: Json = {}
         self._messages: dict[int, Json] = {}
         self._began = False
         self._failed = False
         self._ended = False
+        self._unread = 0
         self.faults = 0
 
     @property
     def dropped(self) -> int:
-        return sum(choice.dropped for choice in self._choices.values())
+        return self._unread + sum(choice.dropped for choice in self._choices.values())
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.data(frame)
         if data is None:
             return [Other(None, frame)]
-        if data.startswith(b"[DONE]"):
+        if data.startswith(sse.DONE):
             return self._end(frame)
         chunk = read_object(data)
         if chunk is None:
-            return [Other(None, frame)]
+            return self._pass_unread(frame)
+        self._chunk = chunk
         events = self._begin(chunk)
         if chunk.get("error"):
-            return [*events, self._fail(chunk, frame)]
+            return [*events, *self._flush(), self._fail(chunk, frame)]
         return events + self._read_chunk(chunk, frame)
 
     def end(self, trouble: Trouble | None = None) -> list[Event]:
@@ -68,7 +72,7 @@ class ChatReader:
         finished = self._choices and all(choice.finished for choice in self._choices.values())
         if not (self._failed or (finished and trouble is None)):
             self._failed = True
-            return [Failed(None, None, trouble or CUT), *self._end(None)]
+            return [*self._flush(), Failed(None, None, trouble or CUT), *self._end(None)]
         return self._end(None)
 
     def whole(self, body: bytes) -> list[Event]:
@@ -80,7 +84,9 @@ class ChatReader:
             state, message = self._choice(choice), choice.get("message")
             if isinstance(message, dict):
                 self._messages[state.lane] = message
-            said = {"delta": message, "finish_reason": choice.get("finish_reason") or "stop"}
+            beside = {key: choice[key] for key in choice if key != "message"}
+            finish = choice.get("finish_reason") or "stop"
+            said = {**beside, "delta": message, "finish_reason": finish}
             events += [piece.event for piece in state.read(said, apart=False)]
         usage = CHAT.read(completion.get("usage"))
         return [*events, Ended(None, body, ok=True, usage=usage)]
@@ -89,7 +95,10 @@ class ChatReader:
         for lane, choice in self._choices.items():
             if choice.message.whole:
                 self._messages.setdefault(lane, choice.message.as_dict())
-        found = (hear(message, lane, self._profile) for lane, message in self._messages.items())
+        found = (
+            hear(message, lane, self._profile, hidden=not self._display.raw)
+            for lane, message in self._messages.items()
+        )
         return [heard for heard in found if heard is not None]
 
     def _begin(self, chunk: Json) -> list[Event]:
@@ -102,85 +111,74 @@ class ChatReader:
         moment = created if isinstance(created, int) else 0
         return [Began(None, None, string(chunk.get("id")), string(chunk.get("model")), moment)]
 
+    def _pass_unread(self, frame: bytes) -> list[Event]:
+        """What cannot be read may hold anything, so it is not for those who are not to see all."""
+        if not self._display.raw:
+            self._unread += 1
+            return []
+        return [Other(None, frame)]
+
     def _fail(self, chunk: Json, frame: bytes) -> Failed:
         self._failed = True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
+        if not (self._display.raw or all(map(is_silent, objects(chunk.get("choices"))))):
+            self._unread += 1
+            frame = sse.encode(dumps({**envelope(chunk), "error": error}))
         return Failed(None, frame, Trouble("upstream_error", message))
 
     def _end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        events = [piece.event for choice in self._choices.values() for piece in choice.close()]
+        events = self._flush()
+        events += [piece.event for choice in self._choices.values() for piece in choice.close()]
         return [*events, Ended(None, frame, ok=not self._failed)]
+
+    def _flush(self) -> list[Event]:
+        """What was kept back as a possible tag, once no more can come."""
+        pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
+        return frame_pieces(pieces, envelope(self._chunk))
 
     def _choice(self, choice: Json) -> Choice:
         lane = _index(choice)
         if lane not in self._choices:
-            self._choices[lane] = Choice(
-                lane, self._profile, hidden=self._hidden, limit=self._limit
-            )
+            self._choices[lane] = Choice(lane, self._profile, self._display, self._limit)
         return self._choices[lane]
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         choices = sorted(objects(chunk.get("choices")), key=_index)
-        found = [(self._choice(choice), choice) for choice in choices]
         usage = CHAT.read(chunk.get("usage"))
-        finishing = {state.lane for state, choice in found if choice.get("finish_reason")}
-        final = usage is not None and all(
-            state.finished or state.lane in finishing for state in self._choices.values()
-        )
-        pieces = self._announce_before(found)
-        for state, choice in found:
-            state.message.add(choice["delta"] if isinstance(choice.get("delta"), dict) else {})
+        final = usage is not None and self._finishes(choices)
+        pieces: list[Piece] = []
+        for choice in choices:
+            state = self._choice(choice)
+            pieces += self._announce_before(state.lane)
+            state.message.add(said_in(choice))
             pieces += state.read(choice, apart=final)
         if usage is not None and final:
-            pieces = _bill(pieces, usage)
+            pieces = bill(pieces, usage)
         elif not choices:
             pieces = [Piece(Other(None, None), [])]
-        return _frame(pieces, chunk, frame)
+        elif not pieces and says_more(chunk):
+            pieces = [self._choice(choices[-1]).silence()]
+        return frame_pieces(pieces, chunk, frame)
 
-    def _announce_before(self, found: list[tuple[Choice, Json]]) -> list[Piece]:
+    def _finishes(self, choices: list[Json]) -> bool:
+        """Whether no choice has more to say after these."""
+        finishing = {_index(choice) for choice in choices if choice.get("finish_reason")}
+        finished = {lane for lane, state in self._choices.items() if state.finished}
+        return self._choices.keys() | map(_index, choices) <= finishing | finished
+
+    def _announce_before(self, lane: int) -> list[Piece]:
         """Choices are announced in order of their index, or strict clients fail."""
-        arriving = {state.lane for state, _ in found}
-        before = range(min(max(arriving, default=0), MOST_CHOICES))
-        missing = [self._choice({"index": lane}) for lane in before if lane not in arriving]
-        return [state.announce() for state in missing if not state.announced]
+        pieces: list[Piece] = []
+        while self._announced < min(lane, MOST_CHOICES):
+            state = self._choice({"index": self._announced})
+            self._announced += 1
+            if not state.announced:
+                pieces.append(state.announce())
+        return pieces
 
 
 def _index(choice: Json) -> int:
     index = choice.get("index")
     return index if isinstance(index, int) else 0
-
-
-def _bill(pieces: list[Piece], usage: Tokens) -> list[Piece]:
-    """The usage goes last, together with the choices that say nothing more."""
-    bare = [piece for piece in pieces if _is_bare(piece)]
-    choices = [choice for piece in bare for choice in piece.choices or ()]
-    others = [piece for piece in pieces if not _is_bare(piece)]
-    return [*others, Piece(Billed(None, None, usage), choices)]
-
-
-def _is_bare(piece: Piece) -> bool:
-    """Whether it neither answers nor announces."""
-    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
-    return isinstance(piece.event, Other) and not any(delta.get("role") for delta in deltas)
-
-
-def _frame(pieces: list[Piece], chunk: Json, frame: bytes) -> list[Event]:
-    """Give the pieces their frames: the one that came, or new ones where it holds several."""
-    carriers = [piece for piece in pieces if piece.choices is not None]
-    came = objects(chunk.get("choices"))
-    if len(carriers) == 1 and list(map(id, carriers[0].choices or ())) == list(map(id, came)):
-        carriers[0].event.frame = frame
-        return [piece.event for piece in pieces]
-    envelope = {key: chunk[key] for key in ENVELOPE if key in chunk}
-    if "usage" in chunk:
-        envelope["usage"] = None
-    for piece in carriers:
-        last = piece is carriers[-1]
-        rest = {key: chunk[key] for key in chunk if key not in envelope} if last else {}
-        if last and "usage" in chunk:
-            rest["usage"] = chunk["usage"]
-        spelled = {**envelope, **rest, "choices": piece.choices}
-        piece.event.frame = sse.encode(dumps(spelled))
-    return [piece.event for piece in pieces]
