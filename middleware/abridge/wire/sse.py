@@ -26,6 +26,7 @@ class Decoder:
         self._buffer = bytearray()
         self._seen = 0
         self._skip_lf = False
+        self._returns = False
         self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -34,11 +35,12 @@ class Decoder:
             data = data.removeprefix(b"\n")
             self._skip_lf = False
         self._buffer += data
+        self._returns = self._returns or b"\r" in data
         frames: list[bytes] = []
         start = 0
-        while (found := _BLANK_LINE.search(self._buffer, max(start, self._seen))) is not None:
-            frames.append(bytes(self._buffer[start : found.end()]))
-            start = self._seen = found.end()
+        while end := self._end_of_frame(max(start, self._seen)):
+            frames.append(bytes(self._buffer[start:end]))
+            start = self._seen = end
         if frames:
             self._begin(frames)
             self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
@@ -57,6 +59,14 @@ class Decoder:
         self._buffer.clear()
         self._begin(rest)
         return rest if _is_whole(data(rest[0])) else []
+
+    def _end_of_frame(self, start: int) -> int:
+        """Where the next blank line ends, or 0; without carriage returns that is soon found."""
+        if self._returns:
+            found = _BLANK_LINE.search(self._buffer, start)
+            return found.end() if found is not None else 0
+        place = self._buffer.find(b"\n\n", start)
+        return place + 2 if place >= 0 else 0
 
     def _begin(self, frames: list[bytes]) -> None:
         """A stream may begin with a byte order mark, which is none of its first frame."""
@@ -77,8 +87,10 @@ def _is_whole(said: bytes | None) -> bool:
 
 def data(frame: bytes) -> bytes | None:
     """What a frame's data lines say; None where it has none, as a comment."""
-    if frame.startswith(b"data: ") and frame.endswith(b"\n\n") and frame.count(b"\n") == 2:
-        return frame[6:-2]
+    start = 0 if frame.startswith(b"data: ") else frame.find(b"\ndata: ") + 1
+    end = frame.find(b"\n", start)
+    if end == len(frame) - 2 and frame.startswith(b"data: ", start) and b"\r" not in frame:
+        return frame[start + 6 : end]  # one line, the last, as nearly every frame has it
     found = [
         line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")
     ]

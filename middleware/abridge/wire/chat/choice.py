@@ -74,6 +74,30 @@ class Choice:
         inline = self._tags.read({}, over=True)
         return [] if inline is None else self._split({}, {}, None, inline, apart=False)
 
+    def more(self, choice: Json, frame: bytes) -> Event | None:
+        """More of what is being said, if a chunk holds nothing else, as nearly every chunk does.
+
+        What `read` would make of it, in a fraction of the time.
+        """
+        delta = choice.get("delta")
+        settled = self.announced and not self.finished and self._held is None
+        if not settled or not isinstance(delta, dict) or choice.get("finish_reason"):
+            return None
+        said = [name for name, value in delta.items() if value]
+        if len(said) != 1 or "message" in choice:
+            return None
+        name, text = said[0], delta[said[0]]
+        if not isinstance(text, str):
+            return None
+        if name == "content" and self._tags.answering and not self._open:
+            self.message.grow(name, text)
+            return Said(self.lane, frame, text)
+        if name in PLAIN and self._open:
+            self._tags.give_way()
+            self.message.grow(name, text)
+            return Raw(self.lane, None if self._hidden else frame, ITEM, text)
+        return None
+
     def read(self, choice: Json, *, apart: bool) -> list[Piece]:
         """A chunk's choice. With `apart` the finish comes as a piece of its own.
 

@@ -133,7 +133,7 @@ def _is_opaque(entry: Any) -> bool:
     """Whether an entry of a list is opaque state and nothing else."""
     return (
         isinstance(entry, dict)
-        and entry.get("type") in _OPAQUE
+        and string(entry.get("type")) in _OPAQUE
         and not any(entry.get(key) for key in ("text", "summary", "thinking"))
     )
 

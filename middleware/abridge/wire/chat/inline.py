@@ -42,6 +42,11 @@ class TagReader:
         """Whether text is kept back that may yet become a block."""
         return self._splitter.holding
 
+    @property
+    def answering(self) -> bool:
+        """Whether no content can hold reasoning any more."""
+        return self._splitter.answering
+
     def give_way(self) -> None:
         """A field holds reasoning."""
         if not self._fielded:
@@ -108,7 +113,9 @@ def add_rest(raw: str, content: Any, rest: Iterable[Piece]) -> tuple[str, Any]:
 
 def _is_text(chunk: Any) -> bool:
     return (
-        isinstance(chunk, dict) and chunk.get("type") == "text" and isinstance(chunk["text"], str)
+        isinstance(chunk, dict)
+        and chunk.get("type") == "text"
+        and isinstance(chunk.get("text"), str)
     )
 
 

@@ -49,16 +49,21 @@ class Message:
         for name, value in delta.items():
             if not value:
                 continue
-            if name in TEXTS:
-                self._grow(self._message, name, value)
-            elif name == "content":
-                self._add_content(value)
+            if name in TEXTS or name == "content":
+                self.grow(name, value)
             elif name in LISTS:
                 for entry in objects(value):
                     self._add_entry(self._entries.setdefault(name, []), entry)
             elif name == "tool_calls":
                 for fragment in objects(value):
                     self._add_call(fragment)
+
+    def grow(self, name: str, value: Any) -> None:
+        """More of a text of the message's own."""
+        if name == "content" and (self._chunks or not isinstance(value, str)):
+            self._add_content(value)
+        else:
+            self._grow(self._message, name, value)
 
     def as_dict(self) -> Json:
         message = self._message.as_dict()
@@ -82,9 +87,6 @@ class Message:
 
     def _add_content(self, content: Any) -> None:
         """A string is a string until the first list comes: then it is a text chunk among others."""
-        if isinstance(content, str) and not self._chunks:
-            self._grow(self._message, "content", content)
-            return
         chunks = objects([{"type": "text", "text": content}] if content else [])
         if isinstance(content, list):
             before = self._message.take("content")

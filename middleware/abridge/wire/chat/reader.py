@@ -61,6 +61,8 @@ class ChatReader:
         if chunk is None:
             return self._pass_unread(frame)
         self._chunk = chunk
+        if (more := self._more(chunk, frame)) is not None:
+            return [more]
         events = self._begin(chunk)
         if chunk.get("error"):
             return [*events, *self._flush(), self._fail(chunk, frame)]
@@ -100,6 +102,17 @@ class ChatReader:
             for lane, message in self._messages.items()
         )
         return [heard for heard in found if heard is not None]
+
+    def _more(self, chunk: Json, frame: bytes) -> Event | None:
+        """More of what one choice is saying, if that is all."""
+        choices = chunk.get("choices")
+        if not isinstance(choices, list) or len(choices) != 1:
+            return None
+        choice = choices[0]
+        if not isinstance(choice, dict) or chunk.get("usage") or chunk.get("error"):
+            return None
+        state = self._choices.get(_index(choice))
+        return state.more(choice, frame) if state is not None else None
 
     def _begin(self, chunk: Json) -> list[Event]:
         """The response has a name with the first chunk that says something: Azure's prelude, which
