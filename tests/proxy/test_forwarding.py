@@ -146,7 +146,7 @@ async def test_respx_can_stand_in_for_an_upstream() -> None:
     assert (answer.status, answer.json) == (202, {"id": "resp_1"})
 
 
-@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://ü\u200b.test/v1"}])
+@pytest.mark.parametrize("upstream", [{}, {"base_url": "http://☃.test/v1"}])
 async def test_an_upstream_without_an_address_stops_the_start(upstream: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="base_url"):
         Proxy(settings(upstream))
