@@ -90,8 +90,8 @@ class Call:
 
     @property
     def complete(self) -> bool:
-        bodies = [message for message in self.sent if message["type"] == "http.response.body"]
-        return bool(bodies) and not bodies[-1].get("more_body", False)
+        last = self.sent[-1] if self.sent else {"type": None}
+        return last["type"] == "http.response.body" and not last.get("more_body", False)
 
     @property
     def status(self) -> int:
