@@ -1,0 +1,90 @@
+"""Raw reasoning that is to be hidden, in all the places where upstreams put it on Responses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.wire.display import Expose
+from tests.checker import ResponsesStream, check_responses
+from tests.pipeline import responses
+from tests.scripts import message_item, numbered, reasoning_item, response, responses_stream
+
+THOUGHT = 'First I recall the rule.\n\nIt says "n squared", so the sum of ten is a hundred — done.'
+SECRETS = ("recall the rule", "n squared", "is a hundred")
+BARE = {"id": "rs_0", "type": "reasoning", "summary": []}
+FULL = {**BARE, "content": [{"type": "reasoning_text", "text": THOUGHT}]}
+MESSAGE = message_item(1, "One hundred.")
+BLOB = "gAAAAABo" + "q3Jd-_8h" * 40
+
+CREATED = {"type": "response.created", "response": response([], status="in_progress", usage=None)}
+ADDED = {"type": "response.output_item.added", "output_index": 0, "item": BARE}
+DONE = {"type": "response.output_item.done", "output_index": 0, "item": FULL}
+ANSWER = (
+    {"type": "response.output_item.added", "output_index": 1, "item": {**MESSAGE, "content": []}},
+    {"type": "response.output_item.done", "output_index": 1, "item": MESSAGE},
+)
+COMPLETED = {"type": "response.completed", "response": response([FULL, MESSAGE])}
+HIDING: list[Expose] = ["summary", "none"]
+
+pytestmark = pytest.mark.parametrize("expose", HIDING)
+
+
+def of_item(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "output_index": 0, "item_id": "rs_0", "content_index": 0, **fields}
+
+
+RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
+
+
+def hidden(out: bytes) -> ResponsesStream:
+    """The stream, having made sure that nothing of the reasoning is in it, however spelled."""
+    for secret in SECRETS:
+        assert secret.encode() not in out
+    return check_responses(out)
+
+
+def run(expose: Expose, *events: dict[str, Any], ended: bool = True) -> ResponsesStream:
+    ending = (DONE, *ANSWER, COMPLETED) if ended else ()
+    return hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, *events, *ending))))
+
+
+CLEAR = {
+    "as it is": THOUGHT,
+    "its parts joined": f"Note:\n{THOUGHT}\n\nEnd.",
+    "json": json.dumps({"thinking": THOUGHT}),
+    "json in utf-8": json.dumps([{"type": "thinking", "thinking": THOUGHT}], ensure_ascii=False),
+    "no text at all": {"thinking": THOUGHT},
+}
+
+
+@pytest.mark.parametrize("state", CLEAR.values(), ids=CLEAR)
+@pytest.mark.parametrize("parts", [(THOUGHT,), tuple(THOUGHT.splitlines())], ids=["one", "several"])
+def test_new_03_opaque_state_that_is_in_the_clear_is_hidden(
+    expose: Expose, parts: tuple[str, ...], state: Any
+) -> None:
+    content = [{"type": "reasoning_text", "text": text} for text in parts]
+    item = {**BARE, "content": content, "encrypted_content": state}
+    stream = b"".join(responses_stream([item, MESSAGE]))
+    seen = hidden(responses(expose=expose).stream(stream))
+    assert "encrypted_content" not in seen.response["output"][0]
+    whole = responses(expose=expose).whole(json.dumps(response([item, MESSAGE])).encode())
+    assert not any(secret.encode() in whole for secret in SECRETS)
+
+
+@pytest.mark.parametrize("thought", [THOUGHT, "Hm", "gAAA", "q3Jd\n\nSo it is."])
+def test_opaque_state_stays_though_a_short_word_is_in_it_by_chance(
+    expose: Expose, thought: str
+) -> None:
+    stream = responses_stream([reasoning_item(0, thought, encrypted_content=BLOB), MESSAGE])
+    seen = check_responses(responses(expose=expose).stream(b"".join(stream)))
+    assert seen.response["output"][0]["encrypted_content"] == BLOB
+
+
+def test_what_stands_in_a_known_field_is_hidden_unless_it_is_what_the_field_holds(
+    expose: Expose,
+) -> None:
+    item = {**FULL, "status": {"reasoning": THOUGHT}}
+    hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
