@@ -88,3 +88,43 @@ def test_what_stands_in_a_known_field_is_hidden_unless_it_is_what_the_field_hold
 ) -> None:
     item = {**FULL, "status": {"reasoning": THOUGHT}}
     hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
+
+
+SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
+
+
+@pytest.mark.parametrize("state", SNAPSHOTS)
+def test_new_03_a_snapshot_of_the_response_holds_no_more_than_is_shown(
+    expose: Expose, state: str
+) -> None:
+    snapshot = response([FULL], status=state, output_messages=[{"content": THOUGHT}])
+    seen = run(expose, ADDED, RAW, {"type": f"response.{state}", "response": snapshot})
+    shown = next(event for event in seen.events if event["type"] == f"response.{state}")
+    assert shown["response"]["output"] == [{**BARE, "content": []}]
+
+
+def test_new_03_an_error_that_carries_the_response_carries_no_more_than_is_shown(
+    expose: Expose,
+) -> None:
+    error = {"type": "error", "error": {"message": "Quota."}, "response": response([FULL])}
+    failed = {"type": "response.failed", "response": response([FULL], status="failed")}
+    seen = run(expose, ADDED, RAW, error, failed, ended=False)
+    assert seen.errors[0]["response"]["output"][0]["content"] == []
+
+
+def test_new_03_a_beat_repeats_no_more_than_is_shown(expose: Expose) -> None:
+    pipeline = responses(expose=expose)
+    snapshot = {"type": "response.in_progress", "response": response([FULL], status="in_progress")}
+    for raw in numbered(CREATED, ADDED, snapshot):
+        pipeline.frame(raw)
+    pipeline.out += pipeline.writer.beat()
+    assert hidden(bytes(pipeline.out)).kinds.count("response.in_progress") == 2
+
+
+def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Expose) -> None:
+    item = {**BARE, "summary": [{"type": "summary_text", "text": "Theirs."}]}
+    pipeline = responses(expose=expose)
+    snapshot = {"type": "response.in_progress", "response": response([item], status="in_progress")}
+    for raw in numbered(CREATED, ADDED, snapshot):
+        pipeline.frame(raw)
+    assert (b"Theirs." in pipeline.out) == (expose == "summary")
