@@ -9,8 +9,8 @@ import pytest
 
 from abridge.wire.display import Expose
 from tests.checker import ResponsesStream, check_responses
-from tests.pipeline import responses
-from tests.scripts import message_item, numbered, reasoning_item, response, responses_stream
+from tests.pipeline import Pipeline, responses
+from tests.scripts import frame, message_item, numbered, reasoning_item, response, responses_stream
 
 THOUGHT = 'First I recall the rule.\n\nIt says "n squared", so the sum of ten is a hundred — done.'
 SECRETS = ("recall the rule", "n squared", "is a hundred")
@@ -128,3 +128,90 @@ def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Expo
     for raw in numbered(CREATED, ADDED, snapshot):
         pipeline.frame(raw)
     assert (b"Theirs." in pipeline.out) == (expose == "summary")
+
+
+class TestOfAnyKind:
+    """Whatever is said of a reasoning item may be reasoning."""
+
+    EVENTS = (
+        of_item("response.content_part.added", part={"type": "text", "text": THOUGHT}),
+        of_item("response.content_part.done", part={"type": "output_text", "text": THOUGHT}),
+        of_item("response.output_text.delta", delta=THOUGHT),
+        of_item("response.output_text.done", text=THOUGHT),
+        of_item("response.refusal.delta", delta=THOUGHT),
+        of_item("response.thinking.delta", delta=THOUGHT),
+        of_item("vendor:trace", trace=[THOUGHT]),
+    )
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_new_03_it_is_hidden(self, expose: Expose, event: dict[str, Any]) -> None:
+        assert event["type"] not in run(expose, ADDED, event, RAW).kinds
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_new_03_it_is_hidden_under_another_id(
+        self, expose: Expose, event: dict[str, Any]
+    ) -> None:
+        assert event["type"] not in run(expose, ADDED, {**event, "item_id": "odd"}, RAW).kinds
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_after_its_done_it_is_a_fault(self, expose: Expose, event: dict[str, Any]) -> None:
+        pipeline = responses(expose=expose)
+        stream = numbered(CREATED, ADDED, RAW, DONE, event, *ANSWER, COMPLETED)
+        hidden(pipeline.stream(b"".join(stream)))
+        assert pipeline.reader.faults == 1
+
+    def test_a_second_beginning_is_a_fault(self, expose: Expose) -> None:
+        pipeline = responses(expose=expose)
+        again = {**ADDED, "item": FULL}
+        stream = numbered(CREATED, ADDED, again, RAW, DONE, *ANSWER, COMPLETED)
+        hidden(pipeline.stream(b"".join(stream)))
+        assert pipeline.reader.faults == 1
+
+    def test_an_end_that_is_another_items_is_a_fault(self, expose: Expose) -> None:
+        other = {**DONE, "item": {**MESSAGE, "content": FULL["content"]}}
+        run(expose, ADDED, RAW, other)
+
+
+NO_OBJECTS = (
+    json.dumps([RAW]),
+    json.dumps(THOUGHT),
+    '{"type": "response.reasoning_text.delta", "delta": "' + THOUGHT.splitlines()[0],
+)
+
+
+def interrupted(expose: Expose, raw: bytes) -> Pipeline:
+    pipeline = responses(expose=expose)
+    stream = numbered(CREATED, ADDED, RAW, DONE, *ANSWER, COMPLETED)
+    pipeline.stream(b"".join([*stream[:3], raw, *stream[3:]]))
+    return pipeline
+
+
+@pytest.mark.parametrize("data", NO_OBJECTS)
+def test_new_03_data_that_is_no_json_object_is_a_fault(expose: Expose, data: str) -> None:
+    pipeline = interrupted(expose, frame(data))
+    assert pipeline.reader.faults == 1
+    assert hidden(bytes(pipeline.out)).response["status"] == "completed"
+
+
+def test_a_comment_passes(expose: Expose) -> None:
+    pipeline = interrupted(expose, b": waiting\n\n")
+    assert b": waiting\n\n" in pipeline.out
+    assert pipeline.reader.faults == 0
+
+
+def test_new_03_a_frame_cut_in_its_middle_is_not_shown(expose: Expose) -> None:
+    stream = b"".join(numbered(CREATED, ADDED, RAW))
+    seen = hidden(responses(expose=expose).stream(stream[:-12]))
+    assert seen.response["status"] == "failed"
+
+
+@pytest.mark.parametrize("more", [{}, {"content": []}, {"content": None}])
+def test_new_03_what_was_only_streamed_is_known_in_the_opaque_state_too(
+    expose: Expose, more: dict[str, Any]
+) -> None:
+    item = {**BARE, **more, "encrypted_content": json.dumps(THOUGHT)}
+    done = {**DONE, "item": item}
+    completed = {"type": "response.completed", "response": response([item, MESSAGE])}
+    stream = numbered(CREATED, ADDED, RAW, done, *ANSWER, completed)
+    seen = hidden(responses(expose=expose).stream(b"".join(stream)))
+    assert "encrypted_content" not in seen.response["output"][0]
