@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -215,3 +215,55 @@ def test_new_03_what_was_only_streamed_is_known_in_the_opaque_state_too(
     stream = numbered(CREATED, ADDED, RAW, done, *ANSWER, completed)
     seen = hidden(responses(expose=expose).stream(b"".join(stream)))
     assert "encrypted_content" not in seen.response["output"][0]
+
+
+class TestASummaryThatIsTheReasoning:
+    """As Ollama has it, and no profile says so."""
+
+    MASKED: ClassVar = {
+        **BARE,
+        "summary": [{"type": "summary_text", "text": THOUGHT}],
+        "encrypted_content": THOUGHT,
+    }
+    SAYING = (
+        of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[:30]),
+        of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[30:]),
+        of_item("response.reasoning_summary_text.done", summary_index=0, text=THOUGHT),
+    )
+
+    def stream(self, item: dict[str, Any], *inside: dict[str, Any]) -> bytes:
+        final = {"type": "response.completed", "response": response([item, MESSAGE])}
+        events = (CREATED, ADDED, *inside, {**DONE, "item": item}, *ANSWER, final)
+        return b"".join(numbered(*events))
+
+    @pytest.mark.parametrize("said", [0, 2, 3])
+    def test_new_03_it_is_told_by_the_opaque_state_that_is_the_same(
+        self, expose: Expose, said: int
+    ) -> None:
+        pipeline = responses(expose=expose)
+        seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.SAYING[:said])))
+        assert [passage.text for passage in pipeline.passages] == [THOUGHT] * (expose == "summary")
+        assert pipeline.heard()[0].original[0]["encrypted_content"] == THOUGHT
+        assert pipeline.reader.faults == 0
+        assert len(seen.summary) == (expose == "summary")
+
+    def test_shown_it_is_shown_as_what_it_is(self, expose: Expose) -> None:
+        pipeline = responses()
+        seen = check_responses(pipeline.stream(self.stream(self.MASKED, *self.SAYING)))
+        assert seen.raw == THOUGHT
+        assert seen.summary == [f"**Part**\n\nSaid of {len(THOUGHT)} characters."]
+
+    def test_whole_it_is_told_as_well(self, expose: Expose) -> None:
+        body = json.dumps(response([self.MASKED, MESSAGE])).encode()
+        whole = responses(expose=expose).whole(body)
+        assert not any(secret.encode() in whole for secret in SECRETS)
+
+    def test_a_summary_beside_true_opaque_state_is_native(self, expose: Expose) -> None:
+        item = {**self.MASKED, "encrypted_content": BLOB}
+        pipeline = responses(expose=expose)
+        seen = check_responses(pipeline.stream(self.stream(item, *self.SAYING)))
+        assert seen.summary == [THOUGHT] * (expose == "summary")
+        assert not pipeline.passages
+
+    def test_new_03_cut_before_it_can_be_told_it_is_not_shown(self, expose: Expose) -> None:
+        hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.SAYING))))

@@ -6,10 +6,15 @@ from abridge.wire.codec import Json, string
 from abridge.wire.responses.frames import changed
 from abridge.wire.responses.items import is_reasoning, raw_parts, raw_text, summary_text
 from abridge.wire.responses.native import NativeSummary
+from abridge.wire.responses.unmask import unmask_item
 
 
 class Item:
-    """`raw` is its reasoning by `content_index`; `done` is the item as it was said at its end."""
+    """`raw` is its reasoning by `content_index`, `done` the item as it was said at its end.
+
+    `held` are the events of a native summary that may be the reasoning itself, which only the end
+    tells; `masked`: it is.
+    """
 
     def __init__(self, number: int, added: Json) -> None:
         self.number = number
@@ -19,12 +24,15 @@ class Item:
         self.open = True
         self.raw: dict[int, list[str]] = {}
         self.native = NativeSummary(number, self.id)
+        self.held: list[tuple[Json, bytes]] = []
+        self.masked = False
         self.done: Json | None = None
         self._added = added
 
     def settle(self, item: Json) -> Json:
         """The item as upstream says it here, with its first id and all that was said of it."""
-        settled = {**item, "id": self.id} if self.id else dict(item)
+        settled = unmask_item(item) if self.masked else item
+        settled = {**settled, "id": self.id} if self.id else dict(settled)
         if self.raw and not raw_text(item):
             settled["content"] = raw_parts("".join(said) for _, said in sorted(self.raw.items()))
         if self.native.texts and not summary_text(item):

@@ -7,15 +7,17 @@ all that comes out of order, is a fault, counted and dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from abridge.turn.events import Closed, Event, Native, Opened, Other, Raw, Said
 from abridge.wire.codec import Json, string
 from abridge.wire.responses.frames import changed, frame_of
 from abridge.wire.responses.item import Item
 from abridge.wire.responses.items import LANE, is_reasoning, summary_text, texts, unknown_keys
+from abridge.wire.responses.native import ADDED
 from abridge.wire.responses.native import KINDS as NATIVE
 from abridge.wire.responses.output import Output
+from abridge.wire.responses.unmask import is_masked, unmask_event
 
 _Method = Callable[["ItemReader", Json, bytes], list[Event]]
 
@@ -24,7 +26,7 @@ class ItemReader:
     """`open` is the reasoning item that was added and is not done."""
 
     def __init__(self, limit: int, *, hidden: bool) -> None:
-        self._output = Output(limit)
+        self.output = Output(limit)
         self._hidden = hidden
         self.open: Item | None = None
         self.dropped = 0
@@ -41,9 +43,9 @@ class ItemReader:
         added, index = event.get("item"), event.get("output_index")
         if not isinstance(added, dict):
             return [Other(LANE, frame)]
-        if self._output.has(added, index):
+        if self.output.has(added, index):
             return self.fault()
-        item = self._output.add(added, index)
+        item = self.output.add(added, index)
         return self._begin(item, item.addressed(event, frame))
 
     def _begin(self, item: Item, frame: bytes) -> list[Event]:
@@ -59,9 +61,11 @@ class ItemReader:
         item = self.open
         if item is None:
             return []
+        told = self._let_go(item)
         item.done = item.as_it_stands(status)
         fields = {"output_index": item.number, "item": item.done}
-        return self.complete(item, item.done, frame_of("response.output_item.done", fields))
+        frame = frame_of("response.output_item.done", fields)
+        return [*told, *self.complete(item, item.done, frame)]
 
     def break_off(self) -> list[Native]:
         """Nothing more will come of the item that is open."""
@@ -71,31 +75,37 @@ class ItemReader:
         self.open.done = self.open.as_it_stands("incomplete")
         return closing
 
-    def settle(self, output: Any) -> list[tuple[int | None, Any]]:
-        return self._output.settle(output)
-
     def _done(self, event: Json, frame: bytes) -> list[Event]:
         done, index = event.get("item"), event.get("output_index")
         if not isinstance(done, dict):
             return [Other(LANE, frame)]
-        item, opening = self._output.find(done.get("id"), index), list[Event]()
+        item, opening = self.output.find(done.get("id"), index), list[Event]()
         if item is None:
-            item = self._output.add({**done, "content": []}, index)
+            item = self.output.add({**done, "content": []}, index)
             opening = self._announce(item) if item.reasoning else []
         if item.reasoning != is_reasoning(done):
             return self.fault()
-        settled = item.settle(done)
-        if self._output.take(len(frame)):
-            item.done = settled
-        if not item.open:
-            return self.fault()
+        if item.open:
+            return [*opening, *self._finish(item, event, frame)]
+        self._keep(item, item.settle(done), frame)
+        return self.fault()
+
+    def _finish(self, item: Item, event: Json, frame: bytes) -> list[Event]:
+        done: Json = event["item"]
+        item.masked = not item.native.texts and is_masked(done)
+        told, settled = self._let_go(item), item.settle(done)
+        self._keep(item, settled, frame)
         if settled != done:
             frame = changed(frame, lambda event: {**event, "item": item.settle(event["item"])})
         frame = item.addressed(event, frame)
         if item.reasoning:
-            return [*opening, *self.complete(item, settled, frame)]
+            return [*told, *self.complete(item, settled, frame)]
         item.open = False
         return [Other(LANE, frame)]
+
+    def _keep(self, item: Item, done: Json, frame: bytes) -> None:
+        if self.output.take(len(frame)):
+            item.done = done
 
     def _announce(self, item: Item) -> list[Event]:
         """Upstream said the end of an item whose beginning it did not."""
@@ -120,7 +130,7 @@ class ItemReader:
     def _other(self, event: Json, frame: bytes, text: str = "") -> list[Event]:
         """Of a reasoning item, whatever it is, it may be reasoning."""
         kind = string(event.get("type"))
-        item = self._output.find(event.get("item_id"), event.get("output_index"))
+        item = self.output.find(event.get("item_id"), event.get("output_index"))
         if kind.startswith("response.reasoning") or (item is not None and item.reasoning):
             return self._think(event, frame, "")
         frame = frame if item is None else item.addressed(event, frame)
@@ -131,7 +141,7 @@ class ItemReader:
 
     def _thinker(self, event: Json) -> Item | None:
         """The reasoning item that an event is about: if it does not say, the open one."""
-        item = self._output.find(event.get("item_id"), event.get("output_index"))
+        item = self.output.find(event.get("item_id"), event.get("output_index"))
         return item if item is not None and item.reasoning else self.open
 
     def _think(self, event: Json, frame: bytes, text: str) -> list[Event]:
@@ -140,7 +150,7 @@ class ItemReader:
             return [Raw(LANE, frame, 0, text)]
         if not item.open:
             return self.fault()
-        if text and self._output.take(len(text)):
+        if text and self.output.take(len(text)):
             item.raw.setdefault(_part(event), []).append(text)
         return [Raw(LANE, item.addressed(event, frame), item.number, text)]
 
@@ -162,9 +172,30 @@ class ItemReader:
         item = self._thinker(event)
         if item is None or not item.open:
             return self.fault()
-        keep = self._output.take(len(string(event.get("delta"))))
-        said = item.native.read(event, item.addressed(event, frame), keep=keep)
+        frame = item.addressed(event, frame)
+        if event["type"] == ADDED or item.native.texts:
+            return [*self._let_go(item), *self._summary(item, event, frame)]
+        if not self.output.take(len(frame)):
+            return self.fault()
+        item.held.append((event, frame))  # nobody who makes summaries leaves out where one begins
+        return []
+
+    def _summary(self, item: Item, event: Json, frame: bytes) -> list[Event]:
+        keep = self.output.take(len(string(event.get("delta"))))
+        said = item.native.read(event, frame, keep=keep)
         return self.fault() if said is None else [*said]
+
+    def _let_go(self, item: Item) -> list[Event]:
+        """What was held back is told, as what it is."""
+        told: list[Event] = []
+        held, item.held = item.held, []
+        for event, frame in held:
+            if item.masked:
+                true = unmask_event(event)
+                told += self.read(true["type"], true, changed(frame, unmask_event))
+            else:
+                told += self._summary(item, event, frame)
+        return told
 
     _READ: ClassVar[dict[str, _Method]] = {
         "response.output_item.added": _added,

@@ -92,9 +92,9 @@ class ResponsesReader:
         response = read_object(body, loads_exactly)
         if response is None or not isinstance(response.get("output"), list):
             return [Ended(None, body, ok=False)]
-        if self._masked:
-            response = unmask_response(response)
-            body = dumps(response)
+        unmasked = unmask_response(response, sure=self._masked)
+        if unmasked != response:
+            response, body = unmasked, dumps(unmasked)
         events = self._lifecycle({"response": response}, None)
         self._final = list(enumerate(response["output"]))
         for number, item in enumerate(response["output"]):
@@ -146,7 +146,7 @@ class ResponsesReader:
         if not isinstance(response, dict):
             return [*closing, Ended(None, frame, ok=kind != "response.failed")]
         output = response.get("output")
-        self._final = self._items.settle(output)
+        self._final = self._items.output.settle(output)
         if [item for _, item in self._final] != (output or []):
             frame = changed(frame, self._settled)
         usage = RESPONSES.read(response.get("usage"))
@@ -154,7 +154,7 @@ class ResponsesReader:
 
     def _settled(self, event: Json) -> Json:
         response = event["response"]
-        items = [item for _, item in self._items.settle(response.get("output"))]
+        items = [item for _, item in self._items.output.settle(response.get("output"))]
         return {**event, "response": {**response, "output": items}}
 
     def _broken_off(self, trouble: Trouble) -> bytes | None:
@@ -163,7 +163,7 @@ class ResponsesReader:
             if self._failure is not None:
                 return None
             return frame_of("error", {**trouble.as_dict(), "param": None})
-        self._final = self._items.settle(None)
+        self._final = self._items.output.settle(None)
         failed = {
             **self._response,
             "status": "failed",
