@@ -107,6 +107,11 @@ def responses_stream(output: list[dict[str, Any]], **more: Any) -> list[bytes]:
         events += _item_events(number, item)
     ends = {"completed": "completed", "incomplete": "incomplete", "failed": "failed"}
     events.append({"type": f"response.{ends[final['status']]}", "response": final})
+    return numbered(*events)
+
+
+def numbered(*events: dict[str, Any]) -> list[bytes]:
+    """Events as the frames of one stream."""
     return [
         frame({**event, "sequence_number": place}, event["type"])
         for place, event in enumerate(events)

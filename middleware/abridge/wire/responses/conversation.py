@@ -12,9 +12,8 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.codec import Json, objects, string
-from abridge.wire.responses.items import is_reasoning, raw_text, summary_text
+from abridge.wire.responses.items import LANE, is_reasoning, raw_text, summary_text
 
-LANE = 0
 MARKS = ("summary_error",)
 """What Abridge adds to an item beside its summary."""
 
@@ -82,14 +81,16 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield turn
 
 
-def hear(output: list[Json], numbers: Sequence[int]) -> list[Heard]:
-    """The turns of a response that hold reasoning in the clear. `numbers` are the output indexes of
-    its reasoning items, in order."""
-    left = iter(numbers)
-    said, heard = list(turns(output)), []
+def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
+    """The turns of a response that hold reasoning in the clear. Each item comes with its output
+    index, if the stream gave it one."""
+    items = [(number, item) for number, item in output if isinstance(item, dict)]
+    left = iter([number for number, item in items if is_reasoning(item)])
+    said, heard = list(turns([item for _, item in items])), []
     for place, turn in enumerate(said):
         reasoning = [item for item in turn.items if is_reasoning(item)]
-        keys = tuple((LANE, number) for _, number in zip(reasoning, left, strict=False))
+        numbers = [number for _, number in zip(reasoning, left, strict=False)]
+        keys = tuple((LANE, number) for number in numbers if number is not None)
         raw = "".join(map(raw_text, reasoning))
         if raw.strip():
             heard.append(Heard(turn, raw, reasoning, keys, tuple(said[:place])))

@@ -1,7 +1,8 @@
 """For providers whose "summary" is the reasoning itself: gives it its true name.
 
 Ollama puts the raw thinking into `summary[0].text`, into `reasoning_summary_text.delta` and, in the
-clear, into `encrypted_content` (ollama openai/responses.go).
+clear, into `encrypted_content`, by which an item that is done can be told (ollama
+openai/responses.go).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from abridge.wire.codec import Json, objects
-from abridge.wire.responses.items import is_reasoning
+from abridge.wire.responses.items import is_reasoning, summary_text
 
 _TRUE_NAMES = {
     "response.reasoning_summary_part.added": "response.content_part.added",
@@ -27,20 +28,30 @@ def unmask_event(event: Json) -> Json:
     if isinstance(event.get("part"), dict) and event["part"].get("type") == "summary_text":
         event["part"] = {**event["part"], "type": "reasoning_text"}
     if "item" in event:
-        event["item"] = _unmask_item(event["item"])
+        event["item"] = unmask_item(event["item"])
     if isinstance(event.get("response"), dict):
         event["response"] = unmask_response(event["response"])
     return event
 
 
-def unmask_response(response: Json) -> Json:
+def unmask_response(response: Json, *, sure: bool = True) -> Json:
+    """The response with its items unmasked; unless it is `sure`, those that can be told."""
     output = response.get("output")
     if not isinstance(output, list):
         return response
-    return {**response, "output": [_unmask_item(item) for item in output]}
+    return {
+        **response,
+        "output": [unmask_item(item) if sure or is_masked(item) else item for item in output],
+    }
 
 
-def _unmask_item(item: Any) -> Any:
+def is_masked(item: Any) -> bool:
+    """Whether an item's "summary" is what is to come back to upstream as its reasoning."""
+    said = summary_text(item) if is_reasoning(item) else ""
+    return bool(said.strip()) and item.get("encrypted_content") == said
+
+
+def unmask_item(item: Any) -> Any:
     if not is_reasoning(item) or not item.get("summary"):
         return item
     content = [{**part, "type": "reasoning_text"} for part in objects(item["summary"])]

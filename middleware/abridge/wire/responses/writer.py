@@ -10,30 +10,28 @@ import re
 from collections.abc import Iterator
 
 from abridge.turn.events import (
-    NO_SUMMARY,
     Began,
     Closed,
     Ended,
     Event,
-    ItemKey,
     Native,
     Opened,
     PartClosed,
     PartOpened,
     PartSaid,
     Raw,
-    Summary,
-    Trouble,
 )
 from abridge.wire import sse
 from abridge.wire.codec import Json, dumps, loads_exactly, read_object, string
 from abridge.wire.display import Display
 from abridge.wire.problem import problem
 from abridge.wire.profiles import Profile
-from abridge.wire.responses.items import conceal, dress, is_reasoning
-from abridge.wire.usage import RESPONSES
+from abridge.wire.responses.frames import exactly
+from abridge.wire.responses.items import conceal, dress
+from abridge.wire.responses.response import failed, final, snapshot
 
-_NUMBER = re.compile(rb'"sequence_number"(\s*:\s*)\d+')
+_KEY = b'"sequence_number"'
+_NUMBER = re.compile(_KEY + rb"\s*:\s*(\d+)")
 _PART = re.compile(rb'"summary_index"(\s*:\s*)\d+')
 
 
@@ -43,6 +41,7 @@ class ResponsesWriter:
     def __init__(self, _profile: Profile, display: Display) -> None:
         self._display = display
         self._next = 0
+        self._numbered: bool | None = None
         self._response: Json | None = None
         self._ids: dict[int, str] = {}
 
@@ -75,12 +74,12 @@ class ResponsesWriter:
         response = read_object(body, loads_exactly) if end.ok else None
         if response is None:
             return body
-        response = self._final(response, end)
-        if end.trouble is not None:
-            failed = problem(end.trouble.message, code=end.trouble.code)
-            failed["error"]["response"] = _failed(response, end.trouble)
-            return dumps(failed)
-        return dumps(response)
+        response = final(response, end, {}, self._display)
+        if end.trouble is None:
+            return dumps(response)
+        refusal = problem(end.trouble.message, code=end.trouble.code)
+        refusal["error"]["response"] = failed(response, end.trouble)
+        return dumps(refusal)
 
     # Frames
 
@@ -89,16 +88,31 @@ class ResponsesWriter:
         data = sse.data(frame)
         if data is None or not data.startswith(b"{"):
             return frame
-        if data.count(b'"sequence_number"') == 1 and b'"response"' not in data:
-            number, self._next = self._next, self._next + 1
-            return _NUMBER.sub(rb'"sequence_number"\g<1>%d' % number, frame, count=1)
+        if self._numbered and data.count(_KEY) == 1 and b'"response"' not in data:
+            found = _NUMBER.search(frame)
+            if found is not None:
+                number, self._next = self._next, self._next + 1
+                return b"%b%d%b" % (frame[: found.start(1)], number, frame[found.end(1) :])
         event = read_object(data, loads_exactly)
-        if event is None:
-            return frame
-        if event.get("sequence_number") != self._next:
-            return self._rewritten(event)
+        return frame if event is None else self._read(event, frame)
+
+    def _read(self, event: Json, frame: bytes) -> bytes:
+        """A frame that has to be looked into. Upstream numbers all of its events or none."""
+        number = event.get("sequence_number")
+        if self._numbered is None:
+            self._numbered = isinstance(number, int)
+        shown = self._veiled(event)
+        if shown != event or number != self._next:
+            return self._rewritten(shown)
         self._next += 1
         return frame
+
+    def _veiled(self, event: Json) -> Json:
+        """The event, with no more in the response it may hold than is shown."""
+        response = event.get("response")
+        if not isinstance(response, dict):
+            return event
+        return {**event, "response": snapshot(response, self._display)}
 
     def _event(self, kind: str, fields: Json) -> bytes:
         event = {"type": kind, "sequence_number": self._next, **fields}
@@ -112,17 +126,13 @@ class ResponsesWriter:
     # Events
 
     def _began(self, event: Began) -> bytes:
-        lifecycle = _read(event)
-        response = lifecycle.get("response")
-        if not isinstance(response, dict):
-            return self._number(event.frame or b"")
-        self._response = self._echo(response)
-        if self._response is response:
-            return self._number(event.frame or b"")
-        return self._rewritten({**lifecycle, "response": self._response})
+        response = exactly(event.frame).get("response")
+        if isinstance(response, dict):
+            self._response = snapshot(response, self._display)
+        return self._number(event.frame or b"")
 
     def _opened(self, event: Opened) -> bytes:
-        added = _read(event)
+        added = exactly(event.frame)
         item = added.get("item")
         if not isinstance(item, dict):
             return b""
@@ -157,7 +167,7 @@ class ResponsesWriter:
                 yield self._event(f"{kind}part.done", {**fields, "part": part, **status})
 
     def _closed(self, event: Closed) -> bytes:
-        done = _read(event)
+        done = exactly(event.frame)
         item = done.get("item")
         if not isinstance(item, dict):
             return b""
@@ -167,57 +177,16 @@ class ResponsesWriter:
         return self._rewritten({**done, "item": shown})
 
     def _ended(self, event: Ended) -> bytes:
-        ended = _read(event)
+        ended = exactly(event.frame)
         response = ended.get("response")
         if not isinstance(response, dict):
             return self._number(event.frame or b"")
-        final = self._final(response, event)
+        shown = final(response, event, self._ids, self._display)
         if event.ok and event.trouble is not None:
-            return self._event("response.failed", {"response": _failed(final, event.trouble)})
-        if final == response:
+            return self._event("response.failed", {"response": failed(shown, event.trouble)})
+        if shown == response:
             return self._number(event.frame or b"")
-        return self._rewritten({**ended, "response": final})
-
-    # Responses
-
-    def _echo(self, response: Json) -> Json:
-        """The response, its `reasoning.summary` being what is honoured.
-
-        Source of the key's meaning: openai-openapi, `Response.reasoning`.
-        """
-        reasoning = response.get("reasoning")
-        style = self._display.style if self._display.summary else None
-        if not isinstance(reasoning, dict) or reasoning.get("summary") == style:
-            return response
-        return {**response, "reasoning": {**reasoning, "summary": style}}
-
-    def _final(self, response: Json, end: Ended) -> Json:
-        """The final response: its items as they were shown, and the whole bill."""
-        final = dict(self._echo(response))
-        output = final.get("output")
-        if isinstance(output, list):
-            keys = iter(sorted(end.summaries))
-            final["output"] = [
-                self._shown(item, next(keys, None), end) if is_reasoning(item) else item
-                for item in output
-            ]
-        RESPONSES.add(final, end.share, merged=self._display.merged)
-        return final
-
-    def _shown(self, item: Json, key: ItemKey | None, end: Ended) -> Json:
-        summary: Summary = end.summaries.get(key, NO_SUMMARY) if key else NO_SUMMARY
-        return dress(item, summary, self._display)
+        return self._rewritten({**ended, "response": shown})
 
 
 _OWN = frozenset({"type", "sequence_number"})
-
-
-def _read(event: Event) -> Json:
-    data = sse.data(event.frame or b"")
-    return read_object(data or b"", loads_exactly) or {}
-
-
-def _failed(response: Json, trouble: Trouble) -> Json:
-    """`error.code` is `server_error`: the API's description allows no code of our own."""
-    error = {"code": "server_error", "message": trouble.message}
-    return {**response, "status": "failed", "error": error}

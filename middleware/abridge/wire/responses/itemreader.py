@@ -1,0 +1,214 @@
+"""Reads the events of a stream that are about one of its items.
+
+A reasoning item that is still open when the next begins is closed then; what comes of it later, as
+all that comes out of order, is a fault, counted and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from abridge.turn.events import Closed, Event, Native, Opened, Other, Raw, Said
+from abridge.wire.codec import Json, string
+from abridge.wire.responses.frames import changed, frame_of
+from abridge.wire.responses.item import Item
+from abridge.wire.responses.items import LANE, is_reasoning, summary_text, texts, unknown_keys
+from abridge.wire.responses.native import ADDED
+from abridge.wire.responses.native import KINDS as NATIVE
+from abridge.wire.responses.output import Output
+from abridge.wire.responses.unmask import is_masked, unmask_event
+
+_Method = Callable[["ItemReader", Json, bytes], list[Event]]
+
+
+class ItemReader:
+    """`open` is the reasoning item that was added and is not done."""
+
+    def __init__(self, limit: int, *, hidden: bool) -> None:
+        self.output = Output(limit)
+        self._hidden = hidden
+        self.open: Item | None = None
+        self.dropped = 0
+        self.faults = 0
+
+    def read(self, kind: str, event: Json, frame: bytes) -> list[Event]:
+        return self._READ.get(kind, ItemReader._other)(self, event, frame)
+
+    def fault(self) -> list[Event]:
+        self.faults += 1
+        return []
+
+    def _added(self, event: Json, frame: bytes) -> list[Event]:
+        added, index = event.get("item"), event.get("output_index")
+        if not isinstance(added, dict):
+            return [Other(LANE, frame)]
+        if self.output.has(added, index):
+            return self.fault()
+        item = self.output.add(added, index)
+        return self._begin(item, item.addressed(event, frame))
+
+    def _begin(self, item: Item, frame: bytes) -> list[Event]:
+        """An item begins, and what was open ends."""
+        closing = self.close()
+        if not item.reasoning:
+            return [*closing, Other(LANE, frame)]
+        self.open = item
+        return [*closing, Opened(LANE, frame, item.number)]
+
+    def close(self, status: str = "completed") -> list[Event]:
+        """Close the reasoning item that is open, if one is."""
+        item = self.open
+        if item is None:
+            return []
+        told = self._let_go(item)
+        item.done = item.as_it_stands(status)
+        fields = {"output_index": item.number, "item": item.done}
+        frame = frame_of("response.output_item.done", fields)
+        return [*told, *self.complete(item, item.done, frame)]
+
+    def break_off(self) -> list[Native]:
+        """Nothing more will come of the item that is open."""
+        if self.open is None:
+            return []
+        closing = self.open.native.close()
+        self.open.done = self.open.as_it_stands("incomplete")
+        return closing
+
+    def _done(self, event: Json, frame: bytes) -> list[Event]:
+        done, index = event.get("item"), event.get("output_index")
+        if not isinstance(done, dict):
+            return [Other(LANE, frame)]
+        item, opening = self.output.find(done.get("id"), index), list[Event]()
+        if item is None:
+            item = self.output.add({**done, "content": []}, index)
+            opening = self._announce(item) if item.reasoning else []
+        if item.reasoning != is_reasoning(done):
+            return self.fault()
+        if item.open:
+            return [*opening, *self._finish(item, event, frame)]
+        self._keep(item, item.settle(done), frame)
+        return self.fault()
+
+    def _finish(self, item: Item, event: Json, frame: bytes) -> list[Event]:
+        done: Json = event["item"]
+        item.masked = not item.native.texts and is_masked(done)
+        told, settled = self._let_go(item), item.settle(done)
+        self._keep(item, settled, frame)
+        if settled != done:
+            frame = changed(frame, lambda event: {**event, "item": item.settle(event["item"])})
+        frame = item.addressed(event, frame)
+        if item.reasoning:
+            return [*told, *self.complete(item, settled, frame)]
+        item.open = False
+        return [Other(LANE, frame)]
+
+    def _keep(self, item: Item, done: Json, frame: bytes) -> None:
+        if self.output.take(len(frame)):
+            item.done = done
+
+    def _announce(self, item: Item) -> list[Event]:
+        """Upstream said the end of an item whose beginning it did not."""
+        fields = {"output_index": item.number, "item": item.as_it_stands("in_progress")}
+        return self._begin(item, frame_of("response.output_item.added", fields))
+
+    def complete(self, item: Item, done: Json, frame: bytes | None) -> list[Event]:
+        """The item is done: say what of it was not said before, and close it."""
+        item.open, self.open = False, None
+        events: list[Event] = []
+        said = texts(done.get("content"))
+        if raw := "".join(text for part, text in enumerate(said) if part not in item.raw):
+            events.append(Raw(LANE, None, item.number, raw))
+        if frame is not None:
+            events += item.native.complete(done)
+        elif native := summary_text(done):
+            events.append(Native(LANE, None, item.number, 0, "whole", native))
+        if self._hidden:
+            self.dropped += unknown_keys(done)
+        return [*events, Closed(LANE, frame, item.number)]
+
+    def _other(self, event: Json, frame: bytes, text: str = "") -> list[Event]:
+        """Of a reasoning item, whatever it is, it may be reasoning."""
+        kind = string(event.get("type"))
+        item = self.output.find(event.get("item_id"), event.get("output_index"))
+        if kind.startswith("response.reasoning") or (item is not None and item.reasoning):
+            return self._think(event, frame, "")
+        frame = frame if item is None else item.addressed(event, frame)
+        return [Said(LANE, frame, text) if kind.endswith(".delta") else Other(LANE, frame)]
+
+    def _text(self, event: Json, frame: bytes) -> list[Event]:
+        return self._other(event, frame, string(event.get("delta")))
+
+    def _thinker(self, event: Json) -> Item | None:
+        """The reasoning item that an event is about: if it does not say, the open one."""
+        item = self.output.find(event.get("item_id"), event.get("output_index"))
+        return item if item is not None and item.reasoning else self.open
+
+    def _think(self, event: Json, frame: bytes, text: str) -> list[Event]:
+        item = self._thinker(event)
+        if item is None:
+            return [Raw(LANE, frame, 0, text)]
+        if not item.open:
+            return self.fault()
+        if text and self.output.take(len(text)):
+            item.raw.setdefault(_part(event), []).append(text)
+        return [Raw(LANE, item.addressed(event, frame), item.number, text)]
+
+    def _raw(self, event: Json, frame: bytes) -> list[Event]:
+        return self._think(event, frame, string(event.get("delta")))
+
+    def _raw_done(self, event: Json, frame: bytes) -> list[Event]:
+        item = self._thinker(event)
+        unsaid = item is not None and _part(event) not in item.raw
+        return self._think(event, frame, string(event.get("text")) if unsaid else "")
+
+    def _content(self, event: Json, frame: bytes) -> list[Event]:
+        part = event.get("part")
+        if not isinstance(part, dict) or part.get("type") != "reasoning_text":
+            return self._other(event, frame)
+        return self._raw_done({**event, "text": part.get("text")}, frame)
+
+    def _native(self, event: Json, frame: bytes) -> list[Event]:
+        item = self._thinker(event)
+        if item is None or not item.open:
+            return self.fault()
+        frame = item.addressed(event, frame)
+        if event["type"] == ADDED or item.native.texts:
+            return [*self._let_go(item), *self._summary(item, event, frame)]
+        if not self.output.take(len(frame)):
+            return self.fault()
+        item.held.append((event, frame))  # nobody who makes summaries leaves out where one begins
+        return []
+
+    def _summary(self, item: Item, event: Json, frame: bytes) -> list[Event]:
+        keep = self.output.take(len(string(event.get("delta"))))
+        said = item.native.read(event, frame, keep=keep)
+        return self.fault() if said is None else [*said]
+
+    def _let_go(self, item: Item) -> list[Event]:
+        """What was held back is told, as what it is."""
+        told: list[Event] = []
+        held, item.held = item.held, []
+        for event, frame in held:
+            if item.masked:
+                true = unmask_event(event)
+                told += self.read(true["type"], true, changed(frame, unmask_event))
+            else:
+                told += self._summary(item, event, frame)
+        return told
+
+    _READ: ClassVar[dict[str, _Method]] = {
+        "response.output_item.added": _added,
+        "response.output_item.done": _done,
+        "response.content_part.added": _content,
+        "response.content_part.done": _content,
+        "response.reasoning_text.delta": _raw,
+        "response.reasoning_text.done": _raw_done,
+        "response.output_text.delta": _text,
+        **dict.fromkeys(NATIVE, _native),
+    }
+
+
+def _part(event: Json) -> int:
+    index = event.get("content_index")
+    return index if isinstance(index, int) else 0

@@ -1,0 +1,59 @@
+"""What a client gets to see of a response as a whole: a snapshot on the way, or the final one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from abridge.turn.events import NO_SUMMARY, Ended, Trouble
+from abridge.wire.codec import Json, string
+from abridge.wire.display import Display
+from abridge.wire.responses.items import LANE, dress, is_reasoning
+from abridge.wire.usage import RESPONSES
+
+TRANSCRIPT = "output_messages"
+"""All that the model wrote, in its own format (vLLM's `enable_response_messages`)."""
+
+
+def snapshot(response: Json, display: Display) -> Json:
+    """The response so far, with no more of its reasoning than is shown."""
+    return _shown(response, display, lambda _, item: dress(item, NO_SUMMARY, display))
+
+
+def final(response: Json, end: Ended, ids: Mapping[int, str], display: Display) -> Json:
+    """The final response: its items as they were shown, and the whole bill. `ids` are those of the
+    stream by output index; an item that is in none is known by its place."""
+    numbers = {identity: number for number, identity in ids.items() if identity}
+
+    def dressed(place: int, item: Json) -> Json:
+        number = numbers.get(string(item.get("id")), -1 if ids.get(place) else place)
+        return dress(item, end.summaries.get((LANE, number), NO_SUMMARY), display)
+
+    shown = _shown(response, display, dressed)
+    RESPONSES.add(shown, end.share, merged=display.merged)
+    return shown
+
+
+def failed(response: Json, trouble: Trouble) -> Json:
+    """`error.code` is `server_error`: the API's description allows no code of our own."""
+    error = {"code": "server_error", "message": trouble.message}
+    return {**response, "status": "failed", "error": error}
+
+
+def _shown(response: Json, display: Display, show: Callable[[int, Json], Json]) -> Json:
+    """The response with its reasoning items as `show` has them.
+
+    `reasoning.summary` is what is honoured. Source of the key's meaning: openai-openapi,
+    `Response.reasoning`.
+    """
+    shown: Json = {}
+    reasoning, output = response.get("reasoning"), response.get("output")
+    style = display.style if display.summary else None
+    if isinstance(reasoning, dict) and reasoning.get("summary") != style:
+        shown["reasoning"] = {**reasoning, "summary": style}
+    if isinstance(output, list) and any(map(is_reasoning, output)):
+        shown["output"] = [
+            show(place, item) if is_reasoning(item) else item for place, item in enumerate(output)
+        ]
+    if not display.raw and response.get(TRANSCRIPT):
+        shown[TRANSCRIPT] = None
+    return {**response, **shown}
