@@ -1,0 +1,173 @@
+"""A server that plays a script as far as a named place, and there does what a fault wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from tests.faults.cells import STATUSES, Fault, What, Where
+from tests.faults.turns import Dialect, Turn
+from tests.servers import Peer, chunk, listen, refused
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+BODY = [where for where in Where if where >= Where.FIRST]
+GIVEN_UP = (What.STALL, What.HALF_CLOSE, What.GARBAGE)
+"""After these the other end must hang up by itself."""
+
+NO_HTTP = b"no HTTP at all\r\n\r\n"
+NO_CHUNK = b"no chunk at all\r\n"
+RETRY_AFTER = b"retry-after: 7"
+REFUSAL = b'{"error": {"message": "Later.", "type": "server_error", "param": null, "code": null}}'
+
+Cue = Callable[[], Awaitable[None]]
+
+
+async def at_once() -> None:
+    """No cue is waited for."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A response: its body in pieces, how many of them come before each place, and an error event
+    that can stand in the place of any. A whole body has a length, a stream comes in chunks."""
+
+    pieces: Sequence[bytes]
+    before: Mapping[Where, int]
+    streamed: bool
+    error: bytes = b""
+
+    @classmethod
+    def of(cls, dialect: Dialect, turn: Turn, *, streamed: bool) -> Script:
+        return cls.stream(dialect, turn) if streamed else cls.whole(dialect, turn)
+
+    @classmethod
+    def stream(cls, dialect: Dialect, turn: Turn) -> Script:
+        frames = dialect.stream(turn)
+        thinking = [place for place, frame in enumerate(frames) if dialect.thinks in frame]
+        middle, between = thinking[len(thinking) // 2], thinking[-1] + 1
+        last = len(frames) - 1
+        places = [0, middle, between, (between + last) // 2 + 1, last, last + 1]
+        return cls(frames, dict(zip(BODY, places, strict=True)), True, dialect.error)
+
+    @classmethod
+    def whole(cls, dialect: Dialect, turn: Turn) -> Script:
+        body = json.dumps(dialect.whole(turn)).encode()
+        thought, text = (json.dumps(said)[1:-1].encode() for said in (turn.thought, turn.text))
+        begins, answers = body.index(thought), body.index(text)
+        middle, between = begins + len(thought) // 2, begins + len(thought)
+        edges = [0, middle, between, answers + len(text) // 2, len(body) - 1, len(body)]
+        pieces = [body[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+        return cls(pieces, {where: number for number, where in enumerate(BODY)}, False)
+
+    def said(self, where: Where = Where.AFTER) -> bytes:
+        """The body as far as a place."""
+        return b"".join(self.pieces[: self.before.get(where, 0)])
+
+    def begin(self, where: Where) -> bytes:
+        """The response as far as a place, as it is sent."""
+        if where < Where.FIRST:
+            return b""
+        head = STREAM if self.streamed else WHOLE % len(self.said())
+        return head + self._framed(self.pieces[: self.before[where]])
+
+    def rest(self, where: Where) -> bytes:
+        """What is left to send from there on."""
+        if where < Where.FIRST:
+            return self.begin(Where.AFTER) + self.rest(Where.AFTER)
+        end = chunk(b"") if self.streamed else b""
+        return self._framed(self.pieces[self.before[where] :]) + end
+
+    def garbage(self, where: Where) -> bytes:
+        """What nobody can read in the place of the rest: no status line, no chunk, no JSON."""
+        if where < Where.FIRST:
+            return NO_HTTP
+        return NO_CHUNK if self.streamed else b"#" * (len(self.rest(where)) or 1)
+
+    def complete(self, what: What, where: Where) -> bool:
+        """Whether, with `what` done there, the response is none the less as long as it said."""
+        return not self.streamed and (
+            where is Where.AFTER or (what is What.GARBAGE and where >= Where.FIRST)
+        )
+
+    def _framed(self, pieces: Sequence[bytes]) -> bytes:
+        return b"".join(map(chunk, pieces) if self.streamed else pieces)
+
+
+@dataclass
+class Player:
+    """Plays `script` to whoever asks. At `where` it waits for its cue, and does `what`; without
+    that it goes on. `asked` counts requests, `busy` those to which the response is neither complete
+    nor, by the other end, given up."""
+
+    script: Script
+    what: What | None = None
+    where: Where = Where.AFTER
+    cue: Cue = at_once
+    asked: int = 0
+    busy: int = 0
+
+    @classmethod
+    def with_fault(cls, script: Script, fault: Fault, cue: Cue = at_once) -> Player:
+        return cls(script, fault.what, fault.where, cue)
+
+    async def __call__(self, peer: Peer) -> None:
+        if self.what is not None and self.where is Where.CONNECT:
+            await self._at_work(peer)
+        while True:
+            await peer.request()
+            self.asked += 1
+            await self._at_work(peer)
+
+    async def _at_work(self, peer: Peer) -> None:
+        self.busy += 1
+        try:
+            await peer.send(self.script.begin(self.where))
+            await self.cue()
+            await self._strike(peer)
+        finally:
+            self.busy -= 1
+
+    async def _strike(self, peer: Peer) -> None:
+        script, where = self.script, self.where
+        match self.what:
+            case None | What.NOTHING:
+                await peer.send(script.rest(where))
+            case What.RESET:
+                peer.reset()
+            case What.HALF_CLOSE:
+                peer.writer.write_eof()
+            case What.GARBAGE:
+                await peer.send(script.garbage(where))
+            case What.ERROR_EVENT:
+                await peer.send(chunk(script.error) + chunk(b""))
+            case What.BAD_REQUEST | What.UNAVAILABLE:
+                kind = b"content-type: application/json"
+                await peer.answer(REFUSAL, kind, RETRY_AFTER, status=STATUSES[self.what])
+        if self.what in GIVEN_UP and not script.complete(self.what, where):
+            await peer.left()
+
+
+@asynccontextmanager
+async def on_stage(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task[None]]]]:
+    """Where `player` is to be found, and the tasks in which it plays."""
+    if player.what is What.REFUSE:
+        yield refused(), []
+    elif player.what is What.STALL and player.where is Where.CONNECT:
+        with deaf() as url:
+            yield url, []
+    else:
+        async with listen(player) as listener:
+            yield listener.url, listener.tasks
+
+
+@contextmanager
+def deaf() -> Iterator[str]:
+    """An address at which connecting takes for ever: its queue of one is taken."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        with socket.create_connection(server.getsockname()):
+            yield "http://127.0.0.1:%d" % server.getsockname()[1]
