@@ -95,7 +95,9 @@ class ResponsesReader:
         data = sse.data(frame)
         event = None if data is None else read_object(data)
         if event is None:
-            return [Other(None, frame)]
+            return [Other(None, frame)]  # also `[DONE]`, which some backends send after the end
+        if self._ended:
+            return self._fault()
         if self._profile.summary_is_raw:
             event = unmask_event(event)
             frame = sse.encode(dumps(event), string(event.get("type")))
