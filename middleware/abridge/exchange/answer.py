@@ -39,6 +39,9 @@ ALIVE = sse.comment("keep-alive")
 BEATS = 3
 """Each so many signs of life, one is an event: some clients count nothing else."""
 
+TIMEOUT = "upstream_timeout"
+"""The code of `UpstreamBroken` where upstream fell silent."""
+
 MALFORMED = Trouble("upstream_error", "What upstream answered could not be read.")
 
 
@@ -211,7 +214,8 @@ class Whole:
         if self._instead is not None:
             self._instead.end(trouble)
         elif trouble is not None:
-            self._instead = Refused(self._parts.client, trouble)
+            status = 504 if trouble.code == TIMEOUT else 502
+            self._instead = Refused(self._parts.client, trouble, status)
         else:
             self._weave()
 

@@ -216,5 +216,5 @@ def _trouble(failure: Exception | None) -> Trouble | None:
     if failure is None:
         return None
     if isinstance(failure, UpstreamBroken):
-        return Trouble("upstream_error", str(failure))
+        return Trouble(failure.code, str(failure))
     return APPLICATION
