@@ -140,6 +140,8 @@ async def test_requests_by_outcome(counted: Counted) -> None:
     await counted.ask(Answer([b"<html>"], headers={"content-type": "text/html"}))
     for outcome in ("failed", "error", "passed"):
         assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
+    await counted.ask(Answer([b"no JSON"], headers={"content-type": "application/json"}))
+    assert counted.value("requests_total", **WHERE, outcome="passed") == 2
 
 
 async def test_a_client_that_left(counted: Counted) -> None:

@@ -298,11 +298,15 @@ class TestBreaking:
     async def test_an_untouched_response_breaks_as_upstreams_did(self) -> None:
         broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
         answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
-        request = ask(Upstream(answer), Scripted())
+        registry = CollectorRegistry()
+        app = abridged("mounted", Upstream(answer), writer=Scripted(), registry=registry)
+        request = begin(app, "/v1/chat/completions", CHAT)
         with pytest.raises(UpstreamBroken):
             await request.finish()
         assert request.data == b"<html>"
         assert not request.complete
+        labels = {"api": "chat", "upstream": "default", "outcome": "error"}
+        assert registry.get_sample_value("abridge_requests_total", labels) == 1
 
     async def test_a_shutdown_tells_the_client(self) -> None:
         reached, never = asyncio.Event(), asyncio.Event()

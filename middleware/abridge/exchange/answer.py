@@ -101,6 +101,7 @@ class Untouched:
         self._client.write(data)
 
     def end(self, trouble: Trouble | None = None) -> None:
+        self.good = self.good and trouble is None
         self._client.close(complete=trouble is None)
 
     def emit(self, event: Event) -> None:
@@ -193,29 +194,30 @@ class Stream:
 
 
 class Whole:
-    """A JSON body, gathered and rewritten at its end."""
+    """A JSON body, gathered and rewritten at its end; `instead` is what goes out where it cannot be
+    read, or broke off."""
 
     def __init__(self, start: Message, parts: Parts, inflate: Callable[[bytes], bytes]) -> None:
         self._start = start
         self._parts = parts
         self._inflate = inflate
         self._came = bytearray()
-        self._instead: Answer | None = None
+        self.instead: Answer | None = None
 
     def feed(self, data: bytes) -> None:
-        if self._instead is not None:
-            self._instead.feed(data)
+        if self.instead is not None:
+            self.instead.feed(data)
             return
         self._came += data
         if len(self._came) > self._parts.limit:
             self._give_up()
 
     def end(self, trouble: Trouble | None = None) -> None:
-        if self._instead is not None:
-            self._instead.end(trouble)
+        if self.instead is not None:
+            self.instead.end(trouble)
         elif trouble is not None:
             status = 504 if trouble.code == TIMEOUT else 502
-            self._instead = Refused(self._parts.client, trouble, status)
+            self.instead = Refused(self._parts.client, trouble, status)
         else:
             self._weave()
 
@@ -250,10 +252,10 @@ class Whole:
     def _give_up(self) -> None:
         """Nothing can be read here: let it pass, unless something in it is to be hidden."""
         if self._parts.hides:
-            self._instead = Refused(self._parts.client)
+            self.instead = Refused(self._parts.client)
             return
-        self._instead = Untouched(self._start, self._parts.client)
-        self._instead.feed(bytes(self._came))
+        self.instead = Untouched(self._start, self._parts.client)
+        self.instead.feed(bytes(self._came))
 
 
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import UpstreamBroken
 from abridge.exchange.account import Account, outcome_of
-from abridge.exchange.answer import Answer, Parts, Refused, Untouched, begin
+from abridge.exchange.answer import Answer, Parts, Refused, Untouched, Whole, begin
 from abridge.exchange.client import Client, Clock
 from abridge.exchange.loom import Loom
 from abridge.summarize import Summarizer
@@ -185,8 +185,9 @@ class Exchange:
     def _outcome(self) -> str:
         if self._client.departed.is_set():
             return "left"
-        if isinstance(self._answer, Untouched):
-            return "passed" if self._answer.good else "error"
+        answer = self._answer.instead if isinstance(self._answer, Whole) else self._answer
+        if isinstance(answer, Untouched):
+            return "passed" if answer.good else "error"
         return self._account.outcome
 
     def _describe(self, ended: Ended) -> dict[str, str]:
