@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.faults.cells import STATUSES, Fault, What, Where
+from tests.faults.loop import PAUSE
 from tests.faults.turns import Dialect, Turn
 from tests.servers import Peer, chunk, listen, refused
 
@@ -23,12 +25,6 @@ NO_HTTP = b"no HTTP at all\r\n\r\n"
 NO_CHUNK = b"no chunk at all\r\n"
 RETRY_AFTER = b"retry-after: 7"
 REFUSAL = b'{"error": {"message": "Later.", "type": "server_error", "param": null, "code": null}}'
-
-Cue = Callable[[], Awaitable[None]]
-
-
-async def at_once() -> None:
-    """No cue is waited for."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Script:
         begins, answers = body.index(thought), body.index(text)
         middle, between = begins + len(thought) // 2, begins + len(thought)
         edges = [0, middle, between, answers + len(text) // 2, len(body) - 1, len(body)]
-        pieces = [body[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+        pieces = [body[start:end] for start, end in pairwise(edges)]
         return cls(pieces, {where: number for number, where in enumerate(BODY)}, False)
 
     def said(self, where: Where = Where.AFTER) -> bytes:
@@ -100,20 +96,20 @@ class Script:
 
 @dataclass
 class Player:
-    """Plays `script` to whoever asks. At `where` it waits for its cue, and does `what`; without
-    that it goes on. `asked` counts requests, `busy` those to which the response is neither complete
-    nor, by the other end, given up."""
+    """Plays `script` to whoever asks, without a stop or as far as `where`: there it pauses, and does
+    `what`, or goes on. `asked` counts requests, `busy` those to which the response is neither
+    complete nor given up by the other end; `there` is set when it first pauses."""
 
     script: Script
     what: What | None = None
-    where: Where = Where.AFTER
-    cue: Cue = at_once
+    where: Where | None = None
     asked: int = 0
     busy: int = 0
+    there: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def with_fault(cls, script: Script, fault: Fault, cue: Cue = at_once) -> Player:
-        return cls(script, fault.what, fault.where, cue)
+    def with_fault(cls, script: Script, fault: Fault) -> Player:
+        return cls(script, None if fault.what is What.NOTHING else fault.what, fault.where)
 
     async def __call__(self, peer: Peer) -> None:
         if self.what is not None and self.where is Where.CONNECT:
@@ -126,16 +122,20 @@ class Player:
     async def _at_work(self, peer: Peer) -> None:
         self.busy += 1
         try:
+            if self.where is None:
+                await peer.send(self.script.rest(Where.HEADERS))
+                return
             await peer.send(self.script.begin(self.where))
-            await self.cue()
-            await self._strike(peer)
+            self.there.set()
+            await asyncio.sleep(PAUSE)
+            await self._strike(peer, self.where)
         finally:
             self.busy -= 1
 
-    async def _strike(self, peer: Peer) -> None:
-        script, where = self.script, self.where
+    async def _strike(self, peer: Peer, where: Where) -> None:
+        script = self.script
         match self.what:
-            case None | What.NOTHING:
+            case None:
                 await peer.send(script.rest(where))
             case What.RESET:
                 peer.reset()
@@ -169,5 +169,6 @@ async def on_stage(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task
 def deaf() -> Iterator[str]:
     """An address at which connecting takes for ever: its queue of one is taken."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
-        with socket.create_connection(server.getsockname()):
-            yield "http://127.0.0.1:%d" % server.getsockname()[1]
+        place = server.getsockname()
+        with socket.create_connection(place):
+            yield f"http://{place[0]}:{place[1]}"

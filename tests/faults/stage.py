@@ -9,7 +9,8 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 from weakref import WeakSet
@@ -18,6 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge import create_app
 from abridge.exchange import Exchange
+from abridge.exchange.client import Clock
 from abridge.proxy import in_one_line
 from abridge.turn.weave import Weaver
 from tests.faults.players import Player, on_stage
@@ -25,8 +27,8 @@ from tests.faults.turns import Dialect, Said
 from tests.forms import settings_for
 from tests.servers import Peer, Request, connect, serve, soon, until
 
-LONG, SHORT = 60.0, 0.1
-"""Seconds: nothing takes as long as the one; where the other runs out, it is meant to."""
+LONG, SHORT = 60.0, 1.0
+"""Seconds: no test takes as long as the one; where the other runs out, it is meant to."""
 
 PART = 100
 """Characters of reasoning for the first part of a summary."""
@@ -54,13 +56,12 @@ class Reply:
         return json.loads(self.body)
 
 
-async def reply(peer: Peer, began: asyncio.Event) -> Reply:
+async def reply(peer: Peer) -> Reply:
     """A response, however far it comes."""
     try:
         head = Request(await peer.head(), b"")
     except (asyncio.IncompleteReadError, ConnectionError):
         return Reply()
-    began.set()
     body = bytearray()
     try:
         if head.all(b"transfer-encoding"):
@@ -77,7 +78,7 @@ async def reply(peer: Peer, began: asyncio.Event) -> Reply:
 
 @dataclass
 class Stage:
-    """`client` is one end of a connection to Abridge, which `began` to answer there. `alive` are the exchanges and weavers that
+    """`client` is one end of a connection to Abridge. `alive` are the exchanges and weavers that
     somebody still holds."""
 
     dialect: Dialect
@@ -86,17 +87,18 @@ class Stage:
     summarizer: Player
     registry: CollectorRegistry
     alive: WeakSet[Any]
-    began: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, *, streamed: bool, summary: bool = True) -> None:
         wish = {"reasoning": {"summary": "auto"}} if summary else {}
         asking = {"model": "m", "stream": streamed, "input": "Hi", "messages": [], **wish}
         body = json.dumps(asking).encode()
-        head = f"POST {self.dialect.path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        head = (
+            f"POST {self.dialect.path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
         await self.client.send(head.encode() + body)
 
     async def reply(self) -> Reply:
-        return await soon(reply(self.client, self.began))
+        return await soon(reply(self.client))
 
     def hear(self, reply: Reply) -> Said:
         """What a complete answer says."""
@@ -118,23 +120,22 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    dialect: Dialect, upstream: Player, summarizer: Player, **tables: dict[str, Any]
+    dialect: Dialect, upstream: Player, summarizer: Player, /, **tables: dict[str, Any]
 ) -> AsyncIterator[Stage]:
     """Nothing of what happened there is left at the end."""
     registry = CollectorRegistry()
     with traced() as alive, quiet():
         async with on_stage(upstream) as (up, played), on_stage(summarizer) as (small, written):
             app = create_app(settings(dialect, up, small, **tables), registry=registry)
-            async with serve(app) as url:
-                async with connect(url) as client:
-                    here = Stage(dialect, client, upstream, summarizer, registry, alive)
-                    yield here
-                    await nothing_runs(here, lambda: {*played, *written})
+            async with serve(app) as url, connect(url) as client:
+                here = Stage(dialect, client, upstream, summarizer, registry, alive)
+                yield here
+                await nothing_runs(here, lambda: {*played, *written})
             await app.aclose()
             await until(lambda: all(task.done() for task in (*played, *written)))
 
 
-def settings(dialect: Dialect, upstream: str, summarizer: str, **tables: dict[str, Any]) -> Any:
+def settings(dialect: Dialect, upstream: str, summarizer: str, /, **tables: dict[str, Any]) -> Any:
     return settings_for(
         upstreams=[{"base_url": f"{upstream}/v1"}],
         summarizer={
@@ -172,8 +173,9 @@ async def nothing_runs(here: Stage, played: Callable[[], set[asyncio.Task[None]]
 
 @contextmanager
 def traced() -> Iterator[WeakSet[Any]]:
-    """The exchanges and weavers made meanwhile, as long as they live."""
+    """The exchanges and weavers made meanwhile, as long as they live; their clock is the loop's."""
     alive: WeakSet[Any] = WeakSet()
+    loop = asyncio.get_running_loop()
 
     def trace(made: type) -> Callable[..., Any]:
         def make(*args: Any, **named: Any) -> Any:
@@ -185,6 +187,7 @@ def traced() -> Iterator[WeakSet[Any]]:
     with (
         patch("abridge.middleware.Exchange", trace(Exchange)),
         patch("abridge.exchange.exchange.Weaver", trace(Weaver)),
+        patch("abridge.exchange.exchange.Clock", partial(Clock, loop.time)),
     ):
         yield alive
 
