@@ -62,7 +62,7 @@ class Account:
                 self._usage = event.usage or self._usage
                 self._share = event.share
                 self._summaries = list(event.summaries.values())
-                self.outcome = "ok" if event.ok else "failed"
+                self.outcome = "ok" if event.ok and event.trouble is None else "failed"
 
     def note_call(self, outcome: str, seconds: float) -> None:
         """A call for one part has ended."""
