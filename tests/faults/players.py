@@ -96,7 +96,7 @@ class Script:
 
 @dataclass
 class Player:
-    """Plays `script` to whoever asks, without a stop or as far as `where`: there it pauses, and does
+    """Plays `script` to whoever asks, in one go or as far as `where`: there it pauses, and does
     `what`, or goes on. `asked` counts requests, `busy` those to which the response is neither
     complete nor given up by the other end; `there` is set when it first pauses."""
 
