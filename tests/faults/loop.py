@@ -17,6 +17,11 @@ PAUSE = 0.1
 these tests is as short."""
 
 
+async def pause() -> None:
+    """Wait until nobody has anything to do."""
+    await asyncio.sleep(PAUSE)
+
+
 class _Selector(selectors.DefaultSelector):
     skipped = 0.0
 

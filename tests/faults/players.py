@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.faults.cells import STATUSES, Fault, What, Where
-from tests.faults.loop import PAUSE
+from tests.faults.loop import pause
 from tests.faults.turns import Dialect, Turn
 from tests.servers import Peer, chunk, listen, refused
 
@@ -127,7 +127,7 @@ class Player:
                 return
             await peer.send(self.script.begin(self.where))
             self.there.set()
-            await asyncio.sleep(PAUSE)
+            await pause()
             await self._strike(peer, self.where)
         finally:
             self.busy -= 1

@@ -23,57 +23,16 @@ from abridge.exchange.client import Clock
 from abridge.proxy import in_one_line
 from abridge.turn.weave import Weaver
 from tests.faults.players import Player, on_stage
+from tests.faults.replies import Reply, reply
 from tests.faults.turns import Dialect, Said
 from tests.forms import settings_for
-from tests.servers import Peer, Request, connect, serve, soon, until
+from tests.servers import Peer, connect, serve, soon, until
 
 LONG, SHORT = 60.0, 1.0
 """Seconds: no test takes as long as the one; where the other runs out, it is meant to."""
 
 PART = 100
 """Characters of reasoning for the first part of a summary."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came back: nothing, or a head and as much of the body as came; `complete` tells whether
-    that is all of it."""
-
-    head: Request | None = None
-    body: bytes = b""
-    complete: bool = False
-
-    @property
-    def status(self) -> int:
-        return int(self.head.lines[0].split()[1]) if self.head is not None else 0
-
-    def header(self, name: bytes) -> bytes | None:
-        found = self.head.all(name) if self.head is not None else []
-        return found[0] if found else None
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-async def reply(peer: Peer) -> Reply:
-    """A response, however far it comes."""
-    try:
-        head = Request(await peer.head(), b"")
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return Reply()
-    body = bytearray()
-    try:
-        if head.all(b"transfer-encoding"):
-            while data := await peer.chunk():
-                body += data
-        else:
-            body += await peer.reader.readexactly(int(head.all(b"content-length")[0]))
-    except asyncio.IncompleteReadError as error:
-        return Reply(head, bytes(body) + error.partial)
-    except (ConnectionError, ValueError):
-        return Reply(head, bytes(body))
-    return Reply(head, bytes(body), complete=True)
 
 
 @dataclass

@@ -2,138 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
 import pytest
 
-from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.cells import What
 from tests.faults.players import Player, Script
-from tests.faults.stage import SHORT, Reply, Stage, stage
-from tests.faults.turns import DIALECTS, NOTE, TURN, Dialect, Said, Turn, error_of
-
-SPENT = 70
-"""The output tokens that either model reports of a call."""
-
-PARTS = 2
-"""So many the summary has, each a call."""
-
-RUNS_OUT = {"first_token": "timeout", "grace": "deadline", "timeout": "timeout"}
-"""What may run out while a summarizer says nothing, and how the client is told."""
-
-TELLING = ("timeout", "deadline", "empty")
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A case, what is done about the failure, and, of a stall, what is short."""
-
-    case: Case
-    on_failure: str = "omit"
-    short: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.case}, {self.on_failure}{self.short and f', short {self.short}'}"
-
-    @property
-    def what(self) -> What:
-        return self.case.fault.what
-
-    @property
-    def harmless(self) -> bool:
-        """What comes after the end concerns nobody."""
-        return self.case.fault.where is Where.AFTER
-
-    @property
-    def spoke(self) -> bool:
-        """Whether something of the summary was there to be shown."""
-        return self.case.fault.where >= Where.ANSWER
-
-    @property
-    def extracted(self) -> bool:
-        """Whether an extract stands in for a part. In a stall the first, which spoke and does not
-        end, keeps the second from speaking."""
-        silent = not self.harmless and (not self.spoke or self.what is What.STALL)
-        return self.on_failure == "extract" and silent
-
-    @property
-    def failed(self) -> bool:
-        return self.on_failure == "fail" and not self.harmless
-
-    @property
-    def script(self) -> Script:
-        turn = Turn(NOTE.thought, "") if self.what is What.NOTHING else NOTE
-        return Script.stream(DIALECTS[self.case.api], turn)
-
-    @property
-    def tables(self) -> dict[str, dict[str, object]]:
-        short = {self.short: SHORT} if self.short else {}
-        summary = {"on_failure": self.on_failure}
-        if self.short == "timeout":
-            return {"summary": summary, "summarizer": short}
-        return {"summary": summary | short}
-
-
-CODE: tuple[tuple[Callable[[Trial], bool], Callable[[Trial], str | None]], ...] = (
-    (lambda trial: trial.harmless, lambda _: None),
-    (lambda trial: trial.what is What.NOTHING, lambda _: "empty"),
-    (lambda trial: trial.what is What.STALL, lambda trial: RUNS_OUT[trial.short]),
-    (lambda _: True, lambda _: "upstream_error"),
-)
-HEADER: tuple[tuple[Callable[[Trial], bool], str], ...] = (
-    (lambda trial: trial.harmless, "model"),
-    (lambda trial: trial.spoke, "partial"),
-    (lambda trial: trial.extracted, "extractive"),
-    (lambda _: True, "failed"),
-)
-
-
-def code_of(trial: Trial) -> str | None:
-    return next(code(trial) for fits, code in CODE if fits(trial))
-
-
-def outcome_of(trial: Trial) -> str:
-    code = code_of(trial)
-    if code is None:
-        return "ok"
-    if trial.spoke or trial.extracted:
-        return "partial"
-    return code if code in TELLING else "failed"
-
-
-def spent(trial: Trial) -> int:
-    """The tokens that calls reported; one that is not waited for any more reports nothing."""
-    if trial.what is What.STALL and not trial.harmless:
-        return 0
-    dialect, fault = DIALECTS[trial.case.api], trial.case.fault
-    usage = dialect.hear(trial.script.said(after(fault.what, fault.where))).usage or {}
-    return PARTS * usage.get(dialect.tokens[1], 0)
-
-
-def after(what: What, where: Where) -> Where:
-    return Where.AFTER if what is What.NOTHING else where
-
-
-def trials() -> Iterator[Trial]:
-    """How long a stall is borne has nothing to do with what is done about it: what runs out is
-    varied with `omit` alone. Of a part that has spoken no first token is waited for."""
-    for api in DIALECTS:
-        for streamed in (True, False):
-            for fault in faults(Who.SUMMARIZER, streamed=True):
-                case = Case(api, streamed, fault)
-                for on_failure in ("omit", "extract", "fail"):
-                    if fault.what is not What.STALL:
-                        yield Trial(case, on_failure)
-                    elif on_failure != "omit":
-                        yield Trial(case, on_failure, "grace")
-                    else:
-                        spoke = fault.where >= Where.ANSWER
-                        yield from (
-                            Trial(case, on_failure, short)
-                            for short in RUNS_OUT
-                            if not (spoke and short == "first_token")
-                        )
-
+from tests.faults.replies import Reply
+from tests.faults.stage import Stage, stage
+from tests.faults.trials import HEADER, PARTS, SPENT, Trial, code_of, outcome_of, spent, trials
+from tests.faults.turns import DIALECTS, NOTE, TURN, Dialect, Said, error_of
 
 TRIALS = list(trials())
 
@@ -151,6 +27,34 @@ async def test_ogx_06_a_failing_summarizer_never_costs_the_answer(trial: Trial) 
 )
 async def test_ogx_07_a_summarizer_that_says_nothing_is_told_and_paid(trial: Trial) -> None:
     await play(trial)
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        trial
+        for trial in TRIALS
+        if trial.case.streamed
+        and not trial.harmless
+        and (trial.on_failure, trial.short) in (("omit", ""), ("omit", "timeout"))
+    ],
+    ids=str,
+)
+async def test_ogx_06_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
+    """`breaker_open`, once both parts of one summary have failed."""
+    dialect = DIALECTS[trial.case.api]
+    summarizer = Player.with_fault(trial.script, trial.case.fault)
+    tables = {"summarizer": {"breaker_failures": PARTS, **trial.tables.get("summarizer", {})}}
+    upstream = Player(Script.stream(dialect, TURN))
+    async with stage(dialect, upstream, summarizer, **tables) as here:
+        said, asked = [], []
+        for _ in range(2):
+            await here.ask(streamed=True)
+            said.append(here.hear(await here.reply()))
+            asked.append(summarizer.asked)
+    assert [each.code for each in said] == [code_of(trial), "breaker_open"]
+    assert said[1].answer == (TURN.text, TURN.arguments)
+    assert asked[0] == asked[1]
 
 
 async def play(trial: Trial) -> None:

@@ -1,0 +1,133 @@
+"""The summarizer's faults, and what becomes of them: rules, of which the first that fits holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.players import Script
+from tests.faults.stage import SHORT
+from tests.faults.turns import DIALECTS, NOTE, Turn
+
+SPENT = 70
+"""The output tokens that either model reports of a call."""
+
+PARTS = 2
+"""So many the summary has, each a call."""
+
+RUNS_OUT = {"first_token": "timeout", "grace": "deadline", "timeout": "timeout"}
+"""What may run out while a summarizer says nothing, and how the client is told."""
+
+TELLING = ("timeout", "deadline", "empty")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case, what is done about the failure, and, of a stall, what is short."""
+
+    case: Case
+    on_failure: str = "omit"
+    short: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.case}, {self.on_failure}{self.short and f', short {self.short}'}"
+
+    @property
+    def what(self) -> What:
+        return self.case.fault.what
+
+    @property
+    def harmless(self) -> bool:
+        """What comes after the end concerns nobody."""
+        return self.case.fault.where is Where.AFTER
+
+    @property
+    def spoke(self) -> bool:
+        """Whether something of the summary was there to be shown."""
+        return self.case.fault.where >= Where.ANSWER
+
+    @property
+    def extracted(self) -> bool:
+        """Whether an extract stands in for a part. In a stall the first, which spoke and does not
+        end, keeps the second from speaking."""
+        silent = not self.harmless and (not self.spoke or self.what is What.STALL)
+        return self.on_failure == "extract" and silent
+
+    @property
+    def failed(self) -> bool:
+        return self.on_failure == "fail" and not self.harmless
+
+    @property
+    def script(self) -> Script:
+        turn = Turn(NOTE.thought, "") if self.what is What.NOTHING else NOTE
+        return Script.stream(DIALECTS[self.case.api], turn)
+
+    @property
+    def tables(self) -> dict[str, dict[str, object]]:
+        short = {self.short: SHORT} if self.short else {}
+        summary = {"on_failure": self.on_failure}
+        if self.short == "timeout":
+            return {"summary": summary, "summarizer": short}
+        return {"summary": summary | short}
+
+
+CODE: tuple[tuple[Callable[[Trial], bool], Callable[[Trial], str | None]], ...] = (
+    (lambda trial: trial.harmless, lambda _: None),
+    (lambda trial: trial.what is What.NOTHING, lambda _: "empty"),
+    (lambda trial: trial.what is What.STALL, lambda trial: RUNS_OUT[trial.short]),
+    (lambda _: True, lambda _: "upstream_error"),
+)
+HEADER: tuple[tuple[Callable[[Trial], bool], str], ...] = (
+    (lambda trial: trial.harmless, "model"),
+    (lambda trial: trial.spoke, "partial"),
+    (lambda trial: trial.extracted, "extractive"),
+    (lambda _: True, "failed"),
+)
+
+
+def code_of(trial: Trial) -> str | None:
+    return next(code(trial) for fits, code in CODE if fits(trial))
+
+
+def outcome_of(trial: Trial) -> str:
+    code = code_of(trial)
+    if code is None:
+        return "ok"
+    if trial.spoke or trial.extracted:
+        return "partial"
+    return code if code in TELLING else "failed"
+
+
+def spent(trial: Trial) -> int:
+    """The tokens that calls reported; one that is not waited for any more reports nothing."""
+    if trial.what is What.STALL and not trial.harmless:
+        return 0
+    dialect, fault = DIALECTS[trial.case.api], trial.case.fault
+    usage = dialect.hear(trial.script.said(after(fault.what, fault.where))).usage or {}
+    return PARTS * usage.get(dialect.tokens[1], 0)
+
+
+def after(what: What, where: Where) -> Where:
+    return Where.AFTER if what is What.NOTHING else where
+
+
+def trials() -> Iterator[Trial]:
+    """How long a stall is borne has nothing to do with what is done about it: what runs out is
+    varied with `omit` alone. Of a part that has spoken no first token is waited for."""
+    for api in DIALECTS:
+        for streamed in (True, False):
+            for fault in faults(Who.SUMMARIZER, streamed=True):
+                case = Case(api, streamed, fault)
+                for on_failure in ("omit", "extract", "fail"):
+                    if fault.what is not What.STALL:
+                        yield Trial(case, on_failure)
+                    elif on_failure != "omit":
+                        yield Trial(case, on_failure, "grace")
+                    else:
+                        spoke = fault.where >= Where.ANSWER
+                        yield from (
+                            Trial(case, on_failure, short)
+                            for short in RUNS_OUT
+                            if not (spoke and short == "first_token")
+                        )
