@@ -9,13 +9,14 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.samples import Sample
 
 from abridge import create_app
 from abridge.exchange import Exchange
@@ -46,6 +47,7 @@ class Stage:
     summarizer: Player
     registry: CollectorRegistry
     alive: WeakSet[Any]
+    samples: list[Sample] = field(default_factory=list)
 
     async def ask(self, *, streamed: bool, summary: bool = True) -> None:
         wish = {"reasoning": {"summary": "auto"}} if summary else {}
@@ -67,13 +69,12 @@ class Stage:
         return self.dialect.read(reply.json)
 
     def count(self, name: str, label: str) -> dict[str, float]:
-        """A counter's values that are not zero, by one of its labels."""
+        """At the end, a metric's values that are not zero, by one of its labels."""
         found: dict[str, float] = {}
-        for metric in self.registry.collect():
-            for sample in metric.samples:
-                if sample.name == f"abridge_{name}" and sample.value:
-                    key = sample.labels.get(label, "")
-                    found[key] = found.get(key, 0) + sample.value
+        for sample in self.samples:
+            if sample.name == f"abridge_{name}" and sample.value:
+                key = sample.labels.get(label, "")
+                found[key] = found.get(key, 0) + sample.value
         return found
 
 
@@ -91,7 +92,7 @@ async def stage(
                 yield here
                 await nothing_runs(here, lambda: {*played, *written})
             await app.aclose()
-            await until(lambda: all(task.done() for task in (*played, *written)))
+            await soon(asyncio.gather(*played, *written, return_exceptions=True))
 
 
 def settings(dialect: Dialect, upstream: str, summarizer: str, /, **tables: dict[str, Any]) -> Any:
@@ -124,6 +125,7 @@ async def nothing_runs(here: Stage, played: Callable[[], set[asyncio.Task[None]]
         return not (running or here.upstream.busy or here.summarizer.busy)
 
     await until(idle)
+    here.samples = [sample for metric in here.registry.collect() for sample in metric.samples]
     assert here.count("streams_open", "api") == {}
     assert here.count("held_bytes", "") == {}
     gc.collect()
