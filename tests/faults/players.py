@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.faults.cells import STATUSES, Fault, What, Where
+from tests.faults.dialects import Dialect
 from tests.faults.loop import pause
-from tests.faults.turns import Dialect, Turn
+from tests.faults.turns import Turn
 from tests.servers import Peer, chunk, listen, refused
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -53,7 +54,7 @@ class Script:
     @classmethod
     def whole(cls, dialect: Dialect, turn: Turn) -> Script:
         body = json.dumps(dialect.whole(turn)).encode()
-        thought, text = (json.dumps(said)[1:-1].encode() for said in (turn.thought, turn.text))
+        thought, text = (json.dumps(turn.said[place][1])[1:-1].encode() for place in (0, 1))
         begins, answers = body.index(thought), body.index(text)
         middle, between = begins + len(thought) // 2, begins + len(thought)
         edges = [0, middle, between, answers + len(text) // 2, len(body) - 1, len(body)]
@@ -64,56 +65,61 @@ class Script:
         """The body as far as a place."""
         return b"".join(self.pieces[: self.before.get(where, 0)])
 
-    def begin(self, where: Where) -> bytes:
+    def begin(self, where: Where) -> list[bytes]:
         """The response as far as a place, as it is sent."""
         if where < Where.FIRST:
-            return b""
+            return []
         head = STREAM if self.streamed else WHOLE % len(self.said())
-        return head + self._framed(self.pieces[: self.before[where]])
+        return [head, *self._framed(self.pieces[: self.before[where]])]
 
-    def rest(self, where: Where) -> bytes:
+    def rest(self, where: Where) -> list[bytes]:
         """What is left to send from there on."""
         if where < Where.FIRST:
             return self.begin(Where.AFTER) + self.rest(Where.AFTER)
-        end = chunk(b"") if self.streamed else b""
+        end = [chunk(b"")] if self.streamed else []
         return self._framed(self.pieces[self.before[where] :]) + end
 
     def garbage(self, where: Where) -> bytes:
         """What nobody can read in the place of the rest: no status line, no chunk, no JSON."""
         if where < Where.FIRST:
             return NO_HTTP
-        return NO_CHUNK if self.streamed else b"#" * (len(self.rest(where)) or 1)
+        return NO_CHUNK if self.streamed else b"#" * (sum(map(len, self.rest(where))) or 1)
 
     def complete(self, what: What, where: Where) -> bool:
         """Whether, with `what` done there, the response is none the less as long as it said."""
-        return not self.streamed and (
-            where is Where.AFTER or (what is What.GARBAGE and where >= Where.FIRST)
-        )
+        if self.streamed or where < Where.FIRST:
+            return False
+        return what is What.GARBAGE or self.said(where) == self.said()
 
-    def _framed(self, pieces: Sequence[bytes]) -> bytes:
-        return b"".join(map(chunk, pieces) if self.streamed else pieces)
+    def _framed(self, pieces: Sequence[bytes]) -> list[bytes]:
+        return [chunk(piece) if self.streamed else piece for piece in pieces if piece]
 
 
 @dataclass
 class Player:
     """Plays `script` to whoever asks, in one go or as far as `where`: there it pauses, and does
     `what`, or goes on. `asked` counts requests, `busy` those to which the response is neither
-    complete nor given up by the other end; `there` is set when it first pauses."""
+    complete nor given up by the other end; `there` is set when it first pauses. `paced`: it sends
+    one piece at a time, so that each is read by itself."""
 
     script: Script
     what: What | None = None
     where: Where | None = None
+    paced: bool = False
     asked: int = 0
     busy: int = 0
     there: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
-    def with_fault(cls, script: Script, fault: Fault) -> Player:
-        return cls(script, None if fault.what is What.NOTHING else fault.what, fault.where)
+    def with_fault(cls, script: Script, fault: Fault | None, *, paced: bool = False) -> Player:
+        if fault is None or fault.what is What.NOTHING:
+            return cls(script, paced=paced)
+        return cls(script, fault.what, fault.where, paced)
 
     async def __call__(self, peer: Peer) -> None:
         if self.what is not None and self.where is Where.CONNECT:
             await self._at_work(peer)
+            return
         while True:
             await peer.request()
             self.asked += 1
@@ -123,20 +129,25 @@ class Player:
         self.busy += 1
         try:
             if self.where is None:
-                await peer.send(self.script.rest(Where.HEADERS))
+                await self._send(peer, self.script.rest(Where.HEADERS))
                 return
-            await peer.send(self.script.begin(self.where))
+            await self._send(peer, self.script.begin(self.where))
             self.there.set()
             await pause()
             await self._strike(peer, self.where)
         finally:
             self.busy -= 1
 
+    async def _send(self, peer: Peer, pieces: list[bytes]) -> None:
+        for data in pieces if self.paced else [b"".join(pieces)]:
+            await peer.send(data)
+            await asyncio.sleep(0)
+
     async def _strike(self, peer: Peer, where: Where) -> None:
         script = self.script
         match self.what:
             case None:
-                await peer.send(script.rest(where))
+                await self._send(peer, script.rest(where))
             case What.RESET:
                 peer.reset()
             case What.HALF_CLOSE:

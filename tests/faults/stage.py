@@ -23,9 +23,10 @@ from abridge.exchange import Exchange
 from abridge.exchange.client import Clock
 from abridge.proxy import in_one_line
 from abridge.turn.weave import Weaver
+from tests.faults.dialects import Dialect
 from tests.faults.players import Player, on_stage
 from tests.faults.replies import Reply, reply
-from tests.faults.turns import Dialect, Said
+from tests.faults.turns import Said
 from tests.forms import settings_for
 from tests.servers import Peer, connect, serve, soon, until
 

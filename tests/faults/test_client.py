@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.dialects import DIALECTS
 from tests.faults.loop import pause
 from tests.faults.players import NO_HTTP, Player, Script
 from tests.faults.stage import Stage, stage
-from tests.faults.turns import DIALECTS, NOTE, TURN
+from tests.faults.turns import ANSWER, NOTE, SUMMARY, TURN
 from tests.servers import soon
 
 CASES = [
@@ -69,8 +70,8 @@ async def test_a_client_that_pauses_misses_nothing(case: Case) -> None:
             await pause()
         here.client.writer.transport.resume_reading()
         said = here.hear(await here.reply())
-    assert said.answer == (TURN.text, TURN.arguments)
-    assert said.summary == "\n\n".join([NOTE.text] * 2)
+    assert said.answer == ANSWER
+    assert said.summary == "\n\n".join([SUMMARY] * 2)
     assert (said.complete, said.failed, said.code) == (True, False, None)
     assert here.count("requests_total", "outcome") == {"ok": 1}
     assert here.count("summaries_total", "outcome") == {"ok": 1}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.cells import What
+from tests.faults.dialects import DIALECTS, Dialect, error_of
 from tests.faults.players import Player, Script
 from tests.faults.replies import Reply
 from tests.faults.stage import Stage, stage
 from tests.faults.trials import HEADER, PARTS, SPENT, Trial, code_of, outcome_of, spent, trials
-from tests.faults.turns import DIALECTS, NOTE, TURN, Dialect, Said, error_of
+from tests.faults.turns import ANSWER, SUMMARY, TURN, Said
 
 TRIALS = list(trials())
 
@@ -53,7 +54,7 @@ async def test_ogx_06_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> 
             said.append(here.hear(await here.reply()))
             asked.append(summarizer.asked)
     assert [each.code for each in said] == [code_of(trial), "breaker_open"]
-    assert said[1].answer == (TURN.text, TURN.arguments)
+    assert said[1].answer == ANSWER
     assert asked[0] == asked[1]
 
 
@@ -73,12 +74,12 @@ async def play(trial: Trial) -> None:
 
 def check_reply(trial: Trial, here: Stage, reply: Reply) -> None:
     said = hear(trial, here, reply)
-    assert said.answer == (TURN.text, TURN.arguments)
+    assert said.answer == ANSWER
     assert said.code == code_of(trial)
     if said.usage is not None:
         check_usage(trial, here.dialect, said.usage)
     if trial.harmless:
-        assert said.summary == "\n\n".join([NOTE.text] * PARTS)
+        assert said.summary == "\n\n".join([SUMMARY] * PARTS)
     elif trial.spoke:
         assert said.summary.startswith("**Adding up**")
     else:

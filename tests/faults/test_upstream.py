@@ -9,10 +9,11 @@ import pytest
 
 from abridge.turn.plan import Plan
 from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
+from tests.faults.dialects import DIALECTS, error_of
 from tests.faults.players import REFUSAL, Player, Script
 from tests.faults.replies import Reply
 from tests.faults.stage import PART, SHORT, Stage, stage
-from tests.faults.turns import DIALECTS, NOTE, TURN, Said, error_of
+from tests.faults.turns import NOTE, TURN, Said
 
 
 def script_of(case: Case) -> Script:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.dialects import DIALECTS
 from tests.faults.players import Script
 from tests.faults.stage import SHORT
-from tests.faults.turns import DIALECTS, NOTE, Turn
+from tests.faults.turns import NOTE, SILENCE
 
 SPENT = 70
 """The output tokens that either model reports of a call."""
@@ -60,7 +61,7 @@ class Trial:
 
     @property
     def script(self) -> Script:
-        turn = Turn(NOTE.thought, "") if self.what is What.NOTHING else NOTE
+        turn = SILENCE if self.what is What.NOTHING else NOTE
         return Script.stream(DIALECTS[self.case.api], turn)
 
     @property
