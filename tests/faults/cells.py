@@ -54,10 +54,10 @@ class Fault:
     def can_happen(self, *, streamed: bool) -> bool:
         """`streamed`: whether whoever answers does so with a stream.
 
-        A connection can be reset, left silent, closed on one side or fed garbage at any time and by
-        either end. The rest is for those alone who are connected to: to refuse, as it happens; to
-        answer with a status, where the headers are due; an event, in a stream; and only of a
-        summarizer is it a fault to think and then say nothing.
+        A connection can be reset, left silent, closed on one side or fed garbage at any time, by
+        either end. The rest only those can do who are connected to: refuse it, answer with a status
+        where the headers are due, send an event in a stream. And to think and then say nothing is a
+        fault in a summarizer alone.
         """
         serves = self.who is not Who.CLIENT
         if self.what is What.REFUSE:

@@ -16,6 +16,7 @@ from tests.faults.turns import Kind, Said, Turn
 from tests.scripts import (
     CHAT_USAGE,
     DONE,
+    RESPONSES_USAGE,
     call,
     call_item,
     chunk,
@@ -27,6 +28,9 @@ from tests.scripts import (
     response,
     responses_stream,
 )
+
+SPENT: int = RESPONSES_USAGE["output_tokens"]  # type: ignore[assignment]
+"""The output tokens that either model reports of an answer, on either API."""
 
 
 @dataclass(frozen=True)

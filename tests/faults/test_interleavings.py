@@ -12,15 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.faults.cells import STATUSES, Fault, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS, Dialect, error_of
+from tests.faults.dialects import DIALECTS, SPENT, Dialect, error_of
 from tests.faults.loop import Loop
 from tests.faults.players import REFUSAL, Player, Script
 from tests.faults.replies import Reply
 from tests.faults.stage import SHORT, Stage, stage
 from tests.faults.turns import NOTE, SILENCE, Kind, Said, Turn
-
-SPENT = 70
-"""The output tokens that each call reports."""
 
 TIMES: dict[str, dict[str, Any]] = {
     "summarizer": {"timeout": 3 * SHORT},
@@ -61,7 +58,9 @@ class Play:
 
 
 words = st.text("ab \n.*<&é", min_size=1, max_size=12)
-texts = st.lists(words, min_size=1, max_size=30).map("".join).filter(str.strip)
+texts = st.lists(words, max_size=30).map(lambda found: "".join(["I", *found]))
+"""What begins as a tag might is kept back until it is known, which is shown elsewhere: no text here
+does."""
 turns = st.lists(st.tuples(st.sampled_from(Kind), texts), max_size=6).map(tuple).map(Turn)
 
 

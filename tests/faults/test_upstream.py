@@ -9,7 +9,7 @@ import pytest
 
 from abridge.turn.plan import Plan
 from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS, error_of
+from tests.faults.dialects import DIALECTS, SPENT, error_of
 from tests.faults.players import REFUSAL, Player, Script
 from tests.faults.replies import Reply
 from tests.faults.stage import PART, SHORT, Stage, stage
@@ -103,10 +103,9 @@ def parts_due(thought: str) -> int:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_upstream(case: Case) -> None:
+async def test_promise_7_a_broken_upstream_looks_broken(case: Case) -> None:
     dialect, before = DIALECTS[case.api], spoken(case)
     parts = parts_due(before.thought) if case.engaged else 0
-
     upstream = Player.with_fault(script_of(case), case.fault)
     summarizer = Player(Script.stream(dialect, NOTE))
     async with stage(dialect, upstream, summarizer, limits=limits(case)) as here:
@@ -116,7 +115,7 @@ async def test_upstream(case: Case) -> None:
     assert here.count("requests_total", "outcome") == {outcome_of(case): 1}
     assert here.count("summaries_total", "outcome") == ({"ok": 1} if parts else {})
     assert here.summarizer.asked == parts
-    assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * 70
+    assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * SPENT
     used = (before.usage or {}) if case.engaged else {}
     assert here.count("upstream_tokens_total", "type").get("output") == used.get(dialect.tokens[1])
 

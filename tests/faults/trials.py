@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
-from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.cells import Case, Fault, What, Where, Who, faults
 from tests.faults.dialects import DIALECTS
 from tests.faults.players import Script
 from tests.faults.stage import SHORT
 from tests.faults.turns import NOTE, SILENCE
-
-SPENT = 70
-"""The output tokens that either model reports of a call."""
 
 PARTS = 2
 """So many the summary has, each a call."""
@@ -21,6 +20,7 @@ RUNS_OUT = {"first_token": "timeout", "grace": "deadline", "timeout": "timeout"}
 """What may run out while a summarizer says nothing, and how the client is told."""
 
 TELLING = ("timeout", "deadline", "empty")
+"""Codes that are counted as outcomes of their own."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Trial:
         return Script.stream(DIALECTS[self.case.api], turn)
 
     @property
-    def tables(self) -> dict[str, dict[str, object]]:
-        short = {self.short: SHORT} if self.short else {}
-        summary = {"on_failure": self.on_failure}
-        if self.short == "timeout":
-            return {"summary": summary, "summarizer": short}
-        return {"summary": summary | short}
+    def tables(self) -> dict[str, dict[str, Any]]:
+        table = "summarizer" if self.short == "timeout" else "summary"
+        tables: dict[str, dict[str, Any]] = {"summary": {"on_failure": self.on_failure}}
+        if self.short:
+            tables.setdefault(table, {})[self.short] = SHORT
+        return tables
 
 
 CODE: tuple[tuple[Callable[[Trial], bool], Callable[[Trial], str | None]], ...] = (
@@ -104,31 +104,27 @@ def spent(trial: Trial) -> int:
     """The tokens that calls reported; one that is not waited for any more reports nothing."""
     if trial.what is What.STALL and not trial.harmless:
         return 0
-    dialect, fault = DIALECTS[trial.case.api], trial.case.fault
-    usage = dialect.hear(trial.script.said(after(fault.what, fault.where))).usage or {}
-    return PARTS * usage.get(dialect.tokens[1], 0)
-
-
-def after(what: What, where: Where) -> Where:
-    return Where.AFTER if what is What.NOTHING else where
+    dialect = DIALECTS[trial.case.api]
+    where = Where.AFTER if trial.what is What.NOTHING else trial.case.fault.where
+    usage = dialect.hear(trial.script.said(where)).usage or {}
+    return PARTS * int(usage.get(dialect.tokens[1], 0))
 
 
 def trials() -> Iterator[Trial]:
+    every = product(DIALECTS, (True, False), list(faults(Who.SUMMARIZER, streamed=True)))
+    for api, streamed, fault in every:
+        case = Case(api, streamed, fault)
+        for on_failure in ("omit", "extract", "fail"):
+            for short in shorts(fault, on_failure):
+                yield Trial(case, on_failure, short)
+
+
+def shorts(fault: Fault, on_failure: str) -> list[str]:
     """How long a stall is borne has nothing to do with what is done about it: what runs out is
     varied with `omit` alone. Of a part that has spoken no first token is waited for."""
-    for api in DIALECTS:
-        for streamed in (True, False):
-            for fault in faults(Who.SUMMARIZER, streamed=True):
-                case = Case(api, streamed, fault)
-                for on_failure in ("omit", "extract", "fail"):
-                    if fault.what is not What.STALL:
-                        yield Trial(case, on_failure)
-                    elif on_failure != "omit":
-                        yield Trial(case, on_failure, "grace")
-                    else:
-                        spoke = fault.where >= Where.ANSWER
-                        yield from (
-                            Trial(case, on_failure, short)
-                            for short in RUNS_OUT
-                            if not (spoke and short == "first_token")
-                        )
+    if fault.what is not What.STALL:
+        return [""]
+    if on_failure != "omit":
+        return ["grace"]
+    spoke = fault.where >= Where.ANSWER
+    return [short for short in RUNS_OUT if not (spoke and short == "first_token")]
