@@ -154,6 +154,11 @@ class Peer:
             await self.writer.wait_closed()
 
 
+def chunk(data: bytes) -> bytes:
+    """A chunk of a body as it is framed; the empty one ends the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
 Script = Callable[[Peer], Awaitable[None]]
 
 

@@ -142,6 +142,18 @@ async def test_requests_by_outcome(counted: Counted) -> None:
     await counted.ask(Answer([b"<html>"], headers={"content-type": "text/html"}))
     for outcome in ("failed", "error", "passed"):
         assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
+    await counted.ask(Answer([b"no JSON"], headers={"content-type": "application/json"}))
+    assert counted.value("requests_total", **WHERE, outcome="passed") == 2
+
+
+@pytest.mark.parametrize(("on_failure", "outcome"), [("omit", "ok"), ("fail", "failed")])
+async def test_a_request_that_its_summary_ended_has_failed(
+    counted: Counted, on_failure: str, outcome: str
+) -> None:
+    await counted.ask(
+        Answer(chat_stream(THOUGHT, "Hi")), Scripted(""), summary={"on_failure": on_failure}
+    )
+    assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
 
 
 async def test_a_client_that_left(counted: Counted) -> None:

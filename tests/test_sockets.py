@@ -18,7 +18,7 @@ from abridge import create_app
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for
 from tests.scripts import THOUGHT, chat_stream, message_item, reasoning_item, responses_stream
-from tests.servers import Peer, Script, connect, listen, serve, soon, stalled, until
+from tests.servers import Peer, Script, chunk, connect, listen, serve, soon, stalled, until
 from tests.writers import Scripted
 
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
@@ -63,10 +63,6 @@ async def middle(script: Script, writer: Scripted | None = None) -> AsyncIterato
         async with serve(app) as url, connect(url) as client:
             yield Middle(client, writer)
         await app.aclose()
-
-
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def check(path: str, data: bytes) -> bool:

@@ -308,13 +308,16 @@ class TestBreaking:
             assert chat.error["message"] == str(broken)
             assert not chat.done
 
-    async def test_a_json_body_that_breaks_off_is_a_502(self) -> None:
-        broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
+    @pytest.mark.parametrize(
+        ("code", "status"), [("upstream_broken", 502), ("upstream_timeout", 504)]
+    )
+    async def test_a_json_body_that_breaks_off_is_an_error(self, code: str, status: int) -> None:
+        broken = UpstreamBroken("cut", code=code, upstream="u")
         answer = Answer([b'{"choices": [', broken], headers={"content-type": "application/json"})
         request = ask(Upstream(answer), Scripted())
         await request.finish()
-        assert request.status == 502
-        assert request.json["error"]["message"] == "cut"
+        problem = request.json["error"]
+        assert (request.status, problem["code"], problem["message"]) == (status, code, "cut")
 
     async def test_an_app_that_stops_in_the_middle_is_a_cut(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -335,11 +338,15 @@ class TestBreaking:
     async def test_an_untouched_response_breaks_as_upstreams_did(self) -> None:
         broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
         answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
-        request = ask(Upstream(answer), Scripted())
+        registry = CollectorRegistry()
+        app = abridged("mounted", Upstream(answer), writer=Scripted(), registry=registry)
+        request = begin(app, "/v1/chat/completions", CHAT)
         with pytest.raises(UpstreamBroken):
             await request.finish()
         assert request.data == b"<html>"
         assert not request.complete
+        labels = {"api": "chat", "upstream": "default", "outcome": "error"}
+        assert registry.get_sample_value("abridge_requests_total", labels) == 1
 
     async def test_a_shutdown_tells_the_client(self) -> None:
         reached, never = asyncio.Event(), asyncio.Event()

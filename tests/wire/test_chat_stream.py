@@ -473,6 +473,11 @@ class TestEnds:
         out = chat().stream(b"".join([ROLE, error, DONE]))
         assert out.endswith(error + DONE)
 
+    def test_promise_4_nothing_follows_the_end(self) -> None:
+        late, pipeline = chunk({"content": "late"}), chat()
+        seen = check_chat(pipeline.stream(b"".join([*chat_stream(THOUGHT, "So."), late, DONE])))
+        assert (seen.choices[0].text, pipeline.reader.faults) == ("So.", 2)
+
     def test_an_empty_stream_is_a_failure(self) -> None:
         assert check_chat(chat().stream(b"")).error is not None
 

@@ -353,6 +353,15 @@ class TestEnds:
         assert [item["id"] for item in seen.response["output"]] == ["rs_0"]
         assert seen.response["output"][0]["summary"][0]["text"] == seen.summary[0]
 
+    def test_promise_4_nothing_follows_the_end_but_done(self) -> None:
+        stream, pipeline = responses_stream(OUTPUT), responses()
+        late = frame({"type": "error", "code": "q", "message": "late", "param": None}, "error")
+        done = frame("[DONE]")
+        out = pipeline.stream(b"".join([*stream, late, stream[5], done]))
+        assert check_responses(out).response["status"] == "completed"
+        assert out.endswith(done)
+        assert pipeline.reader.faults == 2
+
     def test_a_stream_that_never_began_is_an_error(self) -> None:
         seen = run([])
         assert seen.errors[0]["code"] == "upstream_error"

@@ -55,6 +55,9 @@ class ChatReader:
         data = sse.data(frame)
         if data is None:
             return [Other(None, frame)]
+        if self._ended:  # nothing follows the end, whatever upstream still says
+            self.faults += 1
+            return []
         if data.startswith(sse.DONE):
             return self._end(frame)
         chunk = read_object(data)

@@ -1,0 +1,196 @@
+"""The APIs as the fault matrix speaks them, and hears them.
+
+What a client should have got of a stream that broke is what the stream itself said until then: both
+are heard by the same ear.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.checker import Choice, check_chat, check_responses
+from tests.faults.turns import Kind, Said, Turn
+from tests.scripts import (
+    CHAT_USAGE,
+    DONE,
+    RESPONSES_USAGE,
+    call,
+    call_item,
+    chunk,
+    completion,
+    frame,
+    message_item,
+    pieces,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+
+SPENT: int = RESPONSES_USAGE["output_tokens"]  # type: ignore[assignment]
+"""The output tokens that either model reports of an answer, on either API."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """An API, spoken: `stream` and `whole` say a turn, `hear` and `read` hear one. `thinks` is in
+    each frame that holds reasoning, and in no other."""
+
+    name: str
+    path: str
+    thinks: bytes
+    error: bytes
+    tokens: tuple[str, str]
+    stream: Callable[[Turn], list[bytes]]
+    whole: Callable[[Turn], dict[str, Any]]
+    hear: Callable[[bytes], Said]
+    read: Callable[[dict[str, Any]], Said]
+
+
+# Chat Completions
+
+
+def _chat_stream(turn: Turn) -> list[bytes]:
+    chunks = [chunk({"role": "assistant", "content": ""})]
+    calls = 0
+    for kind, text in turn.said:
+        if kind is Kind.CALL:
+            half = len(text) // 2
+            rest = {"index": calls, "function": {"arguments": text[half:]}}
+            begun = call("add", text[:half], calls)
+            chunks += [chunk({"tool_calls": [fragment]}) for fragment in (begun, rest)]
+            calls += 1
+        else:
+            field = "content" if kind is Kind.TEXT else "reasoning_content"
+            chunks += [chunk({field: piece}) for piece in pieces(text)]
+    finish = chunk({}, finish="tool_calls" if calls else "stop")
+    return [*chunks, finish, chunk(usage=CHAT_USAGE), DONE]
+
+
+def _chat_whole(turn: Turn) -> dict[str, Any]:
+    texts = [text for kind, text in turn.said if kind is Kind.CALL]
+    body = completion({})
+    body["choices"][0]["message"] = {
+        "role": "assistant",
+        "reasoning_content": turn.all(Kind.THOUGHT),
+        "content": turn.all(Kind.TEXT),
+        "tool_calls": [call("add", text, number) for number, text in enumerate(texts)],
+    }
+    return body
+
+
+def _hear_chat(data: bytes) -> Said:
+    seen = check_chat(data)
+    choice = seen.choices.get(0, Choice())
+    thought = choice.fields.get("reasoning_content", "")
+    return Said(
+        thought=thought,
+        summary=thought,
+        text=choice.text,
+        arguments="".join(call["arguments"] for call in choice.calls.values()),
+        items=bool(thought),
+        code=(choice.summary_error or {}).get("code"),
+        usage=seen.usage,
+        failed=seen.error is not None,
+        complete=seen.done,
+    )
+
+
+def _read_chat(body: dict[str, Any]) -> Said:
+    message = body["choices"][0]["message"]
+    thought = message.get("reasoning_content", "")
+    return Said(
+        thought=thought,
+        summary=thought,
+        text=message["content"],
+        arguments="".join(call["function"]["arguments"] for call in message["tool_calls"]),
+        items=bool(thought),
+        code=message.get("summary_error", {}).get("code"),
+        usage=body["usage"],
+        complete=True,
+    )
+
+
+# Responses
+
+
+def _items(turn: Turn) -> list[dict[str, Any]]:
+    make: dict[Kind, Callable[[int, str], dict[str, Any]]] = {
+        Kind.THOUGHT: reasoning_item,
+        Kind.TEXT: message_item,
+        Kind.CALL: lambda number, text: call_item(number, "add", text),
+    }
+    return [make[kind](number, text) for number, (kind, text) in enumerate(turn.said)]
+
+
+def _hear_responses(data: bytes) -> Said:
+    seen = check_responses(data)
+    kind = seen.terminal["type"] if seen.terminal is not None else ""
+    done = [item.done for item in seen.reasoning if item.done is not None]
+    codes = [item["summary_error"]["code"] for item in done if "summary_error" in item]
+    return Said(
+        thought=seen.raw,
+        summary="\n\n".join(seen.summary),
+        text=seen.text,
+        arguments="".join(item.arguments for item in seen.items.values()),
+        items=len(seen.reasoning),
+        code=codes[0] if codes else None,
+        usage=seen.response["usage"] if seen.terminal is not None else None,
+        failed=bool(seen.errors) or kind == "response.failed",
+        complete=kind == "response.completed",
+    )
+
+
+def _read_responses(body: dict[str, Any]) -> Said:
+    items: dict[str, list[dict[str, Any]]] = {"reasoning": [], "message": [], "function_call": []}
+    for item in body["output"]:
+        items[item["type"]].append(item)
+    reasoning = items["reasoning"]
+    codes = [item["summary_error"]["code"] for item in reasoning if "summary_error" in item]
+    return Said(
+        thought="".join(part["text"] for item in reasoning for part in item["content"]),
+        summary="\n\n".join(part["text"] for item in reasoning for part in item["summary"]),
+        text="".join(item["content"][0]["text"] for item in items["message"]),
+        arguments="".join(item["arguments"] for item in items["function_call"]),
+        items=len(reasoning),
+        code=codes[0] if codes else None,
+        usage=body["usage"],
+        complete=body["status"] == "completed",
+    )
+
+
+ERROR = {"message": "The model broke.", "type": "server_error", "code": "500", "param": None}
+
+CHAT = Dialect(
+    "chat",
+    "/v1/chat/completions",
+    b'"reasoning_content"',
+    frame({"error": ERROR}),
+    ("prompt_tokens", "completion_tokens"),
+    _chat_stream,
+    _chat_whole,
+    _hear_chat,
+    _read_chat,
+)
+RESPONSES = Dialect(
+    "responses",
+    "/v1/responses",
+    b'"output_index": 0',
+    frame({**ERROR, "type": "error", "sequence_number": 0}, "error"),
+    ("input_tokens", "output_tokens"),
+    lambda turn: responses_stream(_items(turn)),
+    lambda turn: response(_items(turn)),
+    _hear_responses,
+    _read_responses,
+)
+DIALECTS = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
+
+
+def error_of(body: bytes) -> dict[str, Any]:
+    """An error body, in the shape that both APIs give it."""
+    problem: dict[str, Any] = json.loads(body)["error"]
+    assert problem.keys() >= {"message", "type", "param", "code"}
+    assert problem["message"]
+    return problem

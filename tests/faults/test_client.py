@@ -1,0 +1,77 @@
+"""What the client does, wherever an answer may be: when it leaves, everything stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.cells import Case, What, Where, Who, faults
+from tests.faults.dialects import DIALECTS
+from tests.faults.loop import pause
+from tests.faults.players import NO_HTTP, Player, Script
+from tests.faults.stage import Stage, stage
+from tests.faults.turns import ANSWER, NOTE, SUMMARY, TURN
+from tests.servers import soon
+
+CASES = [
+    Case(api, streamed, fault)
+    for api in DIALECTS
+    for streamed in (True, False)
+    for fault in faults(Who.CLIENT, streamed=streamed)
+]
+LEAVING = [case for case in CASES if case.fault.what is not What.STALL]
+STALLING = [case for case in CASES if case.fault.what is What.STALL]
+
+
+async def strike(here: Stage, what: What) -> None:
+    """Each of them is a departure: a server hangs up on who closes one side, or speaks no HTTP."""
+    if what is What.RESET:
+        here.client.reset()
+    elif what is What.HALF_CLOSE:
+        here.client.writer.write_eof()
+    else:
+        await here.client.send(NO_HTTP)
+
+
+@pytest.mark.parametrize("case", LEAVING, ids=str)
+async def test_promise_8_when_the_client_leaves_everything_stops(case: Case) -> None:
+    """The answer that it leaves goes on for ever: upstream says no more, and the summarizer stops
+    in the midst of a part. That both are left is seen where the stage is."""
+    dialect, where = DIALECTS[case.api], case.fault.where
+    script = Script.of(dialect, TURN, streamed=case.streamed)
+    upstream = Player(script, What.STALL, max(where, Where.HEADERS))
+    summarizer = Player(Script.stream(dialect, NOTE), What.STALL, Where.ANSWER)
+    async with stage(dialect, upstream, summarizer) as here:
+        if where > Where.CONNECT:
+            await here.ask(streamed=case.streamed)
+            await soon(upstream.there.wait())
+            await pause()
+        await strike(here, case.fault.what)
+        await soon(here.client.left())
+    asked = where > Where.CONNECT
+    assert upstream.asked == asked
+    thought = where >= (Where.THINKING if case.streamed else Where.AFTER)
+    assert bool(summarizer.asked) == thought
+    assert here.count("requests_total", "outcome") == ({"left": 1} if asked else {})
+    assert here.count("summarizer_tokens_total", "type") == {}
+
+
+@pytest.mark.parametrize("case", STALLING, ids=str)
+async def test_a_client_that_pauses_misses_nothing(case: Case) -> None:
+    dialect, where = DIALECTS[case.api], case.fault.where
+    script = Script.of(dialect, TURN, streamed=case.streamed)
+    upstream = Player(script, None, max(where, Where.HEADERS))
+    async with stage(dialect, upstream, Player(Script.stream(dialect, NOTE))) as here:
+        if where is Where.CONNECT:
+            await pause()
+        await here.ask(streamed=case.streamed)
+        await soon(upstream.there.wait())
+        here.client.writer.transport.pause_reading()
+        for _ in range(2):  # upstream itself goes on after one
+            await pause()
+        here.client.writer.transport.resume_reading()
+        said = here.hear(await here.reply())
+    assert said.answer == ANSWER
+    assert said.summary == "\n\n".join([SUMMARY] * 2)
+    assert (said.complete, said.failed, said.code) == (True, False, None)
+    assert here.count("requests_total", "outcome") == {"ok": 1}
+    assert here.count("summaries_total", "outcome") == {"ok": 1}

@@ -1,0 +1,160 @@
+"""Any turn, cut anywhere, with any fault of upstream's and of the summarizer's at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults.cells import STATUSES, Fault, What, Where, Who, faults
+from tests.faults.dialects import DIALECTS, SPENT, Dialect, error_of
+from tests.faults.loop import Loop
+from tests.faults.players import REFUSAL, Player, Script
+from tests.faults.replies import Reply
+from tests.faults.stage import SHORT, Stage, stage
+from tests.faults.turns import NOTE, SILENCE, Kind, Said, Turn
+
+TIMES: dict[str, dict[str, Any]] = {
+    "summarizer": {"timeout": 3 * SHORT},
+    "limits": {"connect": 4 * SHORT, "headers": 4 * SHORT, "idle": 4 * SHORT},
+}
+PATIENCE = {"first_token": SHORT, "grace": 2 * SHORT}
+
+
+@dataclass(frozen=True)
+class Play:
+    """`fault` is upstream's, `small` the summarizer's. `script` has pieces that end anywhere, and
+    in it `Where.ANSWER` is anywhere in the body."""
+
+    dialect: Dialect
+    turn: Turn
+    script: Script
+    fault: Fault | None
+    small: Fault | None
+    on_failure: str
+
+    @property
+    def where(self) -> Where:
+        return Where.AFTER if self.fault is None else self.fault.where
+
+    @property
+    def whole(self) -> bool:
+        return self.script.said(self.where) == self.script.said()
+
+    @property
+    def spoken(self) -> Said:
+        """What upstream says in whole events before its fault."""
+        said = self.script.said(self.where)
+        return self.dialect.hear(said[: said.rfind(b"\n\n") + 2 if b"\n\n" in said else 0])
+
+    @property
+    def summarized(self) -> bool:
+        return self.small is None or self.small.where is Where.AFTER
+
+
+words = st.text("ab \n.*<&é", min_size=1, max_size=12)
+texts = st.lists(words, max_size=30).map(lambda found: "".join(["I", *found]))
+"""What begins as a tag might is kept back until it is known, which is shown elsewhere: no text here
+does."""
+turns = st.lists(st.tuples(st.sampled_from(Kind), texts), max_size=6).map(tuple).map(Turn)
+
+
+def some(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
+    """Any fault, or none. Of the places in upstream's body one stands for all."""
+    everywhere = (Where.CONNECT, Where.HEADERS, Where.ANSWER, Where.AFTER)
+    found = faults(who, streamed=streamed)
+    places = Where if who is Who.SUMMARIZER else everywhere
+    return st.none() | st.sampled_from([fault for fault in found if fault.where in places])
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> Play:
+    dialect, turn = draw(st.sampled_from(list(DIALECTS.values()))), draw(turns)
+    streamed = draw(st.booleans())
+    fault = draw(some(Who.UPSTREAM, streamed=streamed))
+    frames = dialect.stream(turn) if streamed else [json.dumps(dialect.whole(turn)).encode()]
+    data, ends = b"".join(frames), list(accumulate(map(len, frames), initial=0))
+    at_an_event = fault is not None and fault.what is What.ERROR_EVENT
+    place = draw(st.sampled_from(ends) if at_an_event else st.integers(0, len(data)))
+    cuts = draw(st.sets(st.integers(0, len(data)), max_size=20))
+    edges = sorted({0, place, len(data), *cuts})
+    pieces = [data[start:end] for start, end in pairwise(edges)]
+    before = {Where.ANSWER: edges.index(place), Where.AFTER: len(pieces)}
+    return Play(
+        dialect,
+        turn,
+        Script(pieces, before, streamed, dialect.error),
+        fault,
+        draw(some(Who.SUMMARIZER, streamed=True)),
+        draw(st.sampled_from(["omit", "extract", "fail"])),
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(plays())
+def test_any_turn_with_any_faults(play: Play) -> None:
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(perform(play))
+
+
+async def perform(play: Play) -> None:
+    silent = play.small is not None and play.small.what is What.NOTHING
+    note = Script.stream(play.dialect, SILENCE if silent else NOTE)
+    upstream = Player.with_fault(play.script, play.fault, paced=True)
+    summarizer = Player.with_fault(note, play.small)
+    summary = {"on_failure": play.on_failure, **PATIENCE}
+    async with stage(play.dialect, upstream, summarizer, summary=summary, **TIMES) as here:
+        await here.ask(streamed=play.script.streamed)
+        reply = await here.reply()
+    assert reply.complete
+    assert sum(here.count("requests_total", "outcome").values()) == 1
+    spent = here.count("summarizer_tokens_total", "type").get("output", 0)
+    assert spent <= SPENT * summarizer.asked
+    if play.where < Where.FIRST:
+        check_no_answer(play, reply)
+    elif play.script.streamed:
+        check_stream(play, here, reply, spent)
+    else:
+        check_body(play, here, reply)
+
+
+def check_no_answer(play: Play, reply: Reply) -> None:
+    if play.fault is not None and play.fault.what in STATUSES:
+        assert reply.body == REFUSAL
+    else:
+        assert reply.status in (502, 504)
+        error_of(reply.body)
+
+
+def check_stream(play: Play, here: Stage, reply: Reply, spent: float) -> None:
+    said, spoken = here.hear(reply), play.spoken
+    assert said.answer == spoken.answer
+    given_up = play.on_failure == "fail" and said.code is not None
+    assert said.failed == (not play.whole or given_up)
+    assert said.complete == (play.whole and not given_up)
+    assert sum(here.count("summaries_total", "outcome").values()) == spoken.items
+    if play.whole and play.summarized:
+        assert said.code is None
+        assert bool(said.summary) == bool(spoken.items)
+    used = (spoken.usage or {}).get(play.dialect.tokens[1])
+    assert here.count("upstream_tokens_total", "type").get("output") == used
+    if said.complete and said.usage is not None:
+        assert said.usage[play.dialect.tokens[1]] == SPENT + spent
+
+
+def check_body(play: Play, here: Stage, reply: Reply) -> None:
+    if not play.whole:
+        unread = play.fault is not None and play.fault.what is What.GARBAGE
+        assert reply.status in ((200,) if unread else (502, 504))
+        return
+    failed = reply.status == 502 and play.on_failure == "fail"
+    body = error_of(reply.body)["response"] if failed else reply.json
+    said, spoken = play.dialect.read(body), play.dialect.read(play.dialect.whole(play.turn))
+    assert said.answer == spoken.answer
+    assert failed == (play.on_failure == "fail" and said.code is not None)
+    assert sum(here.count("summaries_total", "outcome").values()) == spoken.items
