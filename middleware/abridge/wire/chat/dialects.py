@@ -13,8 +13,7 @@ A delta and a message have the same keys, so one reading serves both. The spelli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from abridge.wire.codec import Json, objects, string
 
@@ -28,8 +27,7 @@ KNOWN = frozenset({"role", "name", "annotations", *ANSWER})
 _OPAQUE = frozenset({"reasoning.encrypted", "redacted_thinking"})
 
 
-@dataclass(slots=True, frozen=True)
-class Found:
+class Found(NamedTuple):
     """Reasoning in a delta or a message. `field` is where a summary goes in its place; `native`:
     it is a summary that upstream made."""
 
@@ -52,6 +50,12 @@ def find(said: Json) -> Found | None:
     chunks = thinking_chunks(said.get("content"))
     if not (bearing or chunks):
         return None
+    if len(bearing) == 1 and bearing[0] in PLAIN and not chunks:  # by far the most
+        return Found(string(said[bearing[0]]), bearing[0])
+    return _tell_which(said, bearing, chunks)
+
+
+def _tell_which(said: Json, bearing: list[str], chunks: list[Json]) -> Found:
     field = next((name for name in PLAIN if name in bearing), "")
     details, blocks = objects(said.get("reasoning_details")), objects(said.get("thinking_blocks"))
     plain = [said[name] for name in PLAIN if said.get(name)]
@@ -83,8 +87,9 @@ def thought(said: Json) -> Json:
 
 def sealed(said: Json) -> Json:
     """The opaque state alone: upstream alone can read it, and wants it back."""
-    found = {name: list(filter(_is_opaque, objects(said.get(name)))) for name in LISTS}
-    return {name: entries for name, entries in found.items() if entries}
+    found = {name: objects(said[name]) for name in LISTS if said.get(name)}
+    kept = {name: list(filter(_is_opaque, entries)) for name, entries in found.items()}
+    return {name: entries for name, entries in kept.items() if entries}
 
 
 def native_summary(said: Json) -> Json:
@@ -97,6 +102,8 @@ def native_summary(said: Json) -> Json:
 
 def thinking_chunks(content: Any) -> list[Json]:
     """Those of a list-valued content that hold reasoning."""
+    if not isinstance(content, list):
+        return []
     return [chunk for chunk in objects(content) if chunk.get("type") == "thinking"]
 
 
