@@ -85,14 +85,14 @@ class ResponsesWriter:
 
     def _number(self, frame: bytes) -> bytes:
         """The frame with the next number, spliced in where it can only be the event's own."""
-        data = sse.data(frame)
-        if data is None or not data.startswith(b"{"):
-            return frame
-        if self._numbered and data.count(_KEY) == 1 and b'"response"' not in data:
+        if self._numbered and frame.count(_KEY) == 1 and b'"response"' not in frame:
             found = _NUMBER.search(frame)
             if found is not None:
                 number, self._next = self._next, self._next + 1
-                return b"%b%d%b" % (frame[: found.start(1)], number, frame[found.end(1) :])
+                return frame[: found.start(1)] + b"%d" % number + frame[found.end(1) :]
+        data = sse.data(frame)
+        if data is None or not data.startswith(b"{"):
+            return frame
         event = read_object(data, loads_exactly)
         return frame if event is None else self._read(event, frame)
 
