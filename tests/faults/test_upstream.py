@@ -66,7 +66,7 @@ def end_of(case: Case) -> End:
 
 def outcome_of(case: Case) -> str:
     if not case.engaged:
-        return "untouched"
+        return "failed" if end_of(case) is End.BROKEN else "untouched"
     if case.fault.where < Where.FIRST:
         return "error"
     return {End.WHOLE: "ok", End.AS_IT_CAME: "passed"}.get(end_of(case), "failed")

@@ -214,7 +214,7 @@ class Exchange:
         if outcome == "left":
             self._terms.showing.leave()
         if outcome == "failed":
-            cause = failure if isinstance(failure, UpstreamBroken) else "no whole answer came"
+            cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
             _log.warning("upstream %s: %s", self._account.upstream, cause)
 
     def _describe(self, ended: Ended) -> dict[str, str]:
