@@ -75,6 +75,19 @@ def conceal(item: Json) -> Json:
     return kept
 
 
+def without_raw(item: Any, display: Display) -> Any:
+    """An item of another type, or of none, less raw reasoning in its content that is not shown."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if display.raw or not isinstance(content, list):
+        return item
+    kept = [part for part in content if not _is_raw(part)]
+    return item if len(kept) == len(content) else {**item, "content": kept}
+
+
+def _is_raw(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "reasoning_text"
+
+
 def dress(item: Json, summary: Summary, display: Display) -> Json:
     """The item as the client gets it. Parts of ours come before upstream's own."""
     shown = dict(item) if display.raw else conceal(item)

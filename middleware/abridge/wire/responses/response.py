@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from abridge.turn.events import NO_SUMMARY, Ended, Trouble
 from abridge.wire.codec import Json, string
 from abridge.wire.display import Display
-from abridge.wire.responses.items import LANE, dress, is_reasoning
+from abridge.wire.responses.items import LANE, dress, is_reasoning, without_raw
 from abridge.wire.usage import RESPONSES
 
 TRANSCRIPT = "output_messages"
@@ -50,9 +50,10 @@ def _shown(response: Json, display: Display, show: Callable[[int, Json], Json]) 
     style = display.style if display.summary else None
     if isinstance(reasoning, dict) and reasoning.get("summary") != style:
         shown["reasoning"] = {**reasoning, "summary": style}
-    if isinstance(output, list) and any(map(is_reasoning, output)):
+    if isinstance(output, list):
         shown["output"] = [
-            show(place, item) if is_reasoning(item) else item for place, item in enumerate(output)
+            show(place, item) if is_reasoning(item) else without_raw(item, display)
+            for place, item in enumerate(output)
         ]
     if not display.raw and response.get(TRANSCRIPT):
         shown[TRANSCRIPT] = None

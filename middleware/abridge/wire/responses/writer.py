@@ -27,10 +27,11 @@ from abridge.wire.display import Display
 from abridge.wire.problem import problem
 from abridge.wire.profiles import Profile
 from abridge.wire.responses.frames import exactly
-from abridge.wire.responses.items import conceal, dress
+from abridge.wire.responses.items import conceal, dress, without_raw
 from abridge.wire.responses.response import failed, final, snapshot
 
 _KEY = b'"sequence_number"'
+_RAW = b'"reasoning_text"'
 _NUMBER = re.compile(_KEY + rb"\s*:\s*(\d+)")
 _PART = re.compile(rb'"summary_index"(\s*:\s*)\d+')
 
@@ -85,7 +86,8 @@ class ResponsesWriter:
 
     def _number(self, frame: bytes) -> bytes:
         """The frame with the next number, spliced in where it can only be the event's own."""
-        if self._numbered and frame.count(_KEY) == 1 and b'"response"' not in frame:
+        plain = b'"response"' not in frame and (self._display.raw or _RAW not in frame)
+        if self._numbered and plain and frame.count(_KEY) == 1:
             found = _NUMBER.search(frame)
             if found is not None:
                 number, self._next = self._next, self._next + 1
@@ -108,11 +110,13 @@ class ResponsesWriter:
         return frame
 
     def _veiled(self, event: Json) -> Json:
-        """The event, with no more in the response it may hold than is shown."""
-        response = event.get("response")
-        if not isinstance(response, dict):
-            return event
-        return {**event, "response": snapshot(response, self._display)}
+        """The event, with no more in the response or item it may hold than is shown."""
+        veiled, response = event, event.get("response")
+        if isinstance(response, dict):
+            veiled = {**veiled, "response": snapshot(response, self._display)}
+        if "item" in event:
+            veiled = {**veiled, "item": without_raw(event["item"], self._display)}
+        return veiled
 
     def _event(self, kind: str, fields: Json) -> bytes:
         event = {"type": kind, "sequence_number": self._next, **fields}

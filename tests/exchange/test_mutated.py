@@ -1,0 +1,115 @@
+"""Answers with something odd anywhere in them: each ends, and hides what is to be hidden."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.asgi import call
+from tests.forms import abridged
+from tests.scripts import call as tool_call
+from tests.scripts import (
+    call_item,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+SECRET = "zugzwang"
+THOUGHT = f"{SECRET} {SECRET} {SECRET}"
+DETAILS = [{"type": "reasoning.text", "text": THOUGHT, "signature": "s", "index": 0}]
+BLOCKS = [{"type": "thinking", "thinking": THOUGHT, "signature": "s"}]
+MESSAGE = {
+    "role": "assistant",
+    "content": "Hello.",
+    "reasoning_content": THOUGHT,
+    "reasoning_details": DETAILS,
+    "thinking_blocks": BLOCKS,
+    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+}
+OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello."), call_item(2, "f", "{}")]
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+
+
+def payloads(frames: list[bytes]) -> list[Any]:
+    said = (line[6:] for frame in frames for line in frame.split(b"\n") if line[:6] == b"data: ")
+    return [json.loads(data) for data in said if data != b"[DONE]"]
+
+
+DOCUMENTS: dict[str, tuple[str, bool, Any]] = {
+    "chat stream": (
+        CHAT,
+        True,
+        payloads(chat_stream(THOUGHT, "Hello.", calls=[tool_call("f", "{}")])),
+    ),
+    "chat whole": (CHAT, False, completion(MESSAGE)),
+    "responses stream": (RESPONSES, True, payloads(responses_stream(OUTPUT))),
+    "responses whole": (RESPONSES, False, response(OUTPUT)),
+}
+ODD = st.sampled_from(
+    [
+        *[None, True, 0, -1, 1.5, 10**30, float("nan"), "", "x", "\ud800", [], {}, {"a": 1}],
+        *[[None], [[]], ["x"], [{}], [{"type": None}], [{"type": ["x"]}], [{"type": "reasoning"}]],
+    ]
+)
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    entries = document.items() if isinstance(document, dict) else ()
+    if isinstance(document, list):
+        entries = enumerate(document)
+    for key, value in entries:
+        yield from places(value, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    made = copy.deepcopy(document)
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return made
+
+
+def answer(document: Any, *, stream: bool) -> Answer:
+    if not stream:
+        return Answer.json(document)
+    said = document if isinstance(document, list) else [document]
+    return Answer([f"data: {json.dumps(one)}\n\n".encode() for one in said] + [b"data: [DONE]\n\n"])
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("expose", ["auto", "summary", "none"])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(data=st.data())
+async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObject) -> None:
+    path, stream, document = DOCUMENTS[name]
+    place = data.draw(st.sampled_from(list(places(document))))
+    odd = changed(document, place, data.draw(ODD))
+    app = abridged(
+        "mounted",
+        Upstream(answer(odd, stream=stream)),
+        writer=Scripted("All is well."),
+        reasoning={"expose": expose},
+    )
+    asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
+    body = {"messages": []} if path == CHAT else {"input": "Hi"}
+    ended = await call(app, path, {**asking, **body})
+    assert ended.complete
+    if expose != "auto":
+        assert SECRET.encode() not in ended.data
