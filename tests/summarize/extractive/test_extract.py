@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from itertools import count, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -248,3 +251,21 @@ async def test_it_costs_nothing_and_says_so() -> None:
 async def test_it_yields_no_empty_text() -> None:
     said = [piece async for piece in Extractive().summarize(Passage(" "))]
     assert said == [Spent(Tokens(0, 0, 0), "extractive")]
+
+
+async def test_many_at_once_take_turns_with_everything_else() -> None:
+    summarizer, ticks, seen = Extractive(), count(), []
+
+    async def write() -> None:
+        async for piece in summarizer.summarize(Passage(ENGLISH)):
+            if isinstance(piece, str):
+                seen.append(next(ticks))
+
+    async def do_something_else(done: asyncio.Future[Any]) -> None:
+        while not done.done():  # noqa: ASYNC110 -- it only wants its turn
+            next(ticks)
+            await asyncio.sleep(0)
+
+    writing = asyncio.gather(*(write() for _ in range(10)))
+    await do_something_else(writing)
+    assert all(later - earlier > 1 for earlier, later in pairwise(seen))

@@ -10,10 +10,12 @@ Of long reasoning head and tail are read, so that the work is bounded: it is don
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from abridge.summarize import Spent
 from abridge.summarize.clean import clean
@@ -81,12 +83,24 @@ class Candidate:
 
 
 class Extractive:
-    """Makes parts with `extract`. See `abridge.summarize.Summarizer`."""
+    """Makes parts with `extract`. See `abridge.summarize.Summarizer`.
+
+    One takes some milliseconds of the event loop, so many at once take turns, and between two of
+    them everything else has its own.
+    """
 
     name = EXTRACTIVE
 
+    def __init__(self) -> None:
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            WeakKeyDictionary()
+        )
+
     async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
-        if text := extract(passage):
+        async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            text = extract(passage)
+            await asyncio.sleep(0)
+        if text:
             yield text
         yield Spent(Tokens(0, 0, 0), EXTRACTIVE)
 
