@@ -5,6 +5,7 @@ As a module it is the baselines that are ASGI apps, on the server that Abridge h
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import sys
 import tempfile
@@ -90,6 +91,8 @@ model_list:
   - model_name: thinker-1
     litellm_params: {{model: openai/thinker-1, api_base: {url}/json/v1, api_key: none}}
 """
+LITELLM_KEY = f"sk-{secrets.token_hex(32)}"
+"""Without one it does not start."""
 
 
 @contextmanager
@@ -102,7 +105,8 @@ def litellm(python: str, port: int) -> Iterator[Server]:
         config.write_text(LITELLM.format(url=_url(port)))
         program = "from litellm import run_server; run_server()"
         options = ["--config", str(config), "--host", "127.0.0.1", "--port", str(own)]
-        with serving([python, "-c", program, *options], own, MEASURED) as server:
+        environ = {"LITELLM_MASTER_KEY": LITELLM_KEY}
+        with serving([python, "-c", program, *options], own, MEASURED, environ) as server:
             yield server
 
 
