@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tests.benchmarks import passthrough, report, results, stream
+from tests.benchmarks import bodies, live, passthrough, report, results, stream
+from tests.benchmarks import open as open_streams
 from tests.benchmarks.options import Options
 
-BENCHMARKS = {"passthrough": passthrough, "stream": stream}
+BENCHMARKS = {
+    "passthrough": passthrough,
+    "stream": stream,
+    "live": live,
+    "open": open_streams,
+    "bodies": bodies,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from typing import IO, Any
 
 from tests.benchmarks.load import Job
 from tests.benchmarks.processes import BESIDE, module, prepare
@@ -17,34 +19,42 @@ Came = dict[str, Any]
 
 def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
     """What came of each job, all at once; `meanwhile` is called ten times a second until then."""
-    running = [_start(job) for job in jobs]
-    try:
-        while meanwhile is not None and any(process.poll() is None for process in running):
-            meanwhile()
+    with ExitStack() as stack:
+        running = [stack.enter_context(_started(job)) for job in jobs]
+        while any(load.process.poll() is None for load in running):
+            if meanwhile is not None:
+                meanwhile()
             time.sleep(0.1)
-        return [_result(process) for process in running]
-    finally:
-        for process in running:
+        return [load.result() for load in running]
+
+
+@dataclass(frozen=True)
+class Load:
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+
+    def result(self) -> Came:
+        self.said.seek(0)
+        came: Came = json.load(self.said)
+        if came["failure"]:
+            raise RuntimeError(came["failure"])
+        return came
+
+
+@contextmanager
+def _started(job: Job) -> Iterator[Load]:
+    """Both ends of the talk are files: a pipe would have to be emptied meanwhile."""
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+        asked.write(json.dumps(asdict(job)).encode())
+        asked.seek(0)
+        process = subprocess.Popen(
+            module("tests.benchmarks.load"),
+            stdin=asked,
+            stdout=said,
+            preexec_fn=lambda: prepare(BESIDE),
+        )
+        try:
+            yield Load(process, said)
+        finally:
             process.kill()
-
-
-def _start(job: Job) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        module("tests.benchmarks.load"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: prepare(BESIDE),
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(asdict(job)).encode())
-    process.stdin.close()
-    process.stdin = None  # or it is flushed once more
-    return process
-
-
-def _result(process: subprocess.Popen[bytes]) -> Came:
-    said, _ = process.communicate()
-    came: Came = json.loads(said)
-    if came["failure"]:
-        raise RuntimeError(came["failure"])
-    return came
+            process.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,24 +12,10 @@ from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
 from tests.benchmarks.rounds import ask
 from tests.benchmarks.scripts import events
+from tests.benchmarks.turns import APIS, ENGAGED, PATHS, body
 
-PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
-APIS = {"chat": "Chat Completions", "responses": "Responses"}
-ENGAGED = {"x-abridge-summary": "auto"}
 WAYS = {"passed": {}, "rewritten": ENGAGED}
 STREAMS = 32
-
-
-def body(api: str) -> str:
-    question = "What is the sum of the first ten odd numbers?"
-    asked = {"messages": [{"role": "user", "content": question}]}
-    return json.dumps(
-        {
-            "model": "thinker-1",
-            "stream": True,
-            **(asked if api == "chat" else {"input": question}),
-        }
-    )
 
 
 def run(options: Options) -> Iterator[Row]:
