@@ -1,38 +1,40 @@
-"""`python -m tests.benchmarks [--quick] [--litellm PYTHON] [name ...]`, and `report`."""
+"""The command line: `python -m tests.benchmarks [--quick] [name ...]`, and then `report`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from tests.benchmarks import bodies, live, passthrough, report, results, stream
-from tests.benchmarks import open as open_streams
+from tests.benchmarks import report, results
 from tests.benchmarks.options import Options
-
-BENCHMARKS = {
-    "passthrough": passthrough,
-    "stream": stream,
-    "live": live,
-    "open": open_streams,
-    "bodies": bodies,
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    names = ", ".join(report.BENCHMARKS)
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", choices=[*BENCHMARKS, "report", []])
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"{names}; or report, which rewrites the README"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and shorter rounds, of which nothing is kept"
+    )
     parser.add_argument("--litellm", metavar="PYTHON", help="one that has litellm[proxy]")
     said = parser.parse_args(arguments)
-    if said.names == ["report"]:
-        report.write()
-        return
-    options = Options(quick=said.quick, litellm=said.litellm)
-    for name in said.names or BENCHMARKS:
-        options.say(f"{name} …")
-        rows = list(BENCHMARKS[name].run(options))
+    if unknown := set(said.names) - {*report.BENCHMARKS, "report"}:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {names} and report")
+    for name in said.names or report.BENCHMARKS:
+        if name == "report":
+            report.write()
+        else:
+            run(name, Options(quick=said.quick, litellm=said.litellm))
+
+
+def run(name: str, options: Options) -> None:
+    print(f"{name} …", flush=True)
+    rows = list(report.BENCHMARKS[name].run(options))
+    if not options.quick:
         results.write(name, rows)
-        report.show(BENCHMARKS[name].findings(rows))
+    report.show(report.BENCHMARKS[name].findings(rows))
 
 
 if __name__ == "__main__":

@@ -128,10 +128,10 @@ async def _post(client: httpx.AsyncClient, content: str, way: str) -> None:
 def findings(rows: list[Row]) -> Iterator[Finding]:
     for way, words in WAYS.items():
         small, large = (middle(rows, "cpu_us", size=size, way=way) for size in SIZES)
-        yield Finding("bodies", f"{words}: 100 KB, CPU a request", small, "µs")
-        yield Finding("bodies", f"{words}: 1 MB", large, "µs")
+        yield Finding(f"{words}: 100 KB, CPU a request", small, "µs")
+        yield Finding(f"{words}: 1 MB", large, "µs")
         if way not in ("bare", "not-json"):
             read = middle(rows, "parsed_bytes", size="1MB", way=way) / SIZES["1MB"]
-            yield Finding("bodies", f"{words}: 1 MB, in 100 KBs", large / small, "×", most=12)
+            yield Finding(f"{words}: 1 MB, in 100 KBs", large / small, "×", most=12)
             most = 0.0 if way == "passed" else 1.0
-            yield Finding("bodies", f"{words}: times it is parsed", read, most=most)
+            yield Finding(f"{words}: times it is parsed", read, most=most)

@@ -94,15 +94,15 @@ WORDS = {
 def findings(rows: list[Row]) -> Iterator[Finding]:
     thinking = middle(rows, "first_answer", case="afterwards")
     share = middle(rows, "first_summary", case="live") / thinking
-    yield Finding("live", "first summary text, in the reasoning's time", share, "×", most=0.25)
+    yield Finding("first summary text, in the reasoning's time", share, "×", most=0.25)
     for case, words in WORDS.items():
         for name in ("first_summary", "first_answer", "end"):
             what = f"{words}: {name.replace('_', ' ')}"
-            yield Finding("live", what, middle(rows, name, case=case), "s")
+            yield Finding(what, middle(rows, name, case=case), "s")
     held = middle(rows, "held", case="live")
-    yield Finding("live", "live: the answer was held", held, "s", most=CALL + 0.1)
-    yield Finding("live", "`summary.live = false`: held", middle(rows, "held", case="at_end"), "s")
+    yield Finding("live: the answer was held", held, "s", most=CALL + 0.1)
+    yield Finding("`summary.live = false`: held", middle(rows, "held", case="at_end"), "s")
     for tail, most in ((390, 0.1), (100, CALL - 0.25 + 0.1)):
         held = middle(rows, "held", case=f"tail{tail}")
         what = f"live, reasoning ends {tail} characters after a cut: held"
-        yield Finding("live", what, held, "s", most=most)
+        yield Finding(what, held, "s", most=most)

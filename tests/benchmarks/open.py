@@ -67,7 +67,7 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
     for case, (api, headers) in CASES.items():
         where = f"{APIS[api]}, {'rewritten' if headers else 'passed through'}"
         memory, late = (middle(rows, key, case=case) for key in ("kib_each", "p99_ms"))
-        yield Finding("open", f"{where}: memory a stream", memory, "KiB", most=64)
-        yield Finding("open", f"{where}: p99 delay of an event", late, "ms", most=250)
+        yield Finding(f"{where}: memory a stream", memory, "KiB", most=64)
+        yield Finding(f"{where}: p99 delay of an event", late, "ms", most=250)
         busy = 100 * middle(rows, "cpu_share", case=case)
-        yield Finding("open", f"{where}: the core was busy", busy, "%")
+        yield Finding(f"{where}: the core was busy", busy, "%")

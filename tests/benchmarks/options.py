@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 
@@ -20,4 +19,4 @@ class Options:
         return quick if self.quick else full
 
     def say(self, line: str) -> None:
-        print(f"  {line}", file=sys.stderr)
+        print(f"  ({line})", flush=True)

@@ -104,9 +104,9 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
     }
     ours = cost["abridge"]
     for name, spent in cost.items():
-        yield Finding("passthrough", f"{NAMES[name]}, CPU a request", spent, "µs")
-    yield Finding("passthrough", "CPU of stock httpx, in ours", cost["httpx"] / ours, "×", least=10)
-    yield Finding("passthrough", "our CPU, in bare transports", ours / cost["bare"], "×", most=1.4)
+        yield Finding(f"{NAMES[name]}, CPU a request", spent, "µs")
+    yield Finding("CPU of stock httpx, in ours", cost["httpx"] / ours, "×", least=10)
+    yield Finding("our CPU, in bare transports", ours / cost["bare"], "×", most=1.4)
     for name in ("abridge", "httpx", "direct"):
         latency = middle(rows, "p50_ms", contender=name)
-        yield Finding("passthrough", f"{NAMES.get(name, name)}, p50 at full load", latency, "ms")
+        yield Finding(f"{NAMES.get(name, name)}, p50 at full load", latency, "ms")

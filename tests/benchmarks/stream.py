@@ -78,7 +78,7 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
             )
             most = 25.0 if pace == "burst" else None
             where = f"{name}, {words}"
-            yield Finding("stream", f"{where}: passed through, CPU an event", passed, "µs")
-            yield Finding("stream", f"{where}: rewritten", rewritten, "µs", most)
+            yield Finding(f"{where}: passed through, CPU an event", passed, "µs")
+            yield Finding(f"{where}: rewritten", rewritten, "µs", most)
             if pace == "paced":
-                yield Finding("stream", f"{where}: the ratio", rewritten / passed, "×", most=1.6)
+                yield Finding(f"{where}: the ratio", rewritten / passed, "×", most=1.6)
