@@ -18,7 +18,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle
-from tests.benchmarks.rounds import ask
+from tests.benchmarks.rounds import ask, ask_in_quiet
 from tests.benchmarks.scripts import script
 from tests.benchmarks.turns import ENGAGED, PATHS
 from tests.scripts import thinking
@@ -56,16 +56,17 @@ def run(options: Options) -> Iterator[Row]:
         ask(_job(used, "100KB", "engaged", each=1))
         parsed = {(size, way): _parsed(size, way) for size in SIZES for way in WAYS}
         seconds = options.seconds(1.5, 0.7)
-        for number in range(options.rounds(7, 3)):
+        for number in range(options.rounds(5, 3)):
             for (size, way), read in parsed.items():
                 job = _job(servers[way], size, way, warm=seconds / 5, seconds=seconds)
-                [came] = ask(job)
+                came = ask_in_quiet(job)
                 yield {
                     "size": size,
                     "way": way,
                     "round": number,
                     "requests": came["requests"],
                     "cpu_us": 1e6 * came["cpu"] / came["requests"],
+                    "waited": came["waited"] / came["seconds"],
                     "parsed_bytes": read,
                 }
 

@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import sub
 from typing import Any, cast
 
 import uvloop
 
-from tests.benchmarks.processes import cpu
+from tests.benchmarks.processes import cpu, waited
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SENT = re.compile(rb'"sent":"([\d.]+)"')
@@ -159,7 +160,7 @@ async def run(job: Job) -> dict[str, Any]:
     for _ in range(job.connections):
         made = await loop.create_connection(lambda: Client(job, tally), "127.0.0.1", job.port)
         clients.append(made[1])
-    began, spent = time.monotonic(), _cpu(job)
+    began = _clocks(job)
     for place, client in enumerate(clients):
         loop.call_later(job.spread * place / job.connections, client.ask)
     if job.each:
@@ -167,12 +168,14 @@ async def run(job: Job) -> dict[str, Any]:
     else:
         await asyncio.sleep(job.warm)
         tally.clear()
-        began, spent = time.monotonic(), _cpu(job)
+        began = _clocks(job)
         await asyncio.sleep(job.seconds)
+    seconds, spent, kept_waiting = map(sub, _clocks(job), began)
     return {
         "requests": len(tally.latencies),
-        "seconds": time.monotonic() - began,
-        "cpu": _cpu(job) - spent,
+        "seconds": seconds,
+        "cpu": spent,
+        "waited": kept_waiting,
         "latencies": tally.latencies,
         "delays": tally.delays,
         "marks": tally.marks,
@@ -180,8 +183,9 @@ async def run(job: Job) -> dict[str, Any]:
     }
 
 
-def _cpu(job: Job) -> float:
-    return cpu(job.pid) if job.pid else 0.0
+def _clocks(job: Job) -> tuple[float, float, float]:
+    """The time, and the CPU that the measured process has had and has waited for."""
+    return time.monotonic(), *((cpu(job.pid), waited(job.pid)) if job.pid else (0.0, 0.0))
 
 
 if __name__ == "__main__":

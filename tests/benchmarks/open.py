@@ -25,7 +25,7 @@ def run(options: Options) -> Iterator[Row]:
     """A new process for each case: memory once had is seldom given back."""
     streams = options.rounds(STREAMS, 200)
     with contenders.upstream() as upstream:
-        for number in range(options.rounds(3, 1)):
+        for number in range(options.rounds(2, 1)):
             for case in CASES:
                 with contenders.abridge(upstream.port) as sidecar:
                     yield {"case": case, "round": number, **_round(sidecar, case, streams)}

@@ -13,7 +13,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
-from tests.benchmarks.rounds import ask
+from tests.benchmarks.rounds import ask, ask_in_quiet
 
 PATH = "/v1/chat/completions"
 BODY = json.dumps(
@@ -36,8 +36,8 @@ def run(options: Options) -> Iterator[Row]:
         servers = _servers(stack, upstream, options)
         for server in servers.values():
             ask(_job(server, each=4))  # warms up, and is not counted
-        seconds = options.seconds(2.5, 1.0)
-        for number in range(options.rounds(7, 3)):
+        seconds = options.seconds(2.0, 1.0)
+        for number in range(options.rounds(5, 3)):
             for name, server in servers.items():
                 job = _job(server, warm=seconds / 5, seconds=seconds)
                 yield _round(name, number, server, job)
@@ -73,12 +73,13 @@ def _job(server: Server, **times: Any) -> Job:
 
 
 def _round(name: str, number: int, server: Server, job: Job) -> Row:
-    [came] = ask(job)
+    came = ask_in_quiet(job)
     return {
         "contender": name,
         "round": number,
         "requests": came["requests"],
         "cpu_us": 1e6 * came["cpu"] / came["requests"],
+        "waited": came["waited"] / came["seconds"],
         "per_second": came["requests"] / came["seconds"],
         "p50_ms": 1e3 * percentile(came["latencies"], 0.5),
         "p99_ms": 1e3 * percentile(came["latencies"], 0.99),

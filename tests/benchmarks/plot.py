@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import live, passthrough, results
-from tests.benchmarks.results import Row, figure, middle
+from tests.benchmarks.results import Row, middle, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def _passthrough(axes: Axes, rows: list[Row]) -> None:
     labels = [passthrough.NAMES[name].replace("`", "") for name in ranked]
     colours = [OURS if name == "abridge" else OTHERS for name in ranked]
     bars = axes.barh(labels, [cost[name] for name in ranked], color=colours)
-    axes.bar_label(bars, [f" {figure(cost[name])}" for name in ranked])
+    axes.bar_label(bars, [f" {short(cost[name])}" for name in ranked])
     axes.set(xscale="log", title="CPU a request passed through, µs")
     axes.margins(x=0.15)
 
@@ -57,7 +57,7 @@ def _live(axes: Axes, rows: list[Row]) -> None:
         axes.barh(label, end - answer, left=answer, color="#c4c8ce")
         axes.plot(summary, label, "o", color=OURS if name == "live" else OTHERS)
         axes.annotate(
-            f"{figure(summary)} s", (summary, label), (-6, 0), textcoords="offset points",
+            f"{short(summary)} s", (summary, label), (-6, 0), textcoords="offset points",
             ha="right", va="center",
         )  # fmt: skip
     axes.set(title="First summary text (●) while it thinks and answers, seconds")

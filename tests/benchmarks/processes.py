@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 MEASURED, BESIDE = 0, 1
 """The core of whatever is measured, and the one of all that is not."""
@@ -33,8 +34,8 @@ class Server:
 
     def memory(self) -> int:
         """Resident bytes."""
-        with open(f"/proc/{self.pid}/statm", "rb") as pages:  # noqa: PTH123 -- read while timing
-            return int(pages.read().split()[1]) * resource.getpagesize()
+        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
 
 
 def cpu(pid: int) -> float:
@@ -43,6 +44,12 @@ def cpu(pid: int) -> float:
     This is clock_getcpuclockid(3): the scheduler's own count, where /proc knows ticks of 10 ms.
     """
     return time.clock_gettime(~pid << 3 | 2)
+
+
+def waited(pid: int) -> float:
+    """Seconds for which a process's first thread was ready to run, and its core had others to
+    run."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def free_port() -> int:

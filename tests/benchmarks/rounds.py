@@ -15,6 +15,9 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.processes import BESIDE, module, prepare
 
 Came = dict[str, Any]
+QUIET = 0.02
+"""The share of a round for which others may have had the measured process's core."""
+TRIES = 5
 
 
 def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
@@ -26,6 +29,20 @@ def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
                 meanwhile()
             time.sleep(0.1)
         return [load.result() for load in running]
+
+
+def ask_in_quiet(job: Job) -> Came:
+    """What came of a job while the measured process had its core to itself: one that has to wait
+    reads several events at a time, and looks cheaper than it is. So it is asked again, a few times
+    at most, and the least disturbed round counts."""
+    rounds: list[Came] = []
+    while len(rounds) < TRIES and not (rounds and _disturbed(rounds[-1]) < QUIET):
+        rounds += ask(job)
+    return min(rounds, key=_disturbed)
+
+
+def _disturbed(came: Came) -> float:
+    return float(came["waited"] / came["seconds"])
 
 
 @dataclass(frozen=True)

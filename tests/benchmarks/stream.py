@@ -10,7 +10,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
-from tests.benchmarks.rounds import ask
+from tests.benchmarks.rounds import ask, ask_in_quiet
 from tests.benchmarks.scripts import events
 from tests.benchmarks.turns import APIS, ENGAGED, PATHS, body
 
@@ -25,7 +25,7 @@ def run(options: Options) -> Iterator[Row]:
                 cases = [Case(api, pace, way, each) for way in WAYS]
                 for case in cases:
                     ask(case.job(sidecar))  # warms up, and is not counted
-                for number in range(options.rounds(7, 3)):
+                for number in range(options.rounds(5, 3)):
                     for case in cases:
                         yield case.round(sidecar, number)
 
@@ -57,7 +57,7 @@ class Case:
         )
 
     def round(self, sidecar: Server, number: int) -> Row:
-        [came] = ask(self.job(sidecar))
+        came = ask_in_quiet(self.job(sidecar))
         count = events(self.script)
         return {
             "api": self.api,
@@ -66,6 +66,7 @@ class Case:
             "round": number,
             "events": count,
             "cpu_us": 1e6 * came["cpu"] / (count * came["requests"]),
+            "waited": came["waited"] / came["seconds"],
             "p50_ms": 1e3 * percentile(came["latencies"], 0.5),
         }
 
