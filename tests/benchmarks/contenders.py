@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -201,7 +201,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 async def _relay(
-    status: int, headers: list[tuple[bytes, bytes]], pieces: AsyncIterator[bytes], send: Send
+    status: int, headers: list[tuple[bytes, bytes]], pieces: AsyncIterable[bytes], send: Send
 ) -> None:
     headers = [(name.lower(), value) for name, value in headers if name.lower() not in FRAMING]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -51,6 +51,8 @@ class Load:
     said: IO[bytes]
 
     def result(self) -> Came:
+        if self.process.returncode:
+            raise RuntimeError("the load generator failed")
         self.said.seek(0)
         came: Came = json.load(self.said)
         if came["failure"]:
