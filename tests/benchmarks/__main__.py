@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from collections.abc import Sequence
 
 from tests.benchmarks import report, results
@@ -22,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     said = parser.parse_args(arguments)
     if unknown := set(said.names) - {*report.BENCHMARKS, "report"}:
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {names} and report")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no server is left behind
     for name in said.names or report.BENCHMARKS:
         if name == "report":
             report.write()

@@ -18,7 +18,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle
-from tests.benchmarks.rounds import ask, ask_in_quiet
+from tests.benchmarks.rounds import ask
 from tests.benchmarks.scripts import script
 from tests.benchmarks.turns import ENGAGED, PATHS
 from tests.scripts import thinking
@@ -59,7 +59,7 @@ def run(options: Options) -> Iterator[Row]:
         for number in range(options.rounds(5, 3)):
             for (size, way), read in parsed.items():
                 job = _job(servers[way], size, way, warm=seconds / 5, seconds=seconds)
-                came = ask_in_quiet(job)
+                [came] = ask(job)
                 yield {
                     "size": size,
                     "way": way,

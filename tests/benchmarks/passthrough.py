@@ -13,7 +13,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
-from tests.benchmarks.rounds import ask, ask_in_quiet
+from tests.benchmarks.rounds import ask
 
 PATH = "/v1/chat/completions"
 BODY = json.dumps(
@@ -73,7 +73,7 @@ def _job(server: Server, **times: Any) -> Job:
 
 
 def _round(name: str, number: int, server: Server, job: Job) -> Row:
-    came = ask_in_quiet(job)
+    [came] = ask(job)
     return {
         "contender": name,
         "round": number,

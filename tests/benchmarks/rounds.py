@@ -32,9 +32,9 @@ def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
 
 
 def ask_in_quiet(job: Job) -> Came:
-    """What came of a job while the measured process had its core to itself: one that has to wait
-    reads several events at a time, and looks cheaper than it is. So it is asked again, a few times
-    at most, and the least disturbed round counts."""
+    """What came of a job that leaves the measured process idle now and then, while it had its core
+    to itself: one that has to wait reads several events at a time, and looks cheaper than it is. So
+    it is asked again, a few times at most, and the least disturbed round counts."""
     rounds: list[Came] = []
     while len(rounds) < TRIES and not (rounds and _disturbed(rounds[-1]) < QUIET):
         rounds += ask(job)
