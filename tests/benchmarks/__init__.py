@@ -1,0 +1,1 @@
+"""How fast Abridge is, and what it costs: run by hand, `python -m tests.benchmarks`."""

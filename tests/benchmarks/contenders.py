@@ -1,0 +1,224 @@
+"""What is measured, and what it is measured against: each a server process on the measured core.
+
+As a module it is the baselines that are ASGI apps, on the server that Abridge has, set up alike.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.http import Transport
+from tests.benchmarks.processes import BESIDE, MEASURED, Server, free_port, module, serving
+
+FRAMING = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
+
+
+# Processes
+
+
+@contextmanager
+def upstream() -> Iterator[Server]:
+    port = free_port()
+    with serving(module("tests.benchmarks.upstream", str(port)), port, BESIDE) as server:
+        yield server
+
+
+@contextmanager
+def abridge(port: int, environ: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """The sidecar, as users run it, before the upstream on `port`; `environ` sets settings."""
+    own = free_port()
+    command = module("abridge", "serve", "--upstream", f"{_url(port)}/v1", "--port", str(own))
+    with serving(command, own, MEASURED, environ) as server:
+        yield server
+
+
+@contextmanager
+def app(name: str, port: int) -> Iterator[Server]:
+    own = free_port()
+    command = module("tests.benchmarks.contenders", name, str(own), _url(port))
+    with serving(command, own, MEASURED) as server:
+        yield server
+
+
+NGINX = """
+daemon off; master_process off; pid {folder}/pid; error_log stderr crit; worker_processes 1;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; keepalive_requests 1000000;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream model {{ server 127.0.0.1:{upstream}; keepalive 64; keepalive_requests 1000000; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=2048;
+    location / {{
+      proxy_pass http://model; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off;
+    }}
+  }}
+}}
+"""
+
+
+@contextmanager
+def nginx(port: int) -> Iterator[Server]:
+    own, program = free_port(), shutil.which("nginx")
+    assert program is not None
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "nginx.conf")
+        config.write_text(NGINX.format(folder=folder, port=own, upstream=port))
+        with serving([program, "-p", folder, "-c", str(config)], own, MEASURED) as server:
+            yield server
+
+
+LITELLM = """
+model_list:
+  - model_name: thinker-1
+    litellm_params: {{model: openai/thinker-1, api_base: {url}/json/v1, api_key: none}}
+"""
+LITELLM_KEY = f"sk-{secrets.token_hex(32)}"
+"""Without one it does not start."""
+
+
+@contextmanager
+def litellm(python: str, port: int) -> Iterator[Server]:
+    """LiteLLM's proxy, from another environment's Python. It sends no header of the client's on, so
+    its upstream is told by path what to play."""
+    own = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "config.yaml")
+        config.write_text(LITELLM.format(url=_url(port)))
+        program = "from litellm import run_server; run_server()"
+        options = ["--config", str(config), "--host", "127.0.0.1", "--port", str(own)]
+        environ = {"LITELLM_MASTER_KEY": LITELLM_KEY}
+        with serving([python, "-c", program, *options], own, MEASURED, environ) as server:
+            yield server
+
+
+def _url(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+# Apps
+
+
+def bare(upstream: str) -> ASGIApp:
+    """Abridge's transport and next to nothing around it."""
+    transport = Transport(connect=5, headers=600, idle=300)
+
+    async def forward(scope: Scope, receive: Receive, send: Send) -> None:
+        request = httpx.Request(
+            scope["method"],
+            upstream + scope["path"],
+            headers=scope["headers"],
+            stream=httpx.ByteStream(await _body(receive)),
+        )
+        response = await transport.handle_async_request(request)
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        await _relay(response.status_code, response.headers.raw, response.stream, send)
+
+    return forward
+
+
+def session(upstream: str) -> ASGIApp:
+    """aiohttp's client session, as aiohttp gives it."""
+    sessions: list[aiohttp.ClientSession] = []
+
+    async def forward(scope: Scope, receive: Receive, send: Send) -> None:
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(auto_decompress=False))
+        headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
+        body = await _body(receive)
+        async with sessions[0].post(
+            upstream + scope["path"], headers=headers, data=body
+        ) as response:
+            raw, pieces = list(response.raw_headers), response.content.iter_any()
+            await _relay(response.status, raw, pieces, send)
+
+    return forward
+
+
+def httpx_stock(upstream: str) -> ASGIApp:
+    """A reverse proxy as it is usually written: Starlette, and httpx's client as it comes."""
+    return _httpx_app(upstream, httpx.AsyncClient(timeout=None))  # noqa: S113 -- answers may be slow
+
+
+def httpx_unlimited(upstream: str) -> ASGIApp:
+    """The same, keeping every connection alive: by default httpx keeps 20."""
+    return _httpx_app(upstream, httpx.AsyncClient(timeout=None, limits=httpx.Limits()))  # noqa: S113
+
+
+def _httpx_app(upstream: str, client: httpx.AsyncClient) -> ASGIApp:
+    async def forward(request: Request) -> Response:
+        outgoing = client.build_request(
+            request.method,
+            upstream + request.url.path,
+            headers=request.headers.raw,
+            content=await request.body(),
+        )
+        response = await client.send(outgoing, stream=True)
+        streaming = StreamingResponse(
+            response.aiter_raw(), response.status_code, background=BackgroundTask(response.aclose)
+        )
+        streaming.raw_headers = [
+            header for header in response.headers.raw if header[0].lower() not in FRAMING
+        ]
+        return streaming
+
+    return Starlette(routes=[Route("/{path:path}", forward, methods=["POST"])])
+
+
+APPS = {
+    "bare": bare,
+    "session": session,
+    "httpx": httpx_stock,
+    "httpx-unlimited": httpx_unlimited,
+}
+
+
+async def _body(receive: Receive) -> bytes:
+    message = await receive()
+    pieces = [message["body"]]
+    while message.get("more_body"):
+        message = await receive()
+        pieces.append(message["body"])
+    return b"".join(pieces)
+
+
+async def _relay(
+    status: int, headers: list[tuple[bytes, bytes]], pieces: AsyncIterable[bytes], send: Send
+) -> None:
+    headers = [(name.lower(), value) for name, value in headers if name.lower() not in FRAMING]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    async for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+if __name__ == "__main__":
+    uvicorn.run(
+        APPS[sys.argv[1]](sys.argv[3]),
+        port=int(sys.argv[2]),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+    )

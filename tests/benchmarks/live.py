@@ -1,0 +1,108 @@
+"""Two thousand tokens of reasoning, a hundred a second, then two hundred of answer: when the
+summary comes, and how long the answer waits for it.
+
+The summarizer model takes 0.3 s to its first token and 0.7 s more. The baselines are one summary at
+the reasoning's end (`summary.live = false`), and one that a second call makes after the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.benchmarks import contenders
+from tests.benchmarks.load import Job
+from tests.benchmarks.options import Options
+from tests.benchmarks.results import Finding, Row, middle
+from tests.benchmarks.rounds import Came, ask
+from tests.benchmarks.scripts import reasoning
+from tests.benchmarks.turns import ENGAGED, PATHS, body
+
+PATH = PATHS["responses"]
+MARKS = {"first_summary": "reasoning_summary_text.delta", "first_answer": "output_text.delta"}
+SUMMARIZER = {"first_summary": '"content":"*'}
+CALL = 1.0
+TIMES = ("first_summary", "first_answer", "end", "held")
+
+
+def run(options: Options) -> Iterator[Row]:
+    """All at once: little is computed here, and much waited for."""
+    with contenders.upstream() as upstream:
+        model = {
+            "ABRIDGE_SUMMARIZER__KIND": "model",
+            "ABRIDGE_SUMMARIZER__BASE_URL": f"http://127.0.0.1:{upstream.port}/summarizer/v1",
+            "ABRIDGE_SUMMARIZER__MODEL": "scripted",
+        }
+        late = {**model, "ABRIDGE_SUMMARY__LIVE": "false"}
+        streams = options.rounds(5, 2)
+        with (
+            contenders.abridge(upstream.port, model) as live,
+            contenders.abridge(upstream.port, late) as at_end,
+        ):
+            cases = {
+                "live": _job(live.port, "live", streams, ENGAGED),
+                "tail390": _job(live.port, "tail390", streams, ENGAGED),
+                "tail100": _job(live.port, "tail100", streams, ENGAGED),
+                "at_end": _job(at_end.port, "live", streams, ENGAGED),
+                "afterwards": _job(upstream.port, "live", streams, {}),
+            }
+            answers = dict(zip(cases, ask(*cases.values()), strict=True))
+        second = Job(
+            upstream.port,
+            PATHS["chat"],
+            body("chat", reasoning("live")),
+            "summarizer",
+            connections=streams,
+            each=1,
+            marks=SUMMARIZER,
+        )
+        [summaries] = ask(second)
+    for case, came in answers.items():
+        yield from _rows(case, came, summaries)
+
+
+def _job(port: int, what: str, streams: int, headers: dict[str, str]) -> Job:
+    return Job(
+        port,
+        PATH,
+        body("responses"),
+        f"responses-{what}",
+        connections=streams,
+        each=1,
+        spread=1.0,
+        headers=headers,
+        marks=MARKS,
+    )
+
+
+def _rows(case: str, came: Came, summaries: Came) -> Iterator[Row]:
+    """What is asked for after the answer comes after it."""
+    for number, (marks, held) in enumerate(zip(came["marks"], came["delays"], strict=True)):
+        end = marks["end"]
+        if case == "afterwards":
+            second = summaries["marks"][number]
+            marks["first_summary"], end = end + second["first_summary"], end + second["end"]
+        yield {"case": case, "round": number, **marks, "end": end, "held": held}
+
+
+WORDS = {
+    "live": "live",
+    "at_end": "`summary.live = false`",
+    "afterwards": "a second call after the answer",
+}
+
+
+def findings(rows: list[Row]) -> Iterator[Finding]:
+    thinking = middle(rows, "first_answer", case="afterwards")
+    share = middle(rows, "first_summary", case="live") / thinking
+    yield Finding("first summary text, in the reasoning's time", share, "×", most=0.25)
+    for case, words in WORDS.items():
+        for name in ("first_summary", "first_answer", "end"):
+            what = f"{words}: {name.replace('_', ' ')}"
+            yield Finding(what, middle(rows, name, case=case), "s")
+    held = middle(rows, "held", case="live")
+    yield Finding("live: the answer was held", held, "s", most=CALL + 0.1)
+    yield Finding("`summary.live = false`: held", middle(rows, "held", case="at_end"), "s")
+    for tail, most in ((390, 0.1), (100, CALL - 0.25 + 0.1)):
+        held = middle(rows, "held", case=f"tail{tail}")
+        what = f"live, reasoning ends {tail} characters after a cut: held"
+        yield Finding(what, held, "s", most=most)

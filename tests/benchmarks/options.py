@@ -1,0 +1,22 @@
+"""What the command line says of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """`litellm` is the Python of an environment in which LiteLLM's proxy is installed."""
+
+    quick: bool = False
+    litellm: str | None = None
+
+    def rounds(self, full: int, quick: int) -> int:
+        return quick if self.quick else full
+
+    def seconds(self, full: float, quick: float) -> float:
+        return quick if self.quick else full
+
+    def say(self, line: str) -> None:
+        print(f"  ({line})", flush=True)

@@ -1,0 +1,113 @@
+"""A small JSON answer over 32 connections, on one core: what passing through costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from tests.benchmarks import contenders
+from tests.benchmarks.load import Job
+from tests.benchmarks.options import Options
+from tests.benchmarks.processes import Server
+from tests.benchmarks.results import Finding, Row, middle, percentile
+from tests.benchmarks.rounds import ask
+
+PATH = "/v1/chat/completions"
+BODY = json.dumps(
+    {
+        "model": "thinker-1",
+        "messages": [
+            {"role": "system", "content": "You are a careful mathematician. Be brief."},
+            {"role": "user", "content": "What is the sum of the first ten odd numbers? " * 4},
+        ],
+        "temperature": 0.6,
+        "max_tokens": 1000,
+    }
+)
+CONNECTIONS = 32
+
+
+def run(options: Options) -> Iterator[Row]:
+    with ExitStack() as stack:
+        upstream = stack.enter_context(contenders.upstream())
+        servers = _servers(stack, upstream, options)
+        for server in servers.values():
+            ask(_job(server, each=4))  # warms up, and is not counted
+        seconds = options.seconds(2.0, 1.0)
+        for number in range(options.rounds(5, 3)):
+            for name, server in servers.items():
+                job = _job(server, warm=seconds / 5, seconds=seconds)
+                yield _round(name, number, server, job)
+
+
+def _servers(stack: ExitStack, upstream: Server, options: Options) -> dict[str, Server]:
+    port = upstream.port
+    servers = {"abridge": stack.enter_context(contenders.abridge(port))}
+    for name in contenders.APPS:
+        servers[name] = stack.enter_context(contenders.app(name, port))
+    if shutil.which("nginx"):
+        servers["nginx"] = stack.enter_context(contenders.nginx(port))
+    else:
+        options.say("nginx is not on the path: skipped")
+    if options.litellm:
+        servers["litellm"] = stack.enter_context(contenders.litellm(options.litellm, port))
+    else:
+        options.say("no environment with LiteLLM was given: skipped")
+    return {**servers, "direct": upstream}
+
+
+def _job(server: Server, **times: Any) -> Job:
+    return Job(
+        server.port,
+        PATH,
+        BODY,
+        "json",
+        pid=server.pid,
+        connections=CONNECTIONS,
+        headers={"authorization": f"Bearer {contenders.LITELLM_KEY}"},
+        **times,
+    )
+
+
+def _round(name: str, number: int, server: Server, job: Job) -> Row:
+    [came] = ask(job)
+    return {
+        "contender": name,
+        "round": number,
+        "requests": came["requests"],
+        "cpu_us": 1e6 * came["cpu"] / came["requests"],
+        "waited": came["waited"] / came["seconds"],
+        "per_second": came["requests"] / came["seconds"],
+        "p50_ms": 1e3 * percentile(came["latencies"], 0.5),
+        "p99_ms": 1e3 * percentile(came["latencies"], 0.99),
+    }
+
+
+NAMES = {
+    "abridge": "`abridge serve`",
+    "bare": "bare transport",
+    "session": "aiohttp session",
+    "httpx": "stock httpx",
+    "httpx-unlimited": "httpx, all kept alive",
+    "nginx": "nginx",
+    "litellm": "LiteLLM proxy",
+}
+
+
+def findings(rows: list[Row]) -> Iterator[Finding]:
+    cost = {
+        name: middle(rows, "cpu_us", contender=name)
+        for name in NAMES
+        if any(row["contender"] == name for row in rows)
+    }
+    ours = cost["abridge"]
+    for name, spent in cost.items():
+        yield Finding(f"{NAMES[name]}, CPU a request", spent, "µs")
+    yield Finding("CPU of stock httpx, in ours", cost["httpx"] / ours, "×", least=10)
+    yield Finding("our CPU, in bare transports", ours / cost["bare"], "×", most=1.4)
+    for name in ("abridge", "httpx", "direct"):
+        latency = middle(rows, "p50_ms", contender=name)
+        yield Finding(f"{NAMES.get(name, name)}, p50 at full load", latency, "ms")

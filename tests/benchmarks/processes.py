@@ -1,0 +1,106 @@
+"""Processes on loopback: started, pinned to a core, and looked at from outside. Linux only."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+MEASURED, BESIDE = 0, 1
+"""The core of whatever is measured, and the one of all that is not."""
+
+FILES = 16384
+PATIENCE = 30.0  # seconds in which a server must listen
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that listens on `port`."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def memory(self) -> int:
+        """Resident bytes."""
+        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+
+def cpu(pid: int) -> float:
+    """Seconds of CPU, user and system, of all threads of a process.
+
+    This is clock_getcpuclockid(3): the scheduler's own count, where /proc knows ticks of 10 ms.
+    """
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def waited(pid: int) -> float:
+    """Seconds for which a process's first thread was ready to run, and its core had others to
+    run."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(
+    command: Sequence[str], port: int, core: int, environ: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Run `command` until the end of the block, which begins when it listens on `port`."""
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env={**os.environ, **(environ or {})},
+            preexec_fn=lambda: prepare(core),
+        )
+        try:
+            if not _listens(process, port):
+                said.seek(0)
+                raise RuntimeError(f"{command} does not listen:\n{said.read().decode()}")
+            yield Server(process, port)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def module(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", name, *arguments]
+
+
+def prepare(core: int) -> None:
+    """In a child: one core, where there are several, and room for many connections."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[core % len(cores)]})
+
+
+def _listens(process: subprocess.Popen[bytes], port: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return True
+    return False

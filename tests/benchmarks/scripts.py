@@ -1,0 +1,150 @@
+"""What the scripted upstream says: for each script, its pieces and when each is due.
+
+A frame may hold a stamp: the upstream puts in the moment at which it writes it, the load generator
+takes the time from there. It is a key that no API knows, so Abridge hands it on where it hands on
+the event, and its own events have none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count, groupby
+from typing import Any
+
+from abridge.turn.segment import Segmenter
+from tests.scripts import (
+    CHAT_USAGE,
+    chunk,
+    completion,
+    message_item,
+    pieces,
+    reasoning_item,
+    responses_stream,
+    thinking,
+)
+
+STAMP = b'"sent":"0000000000.000000"'
+ANSWER = "The sum of the first n odd numbers is n squared, which the squares drawn above show. "
+CUT = {"size": 1500, "parts": 12, "tail": 400, "least": 1, "ceiling": 4 << 20, "live": True}
+"""Abridge's defaults, by which a reasoning is made that ends soon after a cut."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """`steps` are frames or a body, each with the seconds after the request at which it is due."""
+
+    kind: bytes
+    steps: Sequence[tuple[float, bytes]]
+
+    @property
+    def stream(self) -> bool:
+        return self.kind == b"text/event-stream"
+
+
+def script(name: str) -> Script:
+    """By name: `json`, `summarizer`, or an API, a dash and what is played on it."""
+    if name == "json":
+        body = completion({"content": ANSWER * 4, "reasoning_content": thinking(200)})
+        return Script(b"application/json", [(0.0, json.dumps(body).encode())])
+    if name == "summarizer":
+        return _stream(_summary(), 0.3, 0.7)
+    api, _, what = name.partition("-")
+    if what == "open":
+        frames = _frames(api, thinking(30 * 40), ANSWER * 5, size=40)
+        return _stream([_stamped(frame) for frame in frames], 0.0, 0.5 * (len(frames) - 1))
+    if what in ("paced", "burst"):
+        frames = _frames(api, thinking(300 * 7), (ANSWER * 9)[: 90 * 7], size=7)
+        return _stream(frames, 0.0, 0.005 * (len(frames) - 1) if what == "paced" else 0.0)
+    return _live(api, reasoning(what))
+
+
+def events(name: str) -> int:
+    """How many a script has."""
+    return sum(data.count(b"\n\n") for _, data in script(name).steps)
+
+
+@cache
+def reasoning(what: str) -> str:
+    """Of `live` some 8,000 characters; of `tail100` and the like, so many after the last cut."""
+    if what == "live":
+        return thinking(8000)
+    text, segmenter = thinking(9900), Segmenter(**CUT)  # type: ignore[arg-type]
+    cut = sum(len(cut.text) for cut in segmenter.feed(text))
+    return text[: cut + int(what.removeprefix("tail"))]
+
+
+def _live(api: str, thought: str) -> Script:
+    """A hundred tokens a second; the answer's first is stamped."""
+    frames = _frames(api, thought, (ANSWER * 10)[:800], size=4)
+    needle = b"output_text.delta" if api == "responses" else b'"content":"T'
+    first = next(place for place, frame in enumerate(frames) if needle in frame)
+    frames[first] = _stamped(frames[first])
+    return _stream(frames, 0.0, 0.01 * (len(frames) - 1))
+
+
+def _summary() -> list[bytes]:
+    """Some hundred tokens of one."""
+    text = "**Checking small cases**\n\nI look at the first few sums, see squares, and go on. " * 3
+    return _chat("", text, size=12)
+
+
+def _stream(frames: Sequence[bytes], wait: float, last: float) -> Script:
+    """Evenly spread: the first frame after `wait` seconds, the last one `last` after that."""
+    between = last / max(1, len(frames) - 1)
+    steps = [(wait + place * between, frame) for place, frame in enumerate(frames)]
+    if not last:
+        steps = [(wait, b"".join(frames))]
+    return Script(b"text/event-stream", steps)
+
+
+def _frames(api: str, thought: str, answer: str, size: int) -> list[bytes]:
+    return (_chat if api == "chat" else _responses)(thought, answer, size)
+
+
+def _chat(thought: str, answer: str, size: int) -> list[bytes]:
+    frames = [chunk({"role": "assistant", "content": ""})]
+    frames += [chunk({"reasoning_content": piece}) for piece in pieces(thought, size)]
+    frames += [chunk({"content": piece}) for piece in pieces(answer, size)]
+    frames += [chunk({}, finish="stop"), chunk(usage=CHAT_USAGE)]
+    return [*(_frame(_payload(frame)) for frame in frames), b"data: [DONE]\n\n"]
+
+
+def _responses(thought: str, answer: str, size: int) -> list[bytes]:
+    texts = {"response.reasoning_text.delta": thought, "response.output_text.delta": answer}
+    output = [reasoning_item(0, thought), message_item(1, answer)]
+    payloads = map(_payload, responses_stream(output))
+    number = count()
+    return [
+        _frame({**event, "sequence_number": next(number)}, event["type"])
+        for event in _resized(payloads, texts, size)
+    ]
+
+
+def _resized(
+    payloads: Iterator[dict[str, Any]], texts: dict[str, str], size: int
+) -> Iterator[dict[str, Any]]:
+    """The same events, with the texts in deltas of `size` characters."""
+    for kind, group in groupby(payloads, lambda event: event["type"]):
+        if kind in texts:
+            event = next(group)
+            yield from ({**event, "delta": piece} for piece in pieces(texts[kind], size))
+        else:
+            yield from group
+
+
+def _payload(frame: bytes) -> dict[str, Any]:
+    payload: dict[str, Any] = json.loads(frame[frame.index(b"data: ") + 6 :])
+    return payload
+
+
+def _frame(payload: dict[str, Any], event: str | None = None) -> bytes:
+    """Without spaces, as providers write it."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()
+
+
+def _stamped(frame: bytes) -> bytes:
+    return frame.replace(b"}\n\n", b"," + STAMP + b"}\n\n")
