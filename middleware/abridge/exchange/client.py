@@ -58,6 +58,8 @@ class Client:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._sent_at = 0.0
+        self._beating: asyncio.TimerHandle
         self.departed = asyncio.Event()
         self.over = False
         self.on_room: Callable[[], None] = lambda: None
@@ -107,21 +109,29 @@ class Client:
 
     async def run(self) -> None:
         """Send, until all is sent or the client has left."""
+        self._beat_at(asyncio.get_running_loop().time() + self.BEAT)
         try:
             while not (self.over or self.departed.is_set()):
-                await self._wait()
+                await self._wake.wait()
+                self._wake.clear()
                 await self._flush()
         except OSError:
             self.leave()
+        finally:
+            self._beating.cancel()
 
-    async def _wait(self) -> None:
-        while not self._wake.is_set():
-            try:
-                async with asyncio.timeout(self.BEAT):
-                    await self._wake.wait()
-            except TimeoutError:
+    def _beat_at(self, when: float) -> None:
+        self._beating = asyncio.get_running_loop().call_at(when, self._beat)
+
+    def _beat(self) -> None:
+        """Give a sign of life if nothing was sent for long enough, and look again."""
+        now = asyncio.get_running_loop().time()
+        due = self._sent_at + self.BEAT
+        if now >= due:
+            due = now + self.BEAT
+            if not self._clock.stopped:
                 self.write(self.beat())
-        self._wake.clear()
+        self._beat_at(due)
 
     async def _flush(self) -> None:
         """Send all that is there. The clock stands still meanwhile: it is the client's time."""
@@ -131,6 +141,7 @@ class Client:
             await self._send_pending(last=closing and self._complete)
         finally:
             self._clock.go_on()
+        self._sent_at = asyncio.get_running_loop().time()
         self.over = closing
         self._room.set()
         self.on_room()

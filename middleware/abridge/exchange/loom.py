@@ -82,7 +82,7 @@ class Loom:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        idle = self._clock.stopped or self._stopped
+        idle = self._clock.stopped or self._stopped or not self.weaver.holding
         deadline = None if idle else self.weaver.deadline
         if deadline is not None:
             loop = asyncio.get_running_loop()

@@ -35,8 +35,7 @@ class Showing:
         """An event on its way to the client."""
         match event:
             case Raw():
-                item = self._item(event)
-                if len(item.raw) <= MOST_RAW:
+                if self._owner is not None and len((item := self._item(event)).raw) <= MOST_RAW:
                     item.raw += event.text
             case PartSaid():
                 self._item(event).said.append(event.text)

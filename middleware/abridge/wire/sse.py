@@ -31,6 +31,9 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes. Raises EventTooLarge past `limit` bytes of one."""
+        if self._begun and not (self._buffer or self._returns) and _is_one_frame(data):
+            self._check(data)
+            return [data]
         if self._skip_lf and data:
             data = data.removeprefix(b"\n")
             self._skip_lf = False
@@ -45,8 +48,7 @@ class Decoder:
             self._begin(frames)
             self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
             del self._buffer[:start]
-        if max(len(self._buffer), *map(len, frames), 0) > self._limit:
-            raise EventTooLarge(self._limit)
+        self._check(self._buffer, *frames)
         self._seen = max(0, len(self._buffer) - _OVERLAP)
         return frames
 
@@ -59,6 +61,10 @@ class Decoder:
         self._buffer.clear()
         self._begin(rest)
         return rest if _is_whole(data(rest[0])) else []
+
+    def _check(self, *parts: bytes | bytearray) -> None:
+        if max(map(len, parts)) > self._limit:
+            raise EventTooLarge(self._limit)
 
     def _end_of_frame(self, start: int) -> int:
         """Where the next blank line ends, or 0; without carriage returns that is soon found."""
@@ -73,6 +79,11 @@ class Decoder:
         if not self._begun:
             self._begun = True
             frames[0] = frames[0].removeprefix(BOM)
+
+
+def _is_one_frame(data: bytes) -> bool:
+    """As a read often brings it, from an upstream that sends each event by itself."""
+    return data.find(b"\n\n") == len(data) - 2 >= 0 and b"\r" not in data
 
 
 def _is_whole(said: bytes | None) -> bool:
