@@ -42,6 +42,7 @@ def _round(sidecar: Server, case: str, streams: int) -> Row:
         "most_mib": max(seen) / KIB**2,
         "kib_each": (max(seen) - idle) / KIB / streams,
         "cpu_share": came["cpu"] / came["seconds"],
+        "waited": came["waited"] / came["seconds"],
         "p50_ms": 1e3 * percentile(came["delays"], 0.5),
         "p99_ms": 1e3 * percentile(came["delays"], 0.99),
     }

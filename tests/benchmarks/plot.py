@@ -60,4 +60,4 @@ def _live(axes: Axes, rows: list[Row]) -> None:
             f"{short(summary)} s", (summary, label), (-6, 0), textcoords="offset points",
             ha="right", va="center",
         )  # fmt: skip
-    axes.set(title="First summary text (●) while it thinks and answers, seconds")
+    axes.set(title="First summary text, seconds (dark: the answer)")
