@@ -36,7 +36,8 @@ class Shown:
 
     def knows(self, text: str, owner: bytes = b"") -> bool:
         """Whether `text` was shown to anyone, or as a copy to `owner`."""
-        return any(self._mark(text, one) in self._marks for one in {b"", owner})
+        known = {b"", owner} if text.strip() else ()
+        return any(self._mark(text, one) in self._marks for one in known)
 
     def _mark(self, text: str, owner: bytes) -> bytes:
         return keyed(self._key, b"summary", owner, text.strip().encode(errors="surrogatepass"))

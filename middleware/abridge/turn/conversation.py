@@ -56,8 +56,10 @@ class Turn:
 
     def canonical(self) -> bytes:
         """Everything in it that is no reasoning."""
-        calls = [call.canonical() for call in self.calls]
-        return json.dumps([self.role, self.text, calls, self.answers]).encode()
+        calls = [part for call in self.calls for part in call.canonical()]
+        said = (self.role, self.text, self.answers, *calls)
+        parts = [part.encode(errors="surrogatepass") for part in said]
+        return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
 
 
 @dataclass(slots=True)
