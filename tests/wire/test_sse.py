@@ -107,3 +107,8 @@ def test_an_encoded_frame_has_lf_ends_and_one_data_line() -> None:
     assert sse.encode(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
     assert sse.encode(b"{}") == b"data: {}\n\n"
     assert sse.data(sse.comment("alive")) is None
+
+
+@pytest.mark.parametrize("name", ["a\nevent: b", "\ud800", "ü", "", None])
+def test_an_event_is_never_named_by_what_would_break_its_line(name: str | None) -> None:
+    assert sse.encode(b"{}", name) == b"data: {}\n\n"

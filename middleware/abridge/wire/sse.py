@@ -109,9 +109,13 @@ def data(frame: bytes) -> bytes | None:
 
 
 def encode(payload: bytes, event: str | None = None) -> bytes:
-    """One frame, with LF line ends and a single data line, as the strictest parsers want it."""
-    name = b"event: %b\n" % event.encode() if event else b""
-    return b"%bdata: %b\n\n" % (name, payload)
+    """One frame, with LF line ends and a single data line, as the strictest parsers want it.
+
+    A name that would break the line, or is none, is left out.
+    """
+    if event and event.isascii() and event.isprintable():
+        return b"event: %b\ndata: %b\n\n" % (event.encode(), payload)
+    return b"data: %b\n\n" % payload
 
 
 def comment(text: str) -> bytes:
