@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 
-MOMENT = 0.01
+MOMENT = 0.005
 """Real seconds, in which the kernel takes to one end of a connection what the other has sent."""
 
 PAUSE = 0.1
