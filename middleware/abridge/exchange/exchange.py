@@ -25,7 +25,7 @@ from abridge.history.showing import Showing
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Guard
 from abridge.turn.conversation import Heard
-from abridge.turn.events import Ended, Event, Trouble
+from abridge.turn.events import Closed, Ended, Event, Trouble
 from abridge.turn.plan import Plan
 from abridge.turn.usage import EXTRACTIVE
 from abridge.turn.weave import Weaver
@@ -172,6 +172,8 @@ class Exchange:
     def _emit(self, event: Event) -> None:
         self._account.note(event)
         self._terms.showing.note(event)
+        if isinstance(event, Closed):
+            self._account.note_held(self._weaver.held)
         if isinstance(event, Ended) and event.ok:
             self._terms.keep(self._reader.heard(), event)
         if self._answer is not None:

@@ -59,6 +59,7 @@ class Loom:
         self._stopped = False
         self._writing: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._due: float | None = None
         self._asked_at: float | None = None
         self.wrote_for = 0.0
 
@@ -82,14 +83,17 @@ class Loom:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        idle = self._clock.stopped or self._stopped or not self.weaver.holding
-        deadline = None if idle else self.weaver.deadline
-        if deadline is not None:
+        idle = self._clock.stopped or self._stopped
+        self._due = None if idle else self._deadline()
+        if self._due is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, deadline - self._clock.now()), self._tick)
+            self._timer = loop.call_later(max(0.0, self._due - self._clock.now()), self._tick)
+
+    def _deadline(self) -> float | None:
+        return self.weaver.deadline if self.weaver.holding else None
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer = self._due = None
         self._tasks.create_task(self._take_time())
 
     async def _take_time(self) -> None:
@@ -107,7 +111,7 @@ class Loom:
                 self._perform_one(self._effects.popleft())
         finally:
             self._performing = False
-        if self._timer is not None or self.weaver.holding:
+        if self._deadline() != self._due:
             self.set_timer()
 
     def _perform_one(self, effect: Effect) -> None:
