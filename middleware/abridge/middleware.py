@@ -66,6 +66,7 @@ class AbridgeMiddleware:
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
+        self._routes = self.settings.routes
         self._metrics = metrics_on(registry)
         self._guards = self._make_guards(review)
         self._patience = Patience()
@@ -78,15 +79,15 @@ class AbridgeMiddleware:
             transport=transport,
         )
         key = new_key()
-        shown = Shown(key, LONGER * max(route.history.ttl for route in self.settings.routes))
+        shown = Shown(key, LONGER * max(route.history.ttl for route in self._routes))
         self._pasts = {
-            route.upstream.name: Past(route.history, shown, key) for route in self.settings.routes
+            route.upstream.name: Past(route.history, shown, key) for route in self._routes
         }
-        self._hides = any(map(hides, self.settings.routes))
+        self._hides = any(map(hides, self._routes))
         self._reads_all = (
             self._hides
-            or len(self.settings.routes) > 1
-            or any(route.summary.default != "off" for route in self.settings.routes)
+            or len(self._routes) > 1
+            or any(route.summary.default != "off" for route in self._routes)
         )
 
     def _make_guards(self, review: Review | None) -> dict[str, Guard]:
@@ -96,7 +97,7 @@ class AbridgeMiddleware:
         def guard() -> Guard:
             return Guard(self.settings.summarizer, review=review)
 
-        names = [route.upstream.name for route in self.settings.routes]
+        names = [route.upstream.name for route in self._routes]
         if self.settings.summarizer.kind == "upstream":
             return {name: guard() for name in names}
         return dict.fromkeys(names, guard())
@@ -128,7 +129,7 @@ class AbridgeMiddleware:
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
-            route = self.settings.route(path.partition("/models/")[2] or None)
+            route = self._route(path.partition("/models/")[2] or None)
             await self.app({**scope, ROUTE: route}, receive, send)
             return
         with self._room.share() as keep:
@@ -150,7 +151,7 @@ class AbridgeMiddleware:
         if request is not None:
             await self._decide(request, receive, send)
         else:
-            route = self.settings.route(model_of(body) if len(self.settings.routes) > 1 else None)
+            route = self._route(model_of(body) if len(self._routes) > 1 else None)
             await self._pass(api, route, scope, taken.receive, send)
 
     async def _pass(
@@ -168,10 +169,13 @@ class AbridgeMiddleware:
         if api is not None:
             self._metrics.requests.labels(api.name, upstream, outcome).inc()
 
+    def _route(self, model: str | None) -> Route:
+        return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]
+
     def _routed_by_body(self, scope: Scope) -> bool:
         """Whether only the body can tell which upstream a request is for."""
         kind = header(scope["headers"], b"content-type")
-        return len(self.settings.routes) > 1 and kind.startswith(b"application/json")
+        return len(self._routes) > 1 and kind.startswith(b"application/json")
 
     def _clear(self, scope: Scope, taken: Taken) -> bytes | None:
         """The request's body in the clear, or None where it cannot be known and need not be."""
@@ -201,7 +205,7 @@ class AbridgeMiddleware:
 
     async def _decide(self, request: Request, receive: Receive, send: Send) -> None:
         """Set both switches, and answer accordingly."""
-        route = self.settings.route(request.model or None)
+        route = self._route(request.model or None)
         request.scope = {**request.scope, ROUTE: route}
         style = request.style(route)
         if request.background:

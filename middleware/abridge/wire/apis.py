@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote
 
 from abridge.wire.api import Api
@@ -34,6 +35,7 @@ RESPONSES = Api(
 APIS = (CHAT, RESPONSES)
 
 
+@lru_cache(maxsize=1024)
 def api_for(path: str, written: str = "") -> Api | None:
     """The API whose endpoint a request's path is, or None.
 
