@@ -7,8 +7,9 @@ from itertools import accumulate
 from abridge.history.shown import Shown
 from abridge.turn.events import Event, ItemKey, PartClosed, PartSaid, Raw
 
-MOST_RAW = 2000
-"""Characters of reasoning that are compared with a summary: an extract of more is shorter."""
+MOST_RAW = 700
+"""Characters of reasoning that are compared with a summary: of more, an extract without a title is
+shorter."""
 
 
 class _Item:

@@ -78,6 +78,11 @@ class Part:
         if not complete and self.index is None:
             self.waiting.clear()  # a part that fails before it spoke leaves no trace
 
+    def close(self) -> None:
+        """All is said; the reasoning is not needed any more, and there may be much of it."""
+        self.closed = True
+        self.text = self.before = ""
+
     def stand_in(self, text: str) -> None:
         """Say `text` in the summarizer's place."""
         self.waiting = [text]

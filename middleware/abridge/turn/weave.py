@@ -344,7 +344,7 @@ class Weaver:
                 self._effects.append(PartSaid(number, None, place, part.index, part.say()))
             if not part.ended:
                 return
-            part.closed = True
+            part.close()
             if part.index is not None:
                 text = "".join(part.said)
                 closed = PartClosed(number, None, place, part.index, text, part.complete)
