@@ -278,7 +278,7 @@ class AbridgeMiddleware:
         )
         exchange = Exchange(terms, account, receive, send)
         try:
-            await exchange.run(self.app, scope, request.body())
+            await exchange.run(self.app, scope, request.let_go())
         finally:
             self._learn(route, exchange)
 

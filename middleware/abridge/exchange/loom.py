@@ -7,7 +7,6 @@ midst of something when the next thing comes.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -54,8 +53,7 @@ class Loom:
         self._clock = clock
         self._emit = emit
         self._timed = timed
-        self._effects: deque[Effect] = deque()
-        self._performing = False
+        self._performing: list[Effect] | None = None
         self._stopped = False
         self._writing: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -102,15 +100,16 @@ class Loom:
 
     def _perform(self, effects: list[Effect]) -> None:
         """Perform in order: what an effect brings about comes after those before it."""
-        self._effects.extend(effects)
-        if self._performing or self._stopped:
+        if self._performing is not None:
+            self._performing += effects
             return
-        self._performing = True
+        self._performing = effects
         try:
-            while self._effects and not self._stopped:
-                self._perform_one(self._effects.popleft())
+            for effect in effects:
+                if not self._stopped:
+                    self._perform_one(effect)
         finally:
-            self._performing = False
+            self._performing = None
         if self._deadline() != self._due:
             self.set_timer()
 

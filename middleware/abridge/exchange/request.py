@@ -105,6 +105,12 @@ class Request:
         """What upstream is sent."""
         return dumps(self.data) if self.changed else self.clear
 
+    def let_go(self) -> bytes:
+        """What upstream is sent; what was read, which may be much, is not kept beside it."""
+        body = self.body()
+        self.data = {}
+        return body
+
     def inner_scope(self, *, engaged: bool) -> Scope:
         """The scope for the application: with the length of a changed body, and without what would
         let a response that is to be read go out unread."""

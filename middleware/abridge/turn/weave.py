@@ -22,7 +22,6 @@ Times are in seconds, on a clock that stands still while the client is not readi
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -89,7 +88,7 @@ class Weaver:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lanes: dict[int, Lane] = {}
-        self._shared: deque[Event] = deque()
+        self._shared: list[Event] = []
         self._asked: dict[int, tuple[Item, Part]] = {}
         self._count = 0
         self._ledger = Ledger()
@@ -357,7 +356,7 @@ class Weaver:
                 lane.queue for lane in self._lanes.values()
             ):
                 return
-            self._shared.popleft()
+            self._shared.pop(0)
             self.held -= len(event.frame or b"")
             if isinstance(event, Billed | Ended):
                 trouble = event.trouble or self._fatal()
