@@ -56,8 +56,7 @@ class Client:
         self._closing = False
         self._complete = True
         self._wake = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._room: asyncio.Event | None = None
         self._sent_at = 0.0
         self._beating: asyncio.TimerHandle
         self.departed = asyncio.Event()
@@ -77,7 +76,7 @@ class Client:
         """The client is gone: nobody waits for it any more."""
         self.departed.set()
         self.on_leave()
-        self._room.set()
+        self._make_room()
         self._wake.set()
 
     async def receive(self) -> Message:
@@ -93,8 +92,8 @@ class Client:
         if data:
             self._pending += data
             self._wake.set()
-            if len(self._pending) > HIGH_WATER:
-                self._room.clear()
+            if len(self._pending) > HIGH_WATER and self._room is None:
+                self._room = asyncio.Event()
 
     def close(self, *, complete: bool = True) -> None:
         """Nothing more is to be sent; with `complete` false the response is left unfinished."""
@@ -103,7 +102,8 @@ class Client:
 
     async def room(self) -> None:
         """Wait until the client has taken what it was sent. Raises OSError if it has left."""
-        await self._room.wait()
+        if self._room is not None:
+            await self._room.wait()
         if self.departed.is_set():
             raise OSError("the client has left")
 
@@ -143,8 +143,13 @@ class Client:
             self._clock.go_on()
         self._sent_at = asyncio.get_running_loop().time()
         self.over = closing
-        self._room.set()
+        self._make_room()
         self.on_room()
+
+    def _make_room(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = None
 
     async def _send_pending(self, *, last: bool) -> None:
         if self._start is not None:
