@@ -84,8 +84,10 @@ def as_json(profiles: Iterable[Profile]) -> str:
     return json.dumps(list(profiles), default=_plain, indent=2, ensure_ascii=False)
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
     """A row, or a part of one; not as `asdict` has it, which cannot copy a read-only mapping."""
     if isinstance(value, Mapping):
         return dict(value)
-    return {column.name: getattr(value, column.name) for column in fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return {field.name: getattr(value, field.name) for field in fields(value)}

@@ -64,11 +64,12 @@ class Answering:
         if upstream is not None or not self._ways.is_open(route, request.api, model):
             await self._answer(request, upstream, Ends(self._app, receive, send))
             return
-        again = request.again()
+        scope = request.scope
         try:
             await self._answer(request, None, Ends(Trial(self._app, model), receive, send))
         except EndpointMissing:
             watched = Watched(self._app)
+            again = request.again(scope)
             await self._answer(again, other(request.api), Ends(watched, receive, send))
             if watched.found:
                 self._ways.lacks(route, request.api, model)

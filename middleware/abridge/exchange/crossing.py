@@ -40,8 +40,6 @@ def cross(
     if `lenient`, that is dropped as well.
     """
     question = api.question(body)
-    if asking.profile.summary_is_raw:
-        question.summary = None
     written = upstream.write(question, asking)
     for unfit in written.unfit:
         if unfit.matters and not lenient:

@@ -69,6 +69,7 @@ class Request:
     upstream: UpstreamApi | None = None
     asked: Asked | None = None
     came: Scope = field(default_factory=dict)
+    _written: bytes | None = None
 
     @classmethod
     def read(cls, api: Api, scope: Scope, taken: Taken, clear: bytes) -> Request | None:
@@ -105,10 +106,10 @@ class Request:
         asked = self._header(USAGE, ("merged", "separate"))
         return cast(Literal["merged", "separate"], asked) if asked else route.usage.count
 
-    def again(self) -> Request:
-        """The request as it was read, whatever was made of it since."""
+    def again(self, scope: Scope) -> Request:
+        """The request as it was read, in the scope it had then, whatever was made of it since."""
         data = read_object(self.clear, loads_exactly) or {}
-        return Request(self.api, self.scope, self.taken, self.clear, data, self.began)
+        return Request(self.api, scope, self.taken, self.clear, data, self.began)
 
     def cross(self, upstream: UpstreamApi, asking: Asking, *, lenient: bool) -> tuple[str, ...]:
         """Become a request to another API; return the fields that are lost on the way."""
@@ -129,13 +130,15 @@ class Request:
         self.changed = bool(preset.fill(self.data, self.api.name, profile)) or self.changed
 
     def body(self) -> bytes:
-        """What upstream is sent."""
-        return dumps(self.data) if self.changed else self.clear
+        """What upstream is sent; written once, after which nothing is changed."""
+        if self._written is None:
+            self._written = dumps(self.data) if self.changed else self.clear
+        return self._written
 
     def let_go(self) -> bytes:
         """What upstream is sent; what was read, which may be much, is not kept beside it."""
         body = self.body()
-        self.data = {}
+        self.data, self._written = {}, None
         return body
 
     def inner_scope(self, *, engaged: bool) -> Scope:

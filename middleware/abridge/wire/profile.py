@@ -90,6 +90,30 @@ class Refusal:
         )
 
 
+Feature: TypeAlias = Literal["allowed_tools", "custom_tools", "developer", "refusals"]
+"""What few chats know: a choice among some of the tools, tools that take free text, messages of a
+developer's (and instructions in the midst of a conversation), refusals beside the text."""
+
+LACKS: Mapping[ApiName, frozenset[str]] = MappingProxyType(
+    {
+        "chat": frozenset(
+            {
+                "safety_identifier",
+                "prompt_cache_key",
+                "prompt_cache_retention",
+                "prompt_cache_options",
+                "moderation",
+            }
+        )
+    }
+)
+"""Parameters that strict servers refuse (Groq, Mistral), since only their inventor has them."""
+
+UNSEALED = ("gpt-3*", "gpt-4*", "chatgpt-*", "*-chat-latest")
+"""Models that do not think, and refuse to be asked for what they would have thought ("Encrypted
+content is not supported with this model.", OpenHands/software-agent-sdk issue 1208)."""
+
+
 @dataclass(slots=True, frozen=True)
 class Profile:
     """One provider's, or server's, ways.
@@ -101,11 +125,13 @@ class Profile:
 
     `max_tokens`: the field that bounds a chat answer. `effort`: the chat field that says how much
     to think, dotted where it is nested, empty where there is none. `thinking_off`: request fields
-    that switch thinking off. `refuses`: request fields it does not take. `custom_tools`: it knows
-    tools that take free text. `openai`: it is OpenAI's own API, with what nobody else has yet:
-    developer's messages, refusals, allowed tools, keys for its caches. `apis`: those it speaks, the
-    likeliest first; not all at one address. `key_header`: where a key goes; in `authorization` as a
-    bearer. `learns`: what is seen of an upstream refines it (`wire/learned.py`).
+    that switch thinking off. `refuses`: request fields it does not take. `knows`: what of chat few
+    others do. `lacks`: parameters, by their neutral names, that its API has not. `own_reasoning`:
+    it takes no reasoning back in the clear. `least_tokens`: what an answer must be allowed at
+    least. `unsealed`: globs of models that cannot be asked for opaque state. `apis`: those it
+    speaks, the likeliest first; not all at one address. `key_header`: where a key goes; in
+    `authorization` as a bearer. `learns`: what is seen of an upstream refines it
+    (`wire/learned.py`).
     """
 
     name: str
@@ -118,8 +144,11 @@ class Profile:
     effort: str = "reasoning_effort"
     thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     refuses: tuple[Refusal, ...] = ()
-    custom_tools: bool = False
-    openai: bool = False
+    knows: frozenset[Feature] = frozenset()
+    lacks: Mapping[ApiName, frozenset[str]] = field(default_factory=lambda: LACKS)
+    own_reasoning: bool = False
+    least_tokens: int = 1
+    unsealed: tuple[str, ...] = UNSEALED
     apis: tuple[ApiName, ...] = ("chat",)
     key_header: str = "authorization"
     learns: bool = False

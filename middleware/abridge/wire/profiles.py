@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
-from abridge.wire.profile import TAGS, ApiName, Place, Profile, Refusal, Returns
+from abridge.wire.profile import TAGS, ApiName, Feature, Place, Profile, Refusal, Returns
 
 __all__ = ["PROFILES", "TAGS", "Profile", "thinks"]
 
@@ -31,6 +31,19 @@ _TYPE_OFF = _off(thinking={"type": "disabled"})
 _PENALTIES = ("presence_penalty", "frequency_penalty")
 _LOGITS = ("logprobs", "top_logprobs", "logit_bias")
 _SAMPLING = ("temperature", "top_p", *_PENALTIES, *_LOGITS)
+
+_ORIGINAL: Mapping[str, Any] = MappingProxyType(
+    {
+        # openai-openapi: `ChatCompletionRequestDeveloperMessage`, `ToolChoiceAllowed`, `CustomTool`
+        "knows": frozenset(get_args(Feature)),
+        # openai-openapi, `CreateResponse`: the penalties are of Open Responses, `top_k` is vLLM's
+        "lacks": MappingProxyType({"responses": frozenset({"top_k", *_PENALTIES})}),
+        # reasoning goes back by id or encrypted; content that is not empty is refused
+        "own_reasoning": True,
+        "least_tokens": 16,  # openai-openapi, `CreateResponse.max_output_tokens`
+    }
+)
+"""The APIs as their inventor has them."""
 
 _OPENAI_REFUSES = (
     # learn.microsoft.com: foundry/openai/how-to/reasoning, "not supported"; vercel/ai
@@ -68,8 +81,7 @@ _ROWS = (
         max_tokens="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         refuses=_OPENAI_REFUSES,
-        custom_tools=True,
-        openai=True,
+        **_ORIGINAL,
         apis=("chat", "responses"),
         key_header="api-key",
         source="learn.microsoft.com: foundry/openai/how-to/reasoning, reference",
@@ -198,8 +210,7 @@ _ROWS = (
         max_tokens="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         refuses=_OPENAI_REFUSES,
-        custom_tools=True,
-        openai=True,
+        **_ORIGINAL,
         apis=("responses", "chat"),
         source="OpenAI API reference: chat/create, reasoning guide",
     ),

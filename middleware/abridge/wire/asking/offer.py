@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from itertools import count
 
-from abridge.turn.question import Question, Tool, ToolChoice, Unfit
+from abridge.turn.question import Json, Question, Tool, ToolChoice, Unfit, Written
+from abridge.wire.profile import Profile
 
 LONGEST = 64
 """Characters of a tool's name (openai-openapi, `FunctionObject.name`)."""
@@ -76,3 +78,23 @@ def narrowed(choice: ToolChoice | None, tools: list[Tool]) -> tuple[ToolChoice |
         return choice, tools
     chosen = frozenset(choice.names)
     return ToolChoice(choice.mode), [tool for tool in tools if tool.name in chosen]
+
+
+def write_tools(
+    question: Question,
+    profile: Profile,
+    written: Written,
+    spell_tool: Callable[[Tool], Json],
+    spell_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
+) -> None:
+    """Offer the tools in a body. The choice says nothing where there is none to choose."""
+    tools, unfit = offered(question)
+    choice = question.choice
+    if "allowed_tools" not in profile.knows:
+        choice, tools = narrowed(choice, tools)
+    written.unfit += unfit
+    written.tools = by_name = {tool.name: tool for tool in tools}
+    if tools:
+        written.body["tools"] = [spell_tool(tool) for tool in tools]
+        if choice is not None:
+            written.body["tool_choice"] = spell_choice(choice, by_name)

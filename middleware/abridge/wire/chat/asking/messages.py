@@ -39,7 +39,7 @@ class Messages:
 
     def write(self, speeches: Iterable[Speech]) -> None:
         ordered = told(speeches)
-        if not self._profile.openai:
+        if "developer" not in self._profile.knows:
             ordered = _under_one_system(ordered)
         for speech in ordered:
             if speech.role != "tool":
@@ -57,7 +57,7 @@ class Messages:
                 self._output(part)
         else:
             role = "system" if speech.role in INSTRUCTING else speech.role
-            role = speech.role if self._profile.openai else role
+            role = speech.role if "developer" in self._profile.knows else role
             name = {"name": speech.name} if speech.name else {}
             content = write_content(speech.parts, self.unfit)
             self.messages.append({"role": role, **name, "content": content})
@@ -67,13 +67,13 @@ class Messages:
         thought before them."""
         parts = speech.parts
         texts, refusals = _texts(parts, Text), _texts(parts, Refusal)
-        if not self._profile.openai:  # others know of none
+        if "refusals" not in self._profile.knows:
             texts, refusals = [*texts, *refusals], []
         message: Json = {"role": "assistant", "content": "\n\n".join(texts) or None}
         if refusals:
             message["refusal"] = "\n\n".join(refusals)
         if calls := [part for part in parts if isinstance(part, ToolCall)]:
-            native = self._profile.custom_tools
+            native = "custom_tools" in self._profile.knows
             message["tool_calls"] = [spell_call(call, native=native) for call in calls]
         for part in parts:
             if isinstance(part, Audio) and part.id:

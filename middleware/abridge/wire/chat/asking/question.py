@@ -10,7 +10,7 @@ from abridge.turn.speeches import foreign
 from abridge.wire.api import Asking
 from abridge.wire.asking.disguise import as_function
 from abridge.wire.asking.format import read_schema, spell_schema
-from abridge.wire.asking.offer import narrowed, offered
+from abridge.wire.asking.offer import write_tools
 from abridge.wire.asking.params import (
     named,
     put,
@@ -70,17 +70,6 @@ others')."""
 
 OLD_MAX_TOKENS = {"max_tokens": "max_tokens"}
 
-OPENAI_ALONE = frozenset(
-    {
-        "safety_identifier",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "prompt_cache_options",
-        "moderation",
-    }
-)
-"""Keys that nobody but OpenAI has, and that strict servers refuse (Groq, Mistral)."""
-
 STRUCTURE = frozenset(
     {
         *("model", "messages", "tools", "tool_choice", "response_format"),
@@ -136,7 +125,9 @@ def write_question(question: Question, asking: Asking) -> Written:
     messages.write(question.speeches)
     written.body["messages"] = messages.messages
     written.unfit += messages.unfit
-    _write_tools(question, profile, written)
+    if "custom_tools" not in profile.knows:
+        question.tools = [as_function(tool) for tool in question.tools]
+    write_tools(question, profile, written, spell_tool, spell_choice)
     if question.format is not None:
         written.body["response_format"] = _spell_format(question.format)
     written.unfit += _write_effort(question, profile, written.body)
@@ -150,7 +141,7 @@ def write_question(question: Question, asking: Asking) -> Written:
 
 def _write_params(question: Question, profile: Profile, written: Written) -> list[Unfit]:
     fields = {**FIELDS, "max_tokens": profile.max_tokens}
-    absent = set() if profile.openai else set(OPENAI_ALONE)
+    absent = set(profile.lacks.get("chat", ()))
     if not question.values.get("store"):  # OpenAI keeps a stored completion's alone, and says so
         absent.add("metadata")
     if not written.tools:
@@ -169,22 +160,6 @@ def _write_effort(question: Question, profile: Profile, body: Json) -> list[Unfi
         return []
     message = "This model's API cannot be told how much to think."
     return [Unfit(question.params.get("effort", "effort"), message, matters=False)]
-
-
-def _write_tools(question: Question, profile: Profile, written: Written) -> None:
-    """`tool_choice` says nothing where there is no tool to choose."""
-    tools, unfit = offered(question)
-    choice = question.choice
-    if not profile.custom_tools:
-        tools = [as_function(tool) for tool in tools]
-    if not profile.openai:
-        choice, tools = narrowed(choice, tools)
-    written.unfit += unfit
-    written.tools = by_name = {tool.name: tool for tool in tools}
-    if tools:
-        written.body["tools"] = [spell_tool(tool) for tool in tools]
-        if choice is not None:
-            written.body["tool_choice"] = spell_choice(choice, by_name)
 
 
 def _spell_format(format_: Format) -> Json:

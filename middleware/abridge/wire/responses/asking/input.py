@@ -65,7 +65,7 @@ class Input:
         if thought.signed and raw.strip():
             summary, raw = (*summary, raw), ""
         item: Json = {"type": "reasoning", "summary": summary_parts(summary)}
-        if raw.strip() and self._profile.openai:  # refuses whatever content is not empty
+        if raw.strip() and self._profile.own_reasoning:
             message = "This model's API takes no reasoning back but its own."
             self.unfit.append(Unfit(thought.param, message, matters=False))
         elif raw.strip() and self._profile.summary_is_raw:

@@ -11,7 +11,7 @@ from abridge.turn.question import Format, Question, Unfit, Written
 from abridge.turn.speeches import foreign
 from abridge.wire.api import Asking
 from abridge.wire.asking.format import read_schema, spell_schema
-from abridge.wire.asking.offer import Names, narrowed, offered
+from abridge.wire.asking.offer import Names, write_tools
 from abridge.wire.asking.params import (
     named,
     put,
@@ -68,17 +68,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 """The plain parameters (openai-openapi, `CreateResponse`; the penalties are of Open Responses,
 `top_k` is vLLM's, the last two are Codex's, and errors to many a chat: litellm issue 29834)."""
 
-OPEN_ALONE = frozenset({"top_k", "presence_penalty", "frequency_penalty"})
-"""Keys that everybody may have but OpenAI."""
-
 SEALED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
-
-UNSEALED = ("gpt-3*", "gpt-4*", "chatgpt-*", "*-chat-latest")
-"""OpenAI's models that do not think, and refuse to be asked for what they would have thought
-("Encrypted content is not supported with this model.", OpenHands/software-agent-sdk issue 1208)."""
-
-LEAST_TOKENS = 16
-"""The least that OpenAI takes for `max_output_tokens` (openai-openapi, `CreateResponse`)."""
 
 STRUCTURE = frozenset(
     {
@@ -152,7 +142,7 @@ def write_question(question: Question, asking: Asking) -> Written:
     written_input.write(question.speeches)
     body["input"] = written_input.items
     written.unfit += written_input.unfit
-    _write_tools(question, profile, written)
+    write_tools(question, profile, written, spell_tool, spell_choice)
     if question.format is not None:
         put(body, "text.format", _spell_format(question.format))
     if question.effort is not None:
@@ -161,7 +151,7 @@ def write_question(question: Question, asking: Asking) -> Written:
         put(body, "reasoning.summary", question.summary)
     written.unfit += _write_params(question, profile, written)
     body["store"] = bool(question.values.get("store"))
-    if include := _include(question):
+    if include := _include(question, profile):
         body["include"] = include
     if question.stream:
         body["stream"] = True
@@ -173,35 +163,21 @@ def _write_params(question: Question, profile: Profile, written: Written) -> lis
     fields = {**FIELDS, "store": "", "logprobs": "", "include": ""}  # told otherwise
     if not written.tools:
         fields["parallel_tool_calls"] = ""
-    if profile.openai:
-        fields = {name: key for name, key in fields.items() if name not in OPEN_ALONE}
-    unfit = write_params(question, fields, written.body)
+    lacks = profile.lacks.get("responses", ())
+    known = {name: key for name, key in fields.items() if name not in lacks}
+    unfit = write_params(question, known, written.body)
     bound = written.body.get("max_output_tokens")
-    if profile.openai and isinstance(bound, int):
-        written.body["max_output_tokens"] = max(bound, LEAST_TOKENS)
+    if isinstance(bound, int):
+        written.body["max_output_tokens"] = max(bound, profile.least_tokens)
     return unfit
 
 
-def _include(question: Question) -> list[str]:
+def _include(question: Question, profile: Profile) -> list[str]:
     model = question.model.rpartition("/")[2]
-    thinks = not any(fnmatchcase(model, glob) for glob in UNSEALED)
+    thinks = not any(fnmatchcase(model, glob) for glob in profile.unsealed)
     sealed = [SEALED] if question.sealed and thinks else []
     logprobs = [LOGPROBS] if question.values.get("logprobs") else []
     return [*sealed, *logprobs, *question.values.get("include", ())]
-
-
-def _write_tools(question: Question, profile: Profile, written: Written) -> None:
-    """`tool_choice` says nothing where there is no tool to choose."""
-    tools, unfit = offered(question)
-    choice = question.choice
-    if not profile.openai:
-        choice, tools = narrowed(choice, tools)
-    written.unfit += unfit
-    written.tools = by_name = {tool.name: tool for tool in tools}
-    if tools:
-        written.body["tools"] = [spell_tool(tool) for tool in tools]
-        if choice is not None:
-            written.body["tool_choice"] = spell_choice(choice, by_name)
 
 
 def _spell_format(format_: Format) -> Json:
