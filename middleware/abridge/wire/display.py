@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from abridge.wire.envelope import Seal
+
 Expose = Literal["auto", "both", "summary", "raw", "none"]
 SummaryField = Literal["auto", "reasoning_content", "reasoning"]
 
@@ -13,7 +15,8 @@ SummaryField = Literal["auto", "reasoning_content", "reasoning"]
 class Display:
     """`raw` and `summary`: which of the two is shown. `style` is the summary that was asked for,
     None where none is made. `merged`: the summarizer's tokens are in the totals. The fields are of
-    Chat Completions, where `auto` chooses; `details` adds `reasoning_details` there."""
+    Chat Completions, where `auto` chooses; `details` adds `reasoning_details` there.
+    `seal` makes the blobs in which what is not shown travels, if there are to be any."""
 
     raw: bool = True
     summary: bool = True
@@ -22,3 +25,4 @@ class Display:
     summary_field: SummaryField = "auto"
     raw_field: SummaryField = "auto"
     details: bool = False
+    seal: Seal | None = None

@@ -1,0 +1,91 @@
+"""The keys by which tenants are told apart, what is remembered is found, and reasoning is sealed.
+
+Each configured key is a root, from which one key for each use is derived: what one of them gives
+away says nothing of the others. Where none is configured they are random, and last as long as the
+process.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LENGTH = 32
+"""Bytes of a key."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+@dataclass(slots=True, frozen=True, repr=False)
+class Key:
+    """One generation: keys for what is sealed, for tenants, for what is stored."""
+
+    id: str
+    seal: bytes
+    tenant: bytes
+    store: bytes
+
+    @classmethod
+    def derived(cls, identity: str, root: bytes) -> Key:
+        return cls(identity, *(_derive(root, use) for use in (b"seal", b"tenant", b"store")))
+
+    @classmethod
+    def random(cls) -> Key:
+        return cls("process", *(secrets.token_bytes(LENGTH) for _ in range(3)))
+
+
+@dataclass(slots=True, frozen=True)
+class Keyring:
+    """The first key writes, all of them read: so keys are rotated. `lasting`: they are configured,
+    and other processes have them, too."""
+
+    keys: tuple[Key, ...]
+    lasting: bool = True
+
+    @property
+    def first(self) -> Key:
+        return self.keys[0]
+
+    def get(self, identity: str) -> Key | None:
+        return next((key for key in self.keys if key.id == identity), None)
+
+    @classmethod
+    def random(cls) -> Keyring:
+        return cls((Key.random(),), lasting=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Keyring:
+        """Keys written `id:base64 of 32 bytes`, separated by commas. Raises ValueError, which does
+        not repeat them."""
+        keys = tuple(Key.derived(*read) for read in _read(text))
+        if not keys:
+            raise ValueError("holds no key; takes id:base64 of 32 bytes, separated by commas")
+        if len({key.id for key in keys}) < len(keys):
+            raise ValueError("two keys have the same id; takes one of its own each")
+        return cls(keys)
+
+
+def _read(text: str) -> Iterator[tuple[str, bytes]]:
+    for number, entry in enumerate(filter(None, map(str.strip, text.split(","))), 1):
+        identity, _, encoded = entry.partition(":")
+        if not _ID.fullmatch(identity):
+            raise ValueError(f"key {number} has no id of 1 to 32 letters, digits, _ or -")
+        try:
+            root = b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)
+        except (Error, ValueError):
+            raise ValueError(f"key {number} is no base64") from None
+        if len(root) != LENGTH:
+            raise ValueError(f"key {number} has {len(root)} bytes; takes {LENGTH}")
+        yield identity, root
+
+
+def _derive(root: bytes, use: bytes) -> bytes:
+    """Needs `cryptography`, which whoever configures keys has."""
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 -- an extra
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
+    return HKDF(SHA256(), LENGTH, salt=None, info=b"abridge " + use).derive(root)
