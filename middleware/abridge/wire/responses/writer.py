@@ -47,6 +47,7 @@ class ResponsesWriter:
         self._numbered: bool | None = None
         self._response: bytes | None = None
         self._ids: dict[int, str] = {}
+        self.shown: Json | None = None
 
     def write(self, event: Event) -> bytes:
         match event:
@@ -80,7 +81,7 @@ class ResponsesWriter:
         response = read_object(body, loads_exactly) if end.ok else None
         if response is None:
             return body
-        response = final(response, end, {}, self._display)
+        response = self.shown = final(response, end, {}, self._display)
         if end.trouble is None:
             return dumps(response)
         refusal = problem(end.trouble.message, code=end.trouble.code)
@@ -178,7 +179,7 @@ class ResponsesWriter:
         response = ended.get("response")
         if not isinstance(response, dict):
             return self._number(event.frame or b"")
-        shown = final(response, event, self._ids, self._display)
+        shown = self.shown = final(response, event, self._ids, self._display)
         if event.ok and event.trouble is not None:
             return self._event("response.failed", {"response": failed(shown, event.trouble)})
         if shown == response:
