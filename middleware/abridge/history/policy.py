@@ -66,7 +66,7 @@ class Mended:
     @property
     def changed(self) -> bool:
         put_back = self.restored["sealed"] or self.restored["store"]
-        return bool(self.removed or self.respelled or put_back or any(self.dropped.values()))
+        return bool(self.removed or self.respelled or put_back or self.dropped)
 
 
 class Sought(NamedTuple):
@@ -183,11 +183,11 @@ class Mending:
 
     def _settle(self, spoken: _Spoken) -> None:
         turn, profile = spoken.turn, self._rule.profile
-        if not spoken.wanted:
-            self.mended.dropped["policy"] += self._conversation.drop(turn)
-        elif spoken.raw:
+        if not spoken.wanted and self._conversation.drop(turn):
+            self.mended.dropped["policy"] += 1
+        if spoken.wanted and spoken.raw:
             self.mended.restored["client"] += 1
-        if not self._rule.crossed:
-            spelt = self._conversation.spell(turn, profile)
-            self.mended.respelled += spelt == "moved"
-            self.mended.dropped["spelling"] += spelt == "dropped"
+        spelt = "as it was" if self._rule.crossed else self._conversation.spell(turn, profile)
+        self.mended.respelled += spelt == "moved"
+        if spelt == "dropped":
+            self.mended.dropped["spelling"] += 1
