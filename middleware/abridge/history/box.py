@@ -43,12 +43,12 @@ class Box:
     def __init__(self, keys: Keyring, *, use: bytes = b"", limit: int = LIMIT) -> None:
         self._keys = keys
         self._use = use
-        self._limit = limit
+        self.limit = limit
 
     def lock(self, clear: bytes, bound: bytes) -> bytes:
         """Seal a value. Raises ValueError for one that is too large."""
-        if len(clear) > self._limit:
-            raise ValueError(f"a value of {len(clear)} bytes is larger than {self._limit}")
+        if len(clear) > self.limit:
+            raise ValueError(f"a value of {len(clear)} bytes is larger than {self.limit}")
         key = self._keys.first
         head = _Head(key.id, secrets.token_bytes(SALT), len(clear))
         cipher, nonce = self._cipher(key.seal, head.salt)
@@ -60,7 +60,7 @@ class Box:
         another key."""
         head = _Head.read(data)
         key = self._keys.get(head.key) if head is not None else None
-        if head is None or key is None or head.size > self._limit:
+        if head is None or key is None or head.size > self.limit:
             return None
         written = head.written()
         cipher, nonce = self._cipher(key.seal, head.salt)
