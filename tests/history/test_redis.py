@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("redis", reason="needs the extra 'redis'")
-
 from abridge.history import line
 from abridge.history.box import Box
 from abridge.history.keys import Key, Keyring

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("redis", reason="needs the extra 'redis'")
-
 from abridge.errors import SettingsError
 from abridge.extras import needed
 from abridge.history.shared import shared
