@@ -11,6 +11,7 @@ from abridge.turn.events import Ended, Event, Trouble
 from abridge.turn.question import Question, Tool, Written
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import Open
 from abridge.wire.learned import Seen
 from abridge.wire.profile import ApiName, Profile
 
@@ -79,6 +80,10 @@ class Conversation(Protocol):
         `ours` knows a summary of Abridge's by its text. Returns how much was taken, and whether
         reasoning is left that is the model's own.
         """
+
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
+        anything. No blob of ours is left, whoever's turn it stands in."""
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""

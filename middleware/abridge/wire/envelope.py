@@ -40,9 +40,12 @@ class Envelope:
 
 
 Seal: TypeAlias = Callable[[Envelope], str]
-Open: TypeAlias = Callable[[str, str], Envelope | None]
-"""Opens the blob that stands in a field; None where it is to be left out, as one that belongs
-elsewhere. Raises RequestError for one that is damaged."""
+"""Makes a blob; empty where there is to be none."""
+
+Open: TypeAlias = Callable[[str, str, Turn, str], Envelope | None]
+"""Opens the blob that stands in a field, of a turn, in the item of this id, if in one. None where
+it is to be left out: it belongs elsewhere, or the turn is another by now. Raises RequestError for
+one that is damaged."""
 
 
 def is_ours(state: object) -> bool:
