@@ -6,6 +6,9 @@ client's own API keeps responses itself, but cannot know those of ours.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from abridge.answering.storing import Here, Storing, There
 from abridge.errors import RequestError
 from abridge.exchange.request import Request
@@ -26,6 +29,30 @@ from abridge.wire.responses.stored import (
 
 PREVIOUS = "previous_response_id"
 
+_PLACE = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
+
+
+@dataclass(slots=True, frozen=True)
+class Continued:
+    """What became of a request. `storing` stores its answer, if that is to be stored; `before` are
+    the items that stand before its own by now."""
+
+    storing: Storing | None = None
+    before: int = 0
+
+    def as_asked(self, error: RequestError) -> RequestError:
+        """The error, with the client's own items where the client has them."""
+        if not (self.before and error.param):
+            return error
+        message, param = (_PLACE.sub(self._place, text) for text in (str(error), error.param))
+        return RequestError(
+            message, status=error.status, kind=error.kind, param=param, code=error.code
+        )
+
+    def _place(self, found: re.Match[str]) -> str:
+        place = int(found[1]) - self.before
+        return f"input[{place}]{found[2]}" if place >= 0 else PREVIOUS
+
 
 class Continuing:
     """`limit` bounds what a request may come to, in bytes."""
@@ -33,21 +60,23 @@ class Continuing:
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    async def go_on(self, request: Request, visit: Visit, *, crosses: bool) -> Storing | None:
-        """Make a request say itself what it refers to; return who stores its answer, if it is to be
-        stored. Raises RequestError for what is not there."""
+    async def go_on(self, request: Request, visit: Visit, *, crosses: bool) -> Continued:
+        """Make a request say itself what it refers to. Raises RequestError for what is not
+        there."""
         responses = Responses.of(visit.past, visit.whose.tags if visit.whose is not None else None)
         if request.api.name != "responses" or (crosses and responses is None):
-            return None
+            return Continued()
+        wanted = request.data.get("store") is not False
         told = _Told(request.data, everything=crosses)
-        await told.look_up(responses)
+        await told.look_up(responses, own=crosses and wanted)
         if told.size + len(request.clear) > self._limit:
             raise _too_large(self._limit)
         storing = None
-        if responses is not None and request.data.get("store") is not False:
+        if responses is not None and wanted:
             storing = _storing(responses, told, visit, crosses=crosses)
-        request.changed = told.write() or request.changed
-        return storing
+        before = told.write() if told else None
+        request.changed = before is not None or request.changed
+        return Continued(storing, before or 0)
 
 
 class _Told:
@@ -63,23 +92,24 @@ class _Told:
         self._history: list[str] = []
         self._items: dict[str, bytes] = {}
 
-    async def look_up(self, responses: Responses | None) -> None:
-        """Raises RequestError for what is not there."""
+    async def look_up(self, responses: Responses | None, *, own: bool) -> None:
+        """With `own`, items of ours that the client sends back itself, too. Raises RequestError for
+        what is not there."""
         if responses is not None:
-            await self._fetch(responses)
+            await self._fetch(responses, own=own)
         elif self.previous:
             raise no_previous(self.previous)
         for place, (name, _) in enumerate(self._given):
             if name and name not in self._items:
                 raise no_item(name, place)
 
-    async def _fetch(self, responses: Responses) -> None:
+    async def _fetch(self, responses: Responses, *, own: bool) -> None:
         if self.previous:
             (record,) = await responses.find(self.previous)
             if not isinstance(record, Stored):
                 raise no_previous(self.previous)
             self._history = [*record.basis, *record.output]
-        asked = (name or own_id(item) for name, item in self._given)
+        asked = (name or (own_id(item) if own else "") for name, item in self._given)
         names = list(dict.fromkeys([*self._history, *filter(None, asked)]))
         found = zip(names, await responses.items(names), strict=True)
         self._items = {name: item for name, item in found if item is not None}
@@ -110,10 +140,11 @@ class _Told:
                 basis.add(prefix_of(said), packed(said))
         return basis
 
-    def write(self) -> bool:
-        """Put it all in its place; whether there was anything."""
-        if not (self.previous or any(name for name, _ in self._given)):
-            return False
+    def __bool__(self) -> bool:
+        return bool(self.previous) or any(name for name, _ in self._given)
+
+    def write(self) -> int:
+        """Put it all in its place; return how many items then stand before the client's own."""
         if self._body.get("input") is not None and not self._given:
             a_list(self._body["input"], "input")
         history = [self._items[name] for name in self._history if name in self._items]
@@ -121,7 +152,7 @@ class _Told:
         self._body["input"] = [*map(loads_exactly, history), *said]
         if self.previous:
             del self._body[PREVIOUS]
-        return True
+        return len(history)
 
 
 def _storing(responses: Responses, told: _Told, visit: Visit, *, crosses: bool) -> Storing:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.answering.continuing import Continuing
+from abridge.answering.continuing import Continued, Continuing
 from abridge.answering.counting import Counting
 from abridge.answering.storing import Storing
 from abridge.errors import RequestError
@@ -62,19 +62,22 @@ class Preparing:
         learned = self._learned[route.upstream.name]
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
         visit = Visit.begin(self.pasts.of(route), route, request.model, request.scope)
+        continued = Continued()
         try:
-            storing = await self._continuing.go_on(request, visit, crosses=upstream is not None)
+            continued = await self._continuing.go_on(request, visit, crosses=upstream is not None)
             if upstream is not None:
                 await self._cross(request, upstream, profile, visit)
             else:
                 await self._mend(request, profile, visit, engaged=engaged)
             self._forget_ids(request)
-            if storing is not None and request.asked is not None:
-                request.asked = storing.told(request.asked)
+            if continued.storing is not None and request.asked is not None:
+                request.asked = continued.storing.told(request.asked)
             request.scope = request.inner_scope(engaged=engaged)
+        except RequestError as error:
+            raise continued.as_asked(error) from None
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None
-        return Prepared(request, profile, visit, storing)
+        return Prepared(request, profile, visit, continued.storing)
 
     def keep(
         self, visit: Visit, shown: Display, reader: Reader, ended: Ended
