@@ -142,7 +142,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that;
     `upstream` is this API as upstreams speak it.
     """
 
@@ -154,5 +155,6 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     upstream: UpstreamApi
