@@ -205,8 +205,8 @@ class TestChat:
             "role": "assistant",
             "content": "So, edited.",
         }
-        labels = {"api": "chat", "result": "missed"}
-        assert registry.get_sample_value("abridge_originals_total", labels) == 1
+        labels = {"api": "chat", "upstream": "default"}
+        assert registry.get_sample_value("abridge_reasoning_missed_total", labels) == 1
         assert registry.get_sample_value("abridge_marks_removed_total", {"api": "chat"}) == 1
 
     async def test_mlx_10_an_edited_history_misses(self) -> None:

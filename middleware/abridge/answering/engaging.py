@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -11,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Send
 
 from abridge.answering.counting import INNER, Counting
 from abridge.answering.preparing import Prepared, Preparing
-from abridge.exchange import Exchange, Terms
+from abridge.exchange import Exchange, Keep, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.request import Request
 from abridge.exchange.terms import display, hides, plan, shows_summary
@@ -20,7 +19,6 @@ from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
 from abridge.summarize.guard import Guard, Review
 from abridge.summarize.patience import Patience
-from abridge.turn.events import Ended
 from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Reader, Writer
@@ -114,7 +112,7 @@ class Engaging:
         composer = api.composer(profile, shown, request.asked, int(limits.event))
         return request.upstream.teller(profile, shown, kept), composer
 
-    def _keeping(self, prepared: Prepared, shown: Display) -> Callable[[Reader, Ended], None]:
+    def _keeping(self, prepared: Prepared, shown: Display) -> Keep:
         visit = prepared.visit
         return lambda reader, ended: self._preparing.keep(visit, shown, reader, ended)
 

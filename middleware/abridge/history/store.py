@@ -1,89 +1,48 @@
-"""Originals that are remembered, in this process.
+"""Where what is to be remembered is kept: bytes, for a while, under keyed digests.
 
-Each is kept under a key made of everything that says whose it is: tenant, upstream, model and the
-assistant's turn; and each knows what preceded it, since the same words may be said twice.
+What cannot be reached is a miss, and never an error.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from time import monotonic
-
-from cachetools import TTLCache
-
-from abridge.turn.conversation import Turn
-from abridge.wire.codec import Json, dumps, loads
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 MOST_ORIGINALS = 4
 """How many conversations may share a turn before the oldest is forgotten."""
 
-ENTRY = 200
-"""Bytes that an original costs beside its own."""
 
-_RUN = re.compile(r"[A-Za-z0-9]+")
+class Wanted(NamedTuple):
+    """What is looked for at a place: what came after a prefix, or else, if the turn there is
+    `unique`, the only thing there is."""
 
-
-@dataclass(slots=True, frozen=True)
-class Original:
-    """Reasoning in upstream's spelling. `raw` is a digest of its text; `altered`: the client never
-    saw that text."""
-
+    place: bytes
     prefix: bytes
-    spelled: bytes
-    raw: bytes
-    altered: bool
-
-    def reasoning(self) -> list[Json]:
-        spelled: list[Json] = loads(self.spelled)
-        return spelled
+    unique: bool
 
 
-class Memory:
-    """At most `size` bytes of originals, each for `ttl` seconds."""
-
-    def __init__(self, size: int, ttl: float, time: Callable[[], float] = monotonic) -> None:
-        self._originals: TTLCache[bytes, tuple[Original, ...]] = TTLCache(
-            size, ttl, timer=time, getsizeof=_size
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self._originals)
+class Store(Protocol):
+    """`shared`: other processes see it, too. `size` is in bytes, where it is known."""
 
     @property
-    def size(self) -> int:
-        """Bytes in use."""
-        return int(self._originals.currsize)
+    def shared(self) -> bool: ...
 
-    def remember(self, place: bytes, original: Original) -> None:
-        """Keep an original; the oldest go when there is no room."""
-        others = self._originals.get(place, ())
-        kept = (*(other for other in others if other.prefix != original.prefix), original)
-        if _size(kept[-MOST_ORIGINALS:]) <= self._originals.maxsize:
-            self._originals[place] = kept[-MOST_ORIGINALS:]
+    @property
+    def size(self) -> int | None: ...
 
-    def recall(self, place: bytes, prefix: bytes, turn: Turn) -> Original | None:
-        """The original after the same prefix, or the only one there is, where the turn cannot be
-        another's, its call ids being random."""
-        found = self._originals.get(place, ())
-        for original in found:
-            if original.prefix == prefix:
-                return original
-        unique = turn.calls and all(is_random(call.id) for call in turn.calls)
-        return found[0] if unique and len(found) == 1 else None
+    async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]: ...
 
+    async def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
+        """Keep a value; where a place has too many, the oldest goes."""
 
-def spell(reasoning: list[Json]) -> bytes:
-    return dumps(reasoning)
+    async def known(self, marks: Sequence[bytes]) -> list[bool]: ...
 
+    async def mark(self, marks: Sequence[bytes]) -> None: ...
 
-def is_random(identifier: str) -> bool:
-    """Whether an id is not one that another conversation would have too, as `call_0` is."""
-    longest = max(_RUN.findall(identifier), key=len, default="")
-    mixed = not (longest.isdigit() or longest.isalpha())
-    return (len(longest) >= 9 and mixed) or len(longest) >= 20
+    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
+    async def put(self, values: Mapping[bytes, bytes]) -> None: ...
 
-def _size(originals: tuple[Original, ...]) -> int:
-    return sum(len(original.spelled) + ENTRY for original in originals)
+    async def delete(self, keys: Sequence[bytes]) -> None: ...
+
+    async def aclose(self) -> None: ...

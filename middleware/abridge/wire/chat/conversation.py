@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.api import Spelt
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     LISTS,
@@ -16,9 +17,11 @@ from abridge.wire.chat.dialects import (
     chunk_text,
     find,
     thinking_chunks,
+    without_chunks,
 )
 from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
+from abridge.wire.chat.respelling import respell
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.profiles import PROFILES, Profile
 
@@ -54,29 +57,40 @@ class ChatConversation:
         if kept != message.get("content"):
             message["content"], turn.text = kept, _text(kept)
             taken += 1
-        return taken, find(message) is not None
+        return taken, find(message) is not None or (not taken and _has_state(message))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]
         for name in SPELLINGS:
             message.pop(name, None)
         for said in original:
-            message.update(said)
+            message.update({key: said[key] for key in said if key != "tool_calls"})
+            _restate(message, said)
+
+    def drop(self, turn: Turn) -> bool:
+        message, content = turn.items[0], turn.items[0].get("content")
+        said = [name for name in SPELLINGS if message.pop(name, None)]
+        inline, kept = split_inline(without_chunks(content), PROFILES["auto"], alone=True)
+        if kept != content:
+            message["content"] = kept or None
+        return bool(said or inline.strip() or thinking_chunks(content))
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:
+        if profile.returns.place == "nothing":
+            return "dropped" if self.drop(turn) else "as it was"
+        return "moved" if respell(turn.items[0], profile) else "as it was"
 
     def body(self) -> Json:
         return self._body
 
 
-def hear(
-    message: Json, lane: int, profile: Profile, *, hidden: bool, crossed: bool = False
-) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning of the model's own.
+def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
+    """The turn that an answer's message makes, if it holds reasoning, or opaque state.
 
-    With `hidden` true its text is what is left without inline reasoning, as the client gets it. To
-    a client of another API, `crossed`, all that stands for reasoning is lost, whoever can read it.
+    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
     """
     turn, content = _turn(message), message.get("content")
-    original = _original(message, crossed=crossed)
+    original = _original(message)
     found, kept, raw = find(message), content, ""
     if found is None or hidden:
         raw, kept = split_inline(content, profile, alone=found is None)
@@ -86,17 +100,31 @@ def hear(
         turn.text = _text(kept)
     if kept != content or thinking_chunks(content):
         original["content"] = content
-    told = raw.strip() or (crossed and original)
-    return Heard(turn, raw, [original], ((lane, ITEM),)) if told else None
+    return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() or original else None
 
 
-def _original(message: Json, *, crossed: bool) -> Json:
+def _original(message: Json) -> Json:
     """What of a message is to come back; its calls, too, where they hold opaque state."""
     original = {name: message[name] for name in (*SPELLINGS, STATE) if message.get(name)}
-    calls = objects(message.get("tool_calls"))
-    if crossed and any(call.get(STATE) for call in calls):
-        original["tool_calls"] = calls
-    return original
+    calls = [
+        {"id": call.get("id"), STATE: call[STATE]}
+        for call in objects(message.get("tool_calls"))
+        if call.get(STATE)
+    ]
+    return {**original, "tool_calls": calls} if calls else original
+
+
+def _has_state(message: Json) -> bool:
+    holders = [message, *objects(message.get("tool_calls"))]
+    return any(holder.get(STATE) for holder in holders)
+
+
+def _restate(message: Json, said: Json) -> None:
+    """Give the calls back their opaque state."""
+    states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
+    for call in objects(message.get("tool_calls")):
+        if (state := states.get(call.get("id"))) is not None:
+            call[STATE] = state
 
 
 def _turn(message: Json) -> Turn:

@@ -42,7 +42,6 @@ class ChatReader:
     """
 
     _CHOICE: ClassVar[type[Choice]] = Choice
-    _CROSSED: ClassVar[bool] = False
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
@@ -116,9 +115,9 @@ class ChatReader:
         return [*events, Ended(None, self._carried(body), ok=True, usage=usage)]
 
     def heard(self) -> list[Heard]:
-        hidden, crossed = not self._display.raw, self._CROSSED
+        hidden = not self._display.raw
         found = (
-            hear(message, lane, self._profile, hidden=hidden, crossed=crossed)
+            hear(message, lane, self._profile, hidden=hidden)
             for lane, message in self._whole_messages().items()
         )
         return [heard for heard in found if heard is not None]

@@ -15,7 +15,6 @@ class ChatTeller(ChatReader):
     """Reads one response. See `abridge.wire.api.Reader`; its events are told."""
 
     _CHOICE: ClassVar[type[Choice]] = ToldChoice
-    _CROSSED: ClassVar[bool] = True
 
     def whole(self, body: bytes) -> list[Event]:
         events = super().whole(body)
