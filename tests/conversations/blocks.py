@@ -38,7 +38,7 @@ class Anthropic(Provider):
     profile = "anthropic"
     api = "messages"
     model = "claude-opus-4-5"
-    demands = True
+    demands = "rounds"
 
     def identity(self, serial: int, number: int, body: Json) -> str:
         return f"toolu_{number}{serial:04}x7Kq9ZtR4mP2s"

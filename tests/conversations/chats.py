@@ -139,7 +139,7 @@ class DeepSeek(Chat):
 
     name = profile = "deepseek"
     model = "deepseek-v4"
-    demands = True
+    demands = "always"
 
     def told(self, said: Said) -> Json:
         return {"reasoning_content": said.thought()}
@@ -164,7 +164,7 @@ class Kimi(Chat):
     name = "kimi"
     profile = "moonshot"
     model = "kimi-k2-thinking"
-    demands = True
+    demands = "always"
     distinct = False
 
     def identity(self, serial: int, number: int, body: Json) -> str:
@@ -188,7 +188,7 @@ class Zai(Chat):
     name = "glm"
     profile = "zai"
     model = "glm-5"
-    demands = True
+    demands = "rounds"
 
     def judge(self, body: Json) -> Refusal | None:
         for _, message in self.since(body):
@@ -230,7 +230,8 @@ class Gemini(Chat):
 
     name = profile = "gemini"
     model = "gemini-3-pro-preview"
-    demands = seals = True
+    demands = "rounds"
+    seals = True
 
     def state(self, said: Said) -> Json:
         return {STATE: {"google": {"thought_signature": said.sealed("s", "CiQ")}}}

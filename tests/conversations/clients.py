@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from tests.asgi import Call, call
 from tests.bridges.loops import answered, results
 from tests.bridges.play import PATHS
 from tests.bridges.test_bridges import TOOLS
+from tests.conversations.chats import INLINE, text_of
 from tests.conversations.provider import SERIAL, Json, Plain, Provider
 
 Keep = Callable[[Json], Json]
@@ -88,7 +89,8 @@ class Sent(NamedTuple):
 
 @dataclass
 class Client:
-    """One conversation. `serials` are the answers it has, by the provider's count."""
+    """One conversation. `more` are fields of its requests; `serials` are the answers it has, by the
+    provider's count."""
 
     app: ASGIApp
     provider: Provider
@@ -107,6 +109,16 @@ class Client:
         self.question(rounds)
         while await self.step():
             pass
+
+    async def again(self, *, keeps_first: bool) -> None:
+        """The same request twice; one of the answers is kept."""
+        first, second = await self.send(), await self.send()
+        self.take(first if keeps_first else second)
+
+    def fork(self, app: ASGIApp | None = None, **changes: Any) -> Client:
+        """Another client with the same past."""
+        past = {"history": deepcopy(self.history), "serials": list(self.serials), "sent": []}
+        return replace(self, app=app or self.app, **past, **changes)
 
     def question(self, rounds: int = 0) -> None:
         words = f"In conversation {self.conversation}: where is it? Take {rounds} rounds."
@@ -145,9 +157,9 @@ class Client:
 
     def edit(self, old: str, new: str) -> None:
         """Change what was said, wherever."""
-        edited = json.loads(json.dumps(self.history, ensure_ascii=False).replace(old, new))
-        assert edited != self.history
-        self.history[:] = edited
+        said = json.dumps(self.history, ensure_ascii=False)
+        assert old in said
+        self.history = json.loads(said.replace(old, new))
 
     def said(self) -> list[Plain]:
         """The answers it has, less all that was thought."""
@@ -169,7 +181,7 @@ def _plain(turn: list[Json]) -> Plain:
     for item in turn:
         content = item.get("content") or ""
         if item.get("role") == "assistant":
-            text += content if isinstance(content, str) else "".join(p["text"] for p in content)
+            text += INLINE.sub("", text_of(content), count=1)
         if item.get("type") == "function_call":
             calls.append((item["call_id"], item["name"], json.loads(item["arguments"])))
         for made in item.get("tool_calls") or ():

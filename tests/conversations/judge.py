@@ -11,20 +11,28 @@ from tests.conversations.said import labels
 OURS = ("sum[", "summary_error", "abr1.")
 """What Abridge makes; none of it is for upstream."""
 
-Due = Callable[[Entry], bool]
+Due = Callable[[Entry, bool], bool | None]
+"""Whether an answer's reasoning is due in a request, None where it may be there or not; the second:
+the user has not spoken since."""
 
 
 def assert_due(client: Client, due: Due) -> None:
-    """Of all its answers upstream got back what is due, as it had said it, and of no other
-    anything."""
+    """Upstream took it all; of every answer it got back what is due, as it had said it, and of
+    no other anything."""
     provider = client.provider
-    for sent in client.sent:
-        answers = [provider.ledger[serial] for serial in sent.serials]
-        wanted = [provider.reasoning(one.spelled) if due(one) else [] for one in answers]
-        assert provider.heard(sent.body) == wanted
-        assert_safe(sent, provider)
     assert not provider.refusals
     assert not provider.complaints
+    for sent in client.sent:
+        earlier = len(sent.serials) - provider.rounds(sent.body)
+        heard, wanted = provider.heard(sent.body), []
+        for place, serial in enumerate(sent.serials):
+            entry = provider.ledger[serial]
+            is_due = due(entry, place >= earlier)
+            if is_due is None:
+                is_due = bool(heard[place])
+            wanted.append(provider.reasoning(entry.spelled) if is_due else [])
+        assert heard == wanted
+        assert_safe(sent, provider)
 
 
 def assert_safe(sent: Sent, provider: Provider) -> None:
@@ -40,14 +48,21 @@ def assert_safe(sent: Sent, provider: Provider) -> None:
     }
 
 
-def everything(_: Entry) -> bool:
+def everything(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
     return True
 
 
-def nothing(_: Entry) -> bool:
+def nothing(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
     return False
 
 
-def calling(entry: Entry) -> bool:
-    """Turns that call tools, which some providers refuse without what was thought."""
-    return bool(entry.said.calls)
+def demanded(provider: type[Provider]) -> Due:
+    """What the provider refuses to go on without, and nothing else: of turns that call tools, all
+    or those since the user last spoke."""
+
+    def due(entry: Entry, current: bool) -> bool | None:  # noqa: FBT001 -- a Due
+        if not (entry.said.calls and provider.demands):
+            return False
+        return True if current or provider.demands == "always" else None
+
+    return due

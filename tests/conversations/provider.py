@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from tests.conversations.said import TOOL, Call, Said
 from tests.upstream import Answer, Asked, Upstream
@@ -53,8 +53,9 @@ class Provider(Upstream, ABC):
     profile: ClassVar[str] = "auto"
     api: ClassVar[str] = "chat"
     model: ClassVar[str] = "thinker-1"
-    demands: ClassVar[bool] = False
-    """Whether turns that call tools have to come back with what was thought."""
+    demands: ClassVar[Literal["", "rounds", "always"]] = ""
+    """Whether turns that call tools have to come back with what was thought: never, until the user
+    speaks again, or for good."""
     seals: ClassVar[bool] = False
     """Whether its reasoning is opaque, and what it lets be seen no more than a summary of its
     own, or nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conversations.clients import KINDS, Client
-from tests.conversations.judge import Due, assert_due, calling, everything, nothing
+from tests.conversations.judge import Due, assert_due, demanded, everything
 from tests.conversations.provider import Provider
 from tests.conversations.providers import PROVIDERS
 from tests.conversations.stage import stage
@@ -24,7 +24,7 @@ def due(provider: type[Provider], api: str, keeps: str, expose: str) -> Due:
     summed = keeps == "keeps summaries" or (api, keeps) == ("responses", "keeps standard fields")
     if touched or keeps == "keeps everything" or (summed and not (provider.seals and api == "chat")):
         return everything
-    return calling if provider.demands else nothing
+    return demanded(provider)
 
 
 CASES = [
