@@ -66,7 +66,7 @@ class Mended:
     @property
     def changed(self) -> bool:
         put_back = self.restored["sealed"] or self.restored["store"]
-        return bool(self.removed or self.respelled or put_back or any(self.dropped.values()))
+        return bool(self.removed or self.respelled or put_back or self.dropped)
 
 
 class Sought(NamedTuple):
@@ -78,8 +78,9 @@ class Sought(NamedTuple):
 
 @dataclass(slots=True)
 class _Spoken:
-    """A turn of the assistant's. `removed` counts what was taken out of it, `raw`: it has
-    reasoning of the model's own; `sealed`: out of a blob that was opened."""
+    """A turn of the assistant's. `asked` are its texts that may be summaries; `removed` counts what
+    was taken out of it, `raw`: it has reasoning of the model's own; `sealed`: out of a blob that
+    was opened."""
 
     turn: Turn
     wanted: bool
@@ -87,6 +88,13 @@ class _Spoken:
     removed: int = 0
     raw: bool = False
     prefix: bytes = b""
+    asked: set[str] = field(default_factory=set)
+
+    def asks(self, text: str) -> bool:
+        """Note a text of which nobody has said yet what it is."""
+        if text:
+            self.asked.add(text)
+        return False
 
 
 class Mending:
@@ -111,24 +119,20 @@ class Mending:
 
     def texts(self) -> set[str]:
         """The texts that may be summaries which were shown."""
-        asked: set[str] = set()
-
-        def ask(text: str) -> bool:
-            asked.add(text)
-            return False
-
-        self._strip(ask)
-        return asked
-
-    def strip(self, ours: Callable[[str], bool]) -> None:
-        """Take out what Abridge put into any turn; `ours` knows a summary of its."""
-        self._strip(ours)
-
-    def _strip(self, ours: Callable[[str], bool]) -> None:
         for spoken in self._spoken:
-            removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
-            spoken.removed += removed
-            self.mended.removed += removed
+            self._strip(spoken, spoken.asks)
+        return {text for spoken in self._spoken for text in spoken.asked}
+
+    def strip(self, ours: Collection[str]) -> None:
+        """Take out what Abridge put into any turn; `ours` are those of the texts that it showed."""
+        for spoken in self._spoken:
+            if not spoken.asked.isdisjoint(ours):
+                self._strip(spoken, ours.__contains__)
+
+    def _strip(self, spoken: _Spoken, ours: Callable[[str], bool]) -> None:
+        removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
+        spoken.removed += removed
+        self.mended.removed += removed
 
     def sought(self) -> list[Sought]:
         """The turns whose originals may be wanted, in order."""
@@ -183,11 +187,11 @@ class Mending:
 
     def _settle(self, spoken: _Spoken) -> None:
         turn, profile = spoken.turn, self._rule.profile
-        if not spoken.wanted:
-            self.mended.dropped["policy"] += self._conversation.drop(turn)
-        elif spoken.raw:
+        if not spoken.wanted and self._conversation.drop(turn):
+            self.mended.dropped["policy"] += 1
+        if spoken.wanted and spoken.raw:
             self.mended.restored["client"] += 1
-        if not self._rule.crossed:
-            spelt = self._conversation.spell(turn, profile)
-            self.mended.respelled += spelt == "moved"
-            self.mended.dropped["spelling"] += spelt == "dropped"
+        spelt = "as it was" if self._rule.crossed else self._conversation.spell(turn, profile)
+        self.mended.respelled += spelt == "moved"
+        if spelt == "dropped":
+            self.mended.dropped["spelling"] += 1

@@ -82,8 +82,7 @@ class Visit:
                 await self.past.remember(self.whose, said.turn, prefix, original)
 
     async def _strip(self, mending: Mending) -> None:
-        known = await self.past.shown.known(mending.texts(), self._owner())
-        mending.strip(known.__contains__)
+        mending.strip(await self.past.shown.known(mending.texts(), self._owner()))
 
     def _mending(self, conversation: Conversation, profile: Profile) -> Mending:
         settings = self.past.settings

@@ -146,6 +146,8 @@ def _shown(message: Json) -> Iterator[str]:
 
 def _text(content: Any) -> str:
     """All that a content says: its text, and what is no text as JSON."""
+    if isinstance(content, str):
+        return content
     others = [
         json.dumps(chunk, sort_keys=True)
         for chunk in objects(content)
