@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any
 
 from tests.conversations.provider import Entry, Json, Plain, Provider, Refusal, Turn
 from tests.conversations.said import Said

@@ -12,6 +12,9 @@ from tests.conversations.said import Said
 from tests.scripts import CHAT_USAGE, DONE, chunk, completion, pieces
 from tests.upstream import Answer
 
+PIECE = 48
+"""Characters a delta."""
+
 HOLDERS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 STATE = "extra_content"
 INLINE = re.compile(r"<(think|thought)>.*?</\1>\s*", re.DOTALL)
@@ -34,7 +37,7 @@ class Chat(Provider):
 
     def deltas(self, said: Said) -> Iterator[Json]:
         """The same, as it streams."""
-        yield from ({self.field: piece} for piece in pieces(said.thought(), 24))
+        yield from ({self.field: piece} for piece in pieces(said.thought(), PIECE))
 
     def content(self, said: Said) -> str | None:
         return said.text or None
@@ -66,7 +69,7 @@ class Chat(Provider):
             return Answer.json(body)
         deltas: list[Json] = [{"role": "assistant", "content": ""}, *self.deltas(entry.said)]
         text = entry.said.text if self.chunked else message["content"] or ""
-        deltas += [{"content": piece} for piece in pieces(text, 24)]
+        deltas += [{"content": piece} for piece in pieces(text, PIECE)]
         deltas += self._calling(message)
         frames = [chunk(delta, **named) for delta in deltas]
         ending = [chunk({}, finish=finish, **named), chunk(usage=CHAT_USAGE, **named), DONE]
@@ -78,7 +81,7 @@ class Chat(Provider):
             function = made["function"]
             first = {**made, "index": number, "function": {**function, "arguments": ""}}
             yield {"tool_calls": [first]}
-            for piece in pieces(function["arguments"], 24):
+            for piece in pieces(function["arguments"], PIECE):
                 yield {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
 
     def turns(self, body: Json) -> list[Turn]:
@@ -291,7 +294,7 @@ class OpenRouter(Chat):
             return
         text, sealed = self.told(said)["reasoning_details"]
         signature = text.pop("signature")
-        for piece in pieces(said.thought(), 24):
+        for piece in pieces(said.thought(), PIECE):
             yield {"reasoning": piece, "reasoning_details": [{**text, "text": piece}]}
         del text["text"]
         yield {"reasoning_details": [{**text, "signature": signature}]}
@@ -337,7 +340,7 @@ class Mistral(Chat):
         return {"content": [_chunk(said.thought()), *texts]}
 
     def deltas(self, said: Said) -> Iterator[Json]:
-        yield from ({"content": [_chunk(piece)]} for piece in pieces(said.thought(), 24))
+        yield from ({"content": [_chunk(piece)]} for piece in pieces(said.thought(), PIECE))
 
     def reasoning(self, turn: Turn) -> list[Json]:
         """One text, in however many chunks it came."""

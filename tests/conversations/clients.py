@@ -77,6 +77,10 @@ KINDS: Mapping[str, Keep] = MappingProxyType(
 LOSSY = tuple(KINDS)[1:]
 
 
+class Refused(Exception):
+    """An answer that is an error."""
+
+
 class Sent(NamedTuple):
     """A request as it reached upstream. `serials` are the answers the client had by then, `said`
     those answers as it sent them, less all that stands for reasoning."""
@@ -135,7 +139,8 @@ class Client:
         came = await call(self.app, PATHS[self.api], self.body(), headers)
         asked = [asked for asked in self.provider.asked if asked.header(NUMBER) == number]
         self.sent += [Sent(one.json, one.body.decode(), serials, said) for one in asked]
-        assert came.status == 200, came.data.decode()
+        if came.status != 200:
+            raise Refused(came.data.decode())
         return came
 
     def body(self) -> Json:

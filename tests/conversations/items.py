@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 from tests.conversations.chats import invalid
 from tests.conversations.provider import Entry, Json, Plain, Provider, Refusal, Turn
@@ -90,7 +89,9 @@ class Ollama(Open):
         return [{**_item("rs", said), "type": "reasoning", **raw}]
 
     def stream(self, output: list[Json], **named: str) -> list[bytes]:
-        events = [json.loads(frame.split(b"data: ")[1]) for frame in super().stream(output, **named)]
+        events = [
+            json.loads(frame.split(b"data: ")[1]) for frame in super().stream(output, **named)
+        ]
         kept = [event for event in events if "summary_part" not in event["type"]]
         return numbered(*kept)
 

@@ -90,7 +90,9 @@ class Provider(Upstream, ABC):
         if calling is None or done >= int(calling[1]):
             return Said(*whose, serial, done, thinks, f"It is there{which}.")
         calls = tuple(
-            Call(self.identity(serial, number, body), TOOL, f'{{"where":"é",  "depth": {number}.0}}')
+            Call(
+                self.identity(serial, number, body), TOOL, f'{{"where":"é",  "depth": {number}.0}}'
+            )
             for number in range(2 if done == 0 else 1)
         )
         return Said(*whose, serial, done, thinks, f"Looking{which}." if done == 1 else "", calls)

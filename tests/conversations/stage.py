@@ -19,7 +19,7 @@ class Summing:
     name = "summing"
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
-        yield "**Looking further**\n\n"
+        yield "**Going on**\n\n"
         yield f"I go by sum[{' '.join(map(str, labels(passage.text)))}]."
         yield Spent(Tokens(10, 5, 15), "mini")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.asgi import call
 from tests.conversations.blocks import Anthropic
-from tests.conversations.clients import Client
+from tests.conversations.clients import Client, Refused
 from tests.conversations.judge import assert_due, everything
 from tests.conversations.providers import PROVIDERS
 
@@ -39,7 +39,7 @@ async def test_who_returns_everything_is_answered(name: str, *, stream: bool) ->
 @pytest.mark.parametrize("name", REFUSED)
 async def test_who_drops_what_is_demanded_is_refused(name: str) -> None:
     provider = PROVIDERS[name]()
-    with pytest.raises(AssertionError, match=REFUSED[name]):
+    with pytest.raises(Refused, match=REFUSED[name]):
         await Client(provider, provider, provider.api, "keeps answers").ask(rounds=1)
 
 
@@ -69,13 +69,16 @@ async def test_groq_refuses_the_other_field() -> None:
     client.question(rounds=1)
     await client.step()
     client.history[1]["reasoning_content"] = client.history[1].pop("reasoning")
-    with pytest.raises(AssertionError, match="property 'reasoning_content' is unsupported"):
+    with pytest.raises(Refused, match="property 'reasoning_content' is unsupported"):
         await client.step()
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "an id it never gave": ({"id": "rs_mine"}, "Item with id 'rs_mine' not found"),
-    "nothing but an id": ({"encrypted_content": None}, "not persisted when `store` is set to false"),
+    "nothing but an id": (
+        {"encrypted_content": None},
+        "not persisted when `store` is set to false",
+    ),
     "the clear text": ({"content": [{"type": "reasoning_text", "text": "I"}]}, "array too long"),
     "another seal": ({"encrypted_content": "gAAAAAmine=="}, "gAAA...ne== could not be verified"),
 }
@@ -89,7 +92,7 @@ async def test_openai_refuses_what_it_did_not_make(change: str) -> None:
     await client.step()
     fields, message = CHANGES[change]
     client.history[1] |= fields
-    with pytest.raises(AssertionError, match=message):
+    with pytest.raises(Refused, match=message):
         await client.step()
 
 
@@ -100,10 +103,10 @@ async def test_openai_refuses_a_call_without_its_reasoning_and_reasoning_without
     await client.step()
     alone = client.fork()
     del client.history[1]
-    with pytest.raises(AssertionError, match="without its required 'reasoning' item: 'rs_"):
+    with pytest.raises(Refused, match="without its required 'reasoning' item: 'rs_"):
         await client.step()
     del alone.history[2:4]
-    with pytest.raises(AssertionError, match="without its required following item"):
+    with pytest.raises(Refused, match="without its required following item"):
         await alone.step()
 
 

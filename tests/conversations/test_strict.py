@@ -17,6 +17,13 @@ STRICT = pytest.mark.parametrize("name", [n for n, kind in PROVIDERS.items() if 
 EVEN_EMPTY = pytest.mark.parametrize("name", ["deepseek", "kimi"])
 
 
+SHOWN = [
+    *(("chat", expose) for expose in ("auto", "both", "summary", "raw", "none")),
+    *(("responses", expose) for expose in ("auto", "summary", "raw", "none")),
+]
+"""On Responses, `auto` shows both."""
+
+
 async def loop(client: Client) -> None:
     """Three rounds of tools, and an answer."""
     await client.ask(rounds=3)
@@ -25,9 +32,8 @@ async def loop(client: Client) -> None:
 
 
 @BOTH
-@APIS
 @STRICT
-@pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
+@pytest.mark.parametrize(("api", "expose"), SHOWN)
 async def test_mlx_11_who_drops_everything_completes_three_rounds(
     api: str, name: str, expose: str, *, stream: bool
 ) -> None:
