@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conversations.judge")
+pytest.register_assert_rewrite("tests.conversations.judge", "tests.clients.rounds")
