@@ -53,11 +53,12 @@ class ChatConversation:
                 message[name] = kept
                 if not kept:
                     del message[name]
-        kept = _without(message.get("content"), ours)
+        kept, inline = _without(message.get("content"), ours)
         if kept != message.get("content"):
             message["content"], turn.text = kept, _text(kept)
             taken += 1
-        return taken, find(message) is not None or (not taken and _has_state(message))
+        left = inline or find(message) is not None
+        return taken, left or (not taken and _has_state(message))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]
@@ -133,7 +134,7 @@ def _turn(message: Json) -> Turn:
         text=_text(message.get("content")) or string(message.get("refusal")),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
-        shown=tuple(_shown(message)),
+        shown=tuple(filter(None, _shown(message))),
         items=[message],
     )
 
@@ -142,6 +143,7 @@ def _shown(message: Json) -> Iterator[str]:
     yield from (string(message[name]) for name in PLAIN if message.get(name))
     if (found := find(message)) is not None:
         yield found.text
+    yield split_inline(message.get("content"), PROFILES["auto"], alone=True)[0]
 
 
 def _text(content: Any) -> str:
@@ -168,12 +170,13 @@ def _is(entry: Any, ours: Callable[[str], bool]) -> bool:
     return isinstance(entry, dict) and any(ours(string(entry.get(key))) for key in TEXTS)
 
 
-def _without(content: Any, ours: Callable[[str], bool]) -> Any:
-    """A content without a summary that its client put where some providers have reasoning."""
+def _without(content: Any, ours: Callable[[str], bool]) -> tuple[Any, bool]:
+    """A content without a summary that its client put where some providers have reasoning, and
+    whether there is reasoning inline in it."""
     if isinstance(content, list):
         content = [chunk for chunk in content if not _thinks(chunk, ours)]
     inline, answer = split_inline(content, PROFILES["auto"], alone=True)
-    return answer if ours(inline) else content
+    return (answer, False) if ours(inline) else (content, bool(inline.strip()))
 
 
 def _thinks(chunk: Any, ours: Callable[[str], bool]) -> bool:
