@@ -17,8 +17,14 @@ PARAMETERS = {
     "type": "object",
     "properties": {"where": {"type": "string"}, "depth": {"type": "number"}},
     "required": ["where", "depth"],
+    "additionalProperties": False,
 }
-FUNCTION = {"name": "look", "description": "Look somewhere.", "parameters": PARAMETERS}
+FUNCTION = {
+    "name": "look",
+    "description": "Look somewhere.",
+    "parameters": PARAMETERS,
+    "strict": True,
+}
 FOUND = "Nothing here."
 ANSWER = "It is there, 3."
 MOST = 6

@@ -54,7 +54,10 @@ async def loop(client: str, provider: Provider, *, stream: bool, **options: str)
     kind = type(provider)
     async with front(provider, entry=entry_of(kind)) as address:
         model = langchain.ChatOpenAI(
-            **{"model": kind.model, "base_url": address, "api_key": KEY, "max_retries": 0},
+            model=kind.model,
+            base_url=address,
+            api_key=KEY,
+            max_retries=0,
             **WISHES[client],
             **options,
         ).bind_tools([{"type": "function", "function": FUNCTION}])

@@ -19,7 +19,7 @@ async def respond(client: AsyncOpenAI, history: list[Any], model: str, *, stream
     asked: dict[str, Any] = {
         "model": model,
         "input": history,
-        "tools": [{"type": "function", **FUNCTION, "strict": False}],
+        "tools": [{"type": "function", **FUNCTION}],
         "reasoning": {"summary": "auto"},
         "store": False,
     }
