@@ -35,7 +35,8 @@ class ResponsesConversation:
         items = given if isinstance(given, list) and _plain(given) else []
         self._items = list(self._read(items))
         previous = string(body.get("previous_response_id"))
-        said = [] if self._items else [Turn("user", _text(given), items=objects(given))]
+        loose = objects(given if isinstance(given, list) else [given])
+        said = [] if self._items else [Turn("user", _text(given), items=loose)]
         self.turns = [
             *([Turn("previous", previous)] if previous else []),
             Turn("system", _text(body.get("instructions"))),
