@@ -1,9 +1,10 @@
 """What of earlier reasoning upstream receives.
 
 A conversation is mended in steps, so that whatever has to be looked up elsewhere can be, between
-them: `texts` may be summaries that Abridge showed; `strip` takes out what it put into a turn;
-`sought` are the turns whose reasoning is missing; `restore` puts it back. What is not to be sent is
-dropped, and the rest is said where upstream reads it.
+them: `unseal` puts in place what the client returned sealed; `texts` may be summaries that Abridge
+showed; `strip` takes out what it put into a turn; `sought` are the turns whose reasoning is
+missing; `restore` puts it back. What is not to be sent is dropped, and the rest is said where
+upstream reads it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from abridge.history.original import Original, digest
 from abridge.turn.conversation import Prefix, Turn
 from abridge.wire.api import Conversation
+from abridge.wire.envelope import Open
 from abridge.wire.profile import Profile
 
 Keep: TypeAlias = Literal["client", "none", "tool_rounds", "all"]
@@ -98,12 +100,9 @@ class _Spoken:
 
 
 class Mending:
-    """Makes one history what upstream is to receive. `unsealed` are the turns that were restored
-    out of what the client itself returned."""
+    """Makes one history what upstream is to receive."""
 
-    def __init__(
-        self, conversation: Conversation, rule: Rule, unsealed: Collection[int] = ()
-    ) -> None:
+    def __init__(self, conversation: Conversation, rule: Rule) -> None:
         self._conversation = conversation
         self._rule = rule
         self.mended = Mended()
@@ -112,10 +111,17 @@ class Mending:
         turns = conversation.turns
         spoke = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
         self._spoken = [
-            _Spoken(turn, rule.wants(turn, current=place > spoke), sealed=place in unsealed)
+            _Spoken(turn, rule.wants(turn, current=place > spoke))
             for place, turn in enumerate(turns)
             if turn.role == "assistant"
         ]
+
+    def unseal(self, opened: Open) -> None:
+        """Put in place what the client returned sealed."""
+        spoken = {id(spoken.turn): spoken for spoken in self._spoken}
+        for turn in self._conversation.turns:
+            if self._conversation.unseal(turn, opened) and id(turn) in spoken:
+                spoken[id(turn)].sealed = True
 
     def texts(self) -> set[str]:
         """The texts that may be summaries which were shown."""
@@ -189,7 +195,7 @@ class Mending:
         turn, profile = spoken.turn, self._rule.profile
         if not spoken.wanted and self._conversation.drop(turn):
             self.mended.dropped["policy"] += 1
-        if spoken.wanted and spoken.raw:
+        if spoken.wanted and spoken.raw and not spoken.sealed:
             self.mended.restored["client"] += 1
         spelt = "as it was" if self._rule.crossed else self._conversation.spell(turn, profile)
         self.mended.respelled += spelt == "moved"

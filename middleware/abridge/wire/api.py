@@ -11,6 +11,7 @@ from abridge.turn.events import Ended, Event, Trouble
 from abridge.turn.question import Question, Tool, Written
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import Open
 from abridge.wire.learned import Seen
 from abridge.wire.profile import ApiName, Profile
 
@@ -76,6 +77,10 @@ class Conversation(Protocol):
         reasoning is left that is the model's own.
         """
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
+        anything. No blob of ours is left, whoever's turn it stands in."""
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""
 
@@ -137,7 +142,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that;
     `upstream` is this API as upstreams speak it.
     """
 
@@ -149,5 +155,6 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     upstream: UpstreamApi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
@@ -22,7 +23,9 @@ from abridge.wire.chat.dialects import (
 from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
 from abridge.wire.chat.respelling import respell
+from abridge.wire.chat.sealing import take_blobs
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Open
 from abridge.wire.profiles import PROFILES, Profile
 
 MARKS = ("summary_error",)
@@ -37,7 +40,7 @@ class ChatConversation:
 
     def __init__(self, body: Json) -> None:
         self._body = body
-        self.turns = [_turn(message) for message in objects(body.get("messages"))]
+        self.turns = [turn_of(message) for message in objects(body.get("messages"))]
 
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         message = turn.items[0]
@@ -59,6 +62,23 @@ class ChatConversation:
             taken += 1
         left = inline or find(message) is not None
         return taken, left or (not taken and _has_state(message))
+
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """What was sealed of a message is all of its reasoning."""
+        message = turn.items[0]
+        blobs = take_blobs(message)
+        if not blobs:
+            return False
+        turn.text = _said(message)
+        found = None
+        if turn.role == "assistant":
+            param = f"messages[{self._numbers[id(message)]}]"
+            opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
+            found = next(filter(None, opening), None)
+        if found is not None:
+            self.put_back(turn, found.reasoning)
+        turn.shown = tuple(_shown(message))
+        return found is not None
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]
@@ -84,13 +104,18 @@ class ChatConversation:
     def body(self) -> Json:
         return self._body
 
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Which message is which, as the client counts them."""
+        return {id(message): number for number, message in enumerate(self._body["messages"])}
+
 
 def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
     """The turn that an answer's message makes, if it holds reasoning, or opaque state.
 
     With `hidden` true its text is what is left without inline reasoning, as the client gets it.
     """
-    turn, content = _turn(message), message.get("content")
+    turn, content = turn_of(message), message.get("content")
     original = _original(message)
     found, kept, raw = find(message), content, ""
     if found is None or hidden:
@@ -128,10 +153,11 @@ def _restate(message: Json, said: Json) -> None:
             call[STATE] = state
 
 
-def _turn(message: Json) -> Turn:
+def turn_of(message: Json) -> Turn:
+    """The turn that a message is."""
     return Turn(
         role=string(message.get("role")),
-        text=_text(message.get("content")) or string(message.get("refusal")),
+        text=_said(message),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
         shown=tuple(filter(None, _shown(message))),
@@ -144,6 +170,10 @@ def _shown(message: Json) -> Iterator[str]:
     if (found := find(message)) is not None:
         yield found.text
     yield split_inline(message.get("content"), PROFILES["auto"], alone=True)[0]
+
+
+def _said(message: Json) -> str:
+    return _text(message.get("content")) or string(message.get("refusal"))
 
 
 def _text(content: Any) -> str:

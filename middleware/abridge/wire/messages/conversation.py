@@ -15,6 +15,7 @@ from abridge.turn.conversation import Call, Heard, Turn
 from abridge.turn.events import ItemKey
 from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Open
 from abridge.wire.profile import Profile
 
 REASONING = ("thinking", "redacted_thinking")
@@ -39,6 +40,10 @@ class MessagesConversation:
         if len(kept) < len(content):
             turn.items[0]["content"] = kept
         return len(content) - len(kept), any(_thought(block).strip() for block in kept)
+
+    def unseal(self, turn: Turn, opened: Open) -> bool:  # noqa: ARG002
+        """No client speaks this API, so nothing of ours is in its words."""
+        return False
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         said = _answer(turn.items[0].get("content"))
