@@ -56,10 +56,7 @@ class Said:
         """Nobody may trim it, re-encode it or take it apart."""
         if not self.thinks:
             return ""
-        return (
-            f"\nI go by {self.label(piece)}: “é” and 'ß', 1 < 2 & \\n, <b>so</b>.\n\n"
-            f"  Then I look in two more places, for {self.round + 1} of them.\n"
-        )
+        return f"\nI go by {self.label(piece)}: “é”, 1 < 2 &\\n, <b>so</b>.\n\n  On.\n"
 
     def sealed(self, piece: str, prefix: str = "gAAAAAB") -> str:
         """Opaque state."""
