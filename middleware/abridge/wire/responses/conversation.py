@@ -29,6 +29,8 @@ _BARE = frozenset({"id", "type", "status", *MARKS})
 class ResponsesConversation:
     """See `abridge.wire.api.Conversation`."""
 
+    insists = False
+
     def __init__(self, body: Json) -> None:
         self._body = body
         given = body.get("input")
@@ -86,8 +88,12 @@ class ResponsesConversation:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
 
     def drop(self, turn: Turn) -> bool:
+        """What is left of the turn goes without its ids, by which upstream would know that it was
+        said after something ("provided without its required 'reasoning' item": OpenAI)."""
         kept = [item for item in turn.items if not is_reasoning(item)]
         dropped = len(kept) < len(turn.items)
+        if dropped:
+            kept = [{key: item[key] for key in item if key != "id"} for item in kept]
         turn.items[:] = kept
         return dropped
 
