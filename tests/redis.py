@@ -21,12 +21,13 @@ ATTEMPTS = 5
 
 
 class Server:
-    """A server that keeps nothing. It may be killed, and started again at the same address."""
+    """A server that keeps nothing. It may be killed, and started again at the same address. With a
+    certificate, which stands in one file with its key, it speaks TLS only."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, certificate: str | None = None) -> None:
         if PROGRAM is None:
             pytest.skip("no redis-server or valkey-server on this machine")
-        self._options = options
+        self._certificate = certificate
         self._folder = TemporaryDirectory(prefix="redis-")
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -45,6 +46,8 @@ class Server:
             with suppress(ChildProcessError):
                 self.start()
                 return self
+        if self._certificate is not None:
+            pytest.skip("this machine's redis-server speaks no TLS")
         raise ChildProcessError(f"{PROGRAM} does not start")
 
     def __exit__(self, *_: object) -> None:
@@ -90,8 +93,13 @@ class Server:
                         client.zincrby(key, -seconds, member)
 
     def _settings(self) -> list[str]:
-        own = ("--port", self.port, "--bind", "127.0.0.1", "--dir", self._folder.name)
-        return [*map(str, own), "--save", "", "--appendonly", "no", *self._options]
+        said = {"bind": "127.0.0.1", "dir": self._folder.name, "save": "", "appendonly": "no"}
+        if self._certificate is None:
+            said["port"] = str(self.port)
+        else:
+            said |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
+            said |= dict.fromkeys(("tls-cert-file", "tls-key-file"), self._certificate)
+        return [word for name, value in said.items() for word in (f"--{name}", value)]
 
 
 @pytest.fixture(scope="session")
@@ -103,20 +111,24 @@ def redis_server() -> Iterator[Server]:
 
 @asynccontextmanager
 async def relay(server: Server, gate: asyncio.Event) -> AsyncIterator[Listener]:
-    """Between a client and the server. Answers wait for the gate; it counts the connections."""
+    """Between a client and the server: answers wait for the gate."""
 
     async def script(peer: Peer) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        asking = asyncio.create_task(_copy(peer.reader, writer))
-        try:
-            await _copy(reader, peer.writer, gate)
-        finally:
-            asking.cancel()
-            await asyncio.wait({asking})
-            writer.close()
+        await forward(server, peer, gate)
 
     async with listen(script) as listener:
         yield listener
+
+
+async def forward(server: Server, peer: Peer, gate: asyncio.Event | None = None) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    asking = asyncio.create_task(_copy(peer.reader, writer))
+    try:
+        await _copy(reader, peer.writer, gate)
+    finally:
+        asking.cancel()
+        await asyncio.wait({asking})
+        writer.close()
 
 
 async def _copy(

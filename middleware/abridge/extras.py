@@ -15,6 +15,7 @@ def needed(extra: str, key: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
         raise SettingsError(
-            f"{key}: needs the package {missing.name}, which comes with asgi-abridge[{extra}]"
+            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
         ) from None

@@ -7,6 +7,8 @@ off the application gets the client's own `send`, and on `receive` the messages 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -40,6 +42,8 @@ class AbridgeMiddleware:
     protocol of `abridge.summarize`, used in place of the one in the settings; `review` sees each
     part whole before it is shown, and may change or withhold it. `transport` stands in for the one
     by which a summarizer model is called; metrics are made on `registry`, or on the default one.
+    `tenant` says who asks, where the application knows better than a header: what is remembered for
+    one is never another's, and nothing is for None.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class AbridgeMiddleware:
         review: Review | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         registry: CollectorRegistry | None = None,
+        tenant: Callable[[Scope], str | None] | None = None,
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
@@ -64,6 +69,7 @@ class AbridgeMiddleware:
             summarizer=summarizer,
             review=review,
             transport=transport,
+            tenant=tenant,
         )
         self._hides = any(map(hides, self._routes))
         self._crosses = any(route.upstream.api != "same" for route in self._routes)
@@ -161,6 +167,8 @@ class AbridgeMiddleware:
             or NEEDLE in body
             or bool(header(scope["headers"], SUMMARY))
             or self._answering.concerns(body)
+            or self._answering.demands(body)
+            or self._answering.may_seal(body)
         )
 
 

@@ -6,12 +6,9 @@ import base64
 import zlib
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
-
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from abridge.history.box import Box, _Head
 from abridge.history.keys import Key, Keyring

@@ -20,7 +20,6 @@ from abridge.history.store import LONGER, MOST_ORIGINALS, Wanted
 from tests.history.stores import TTL, Case, in_memory, in_redis
 from tests.redis import Server
 
-pytest.importorskip("redis", reason="needs the extra 'redis'")
 pytestmark = pytest.mark.usefixtures("patient")
 
 PLACE = b"place"

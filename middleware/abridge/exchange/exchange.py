@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,6 +36,9 @@ UNFINISHED = Trouble("upstream_error", "The application stopped before its answe
 STOPPED = Trouble("upstream_error", "The server is shutting down.")
 _log = logging.getLogger(__name__)
 
+Keep: TypeAlias = Callable[[Reader, Ended], Coroutine[Any, Any, None]]
+"""Remembers what there is of an answer; what it returns is done before the client hears the end."""
+
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
 
@@ -54,7 +58,7 @@ class Terms:
     guard: Guard
     summarizer: Summarizer
     showing: Showing
-    keep: Callable[[Reader, Ended], None]
+    keep: Keep
     event_limit: int
 
 
@@ -109,6 +113,7 @@ class Exchange:
         return self._loom.wrote_for > 0
 
     def _set_up(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
         terms = self._terms
         self._loom = Loom(
             self._weaver,
@@ -172,7 +177,7 @@ class Exchange:
         if isinstance(event, Closed):
             self._account.note_held(self._weaver.held)
         if isinstance(event, Ended) and event.ok:
-            self._terms.keep(self._reader, event)
+            self._client.after(self._tasks.create_task(self._terms.keep(self._reader, event)))
         if self._answer is not None:
             self._answer.emit(event)
 

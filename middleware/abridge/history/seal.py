@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from abridge.errors import RequestError
 from abridge.history.box import Box, Packed
 from abridge.history.family import family
 from abridge.history.keys import Key, Keyring
 from abridge.history.tenant import keyed
 from abridge.turn.conversation import Turn
 from abridge.wire.codec import Json, dumps, loads_exactly
-from abridge.wire.envelope import PREFIX, Envelope
+from abridge.wire.envelope import PREFIX, Envelope, damaged
 
 TTL = 30 * 24 * 3600.0
 """Seconds for which a blob is good, if settings say nothing else."""
@@ -124,18 +123,18 @@ class Sealer:
         self._room -= packed.size
         clear = packed.clear()
         if clear is None:
-            raise _damaged(param)
+            raise damaged(param)
         return clear
 
     def _unlock(self, blob: str, param: str) -> tuple[Key, bytes, Packed]:
         identity, _, encoded = blob.removeprefix(PREFIX).partition(".")
         key, data = self._keys.get(identity), _decoded(encoded)
         if key is None or data is None:
-            raise _damaged(param)
+            raise damaged(param)
         head, box = data[: _HEAD.size], data[_HEAD.size :]
         packed = self._box.open(box, f"{PREFIX}{identity}.".encode() + head)
         if packed is None:
-            raise _damaged(param)
+            raise damaged(param)
         return key, head, packed
 
     def _owner(self, key: Key, salt: bytes, tenant: bytes) -> bytes:
@@ -171,11 +170,3 @@ def _decoded(encoded: str) -> bytes | None:
 
 def _bytes(name: str) -> bytes:
     return name.encode(errors="surrogatepass")
-
-
-def _damaged(param: str) -> RequestError:
-    return RequestError(
-        f"The encrypted content in {param} could not be verified.",
-        param=param,
-        code="invalid_encrypted_content",
-    )

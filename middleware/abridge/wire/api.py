@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from abridge.turn.conversation import Heard, Turn
 from abridge.turn.events import Ended, Event, Trouble
@@ -61,6 +61,10 @@ class Writer(Protocol):
         """A sign of life that a client takes for an event; empty where the API has none."""
 
 
+Spelt: TypeAlias = Literal["as it was", "moved", "dropped"]
+"""What became of reasoning that upstream may read elsewhere than where its client has it."""
+
+
 class Conversation(Protocol):
     """A request's turns, and the ways to change what of them reaches upstream."""
 
@@ -79,6 +83,12 @@ class Conversation(Protocol):
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""
+
+    def drop(self, turn: Turn) -> bool:
+        """Take all reasoning out of a turn, inline and opaque as well; whether there was any."""
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:
+        """Say a turn's reasoning where the profile reads it, if anywhere."""
 
     def body(self) -> Json:
         """The request's body, as it now is."""
@@ -132,7 +142,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that;
     `upstream` is this API as upstreams speak it.
     """
 
@@ -144,5 +155,6 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     upstream: UpstreamApi

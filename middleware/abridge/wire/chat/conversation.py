@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.api import Spelt
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     LISTS,
@@ -17,9 +18,11 @@ from abridge.wire.chat.dialects import (
     chunk_text,
     find,
     thinking_chunks,
+    without_chunks,
 )
 from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
+from abridge.wire.chat.respelling import respell
 from abridge.wire.chat.sealing import take_blobs
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Open
@@ -53,11 +56,12 @@ class ChatConversation:
                 message[name] = kept
                 if not kept:
                     del message[name]
-        kept = _without(message.get("content"), ours)
+        kept, inline = _without(message.get("content"), ours)
         if kept != message.get("content"):
             message["content"], turn.text = kept, _text(kept)
             taken += 1
-        return taken, find(message) is not None
+        left = inline or find(message) is not None
+        return taken, left or (not taken and _has_state(message))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
         """What was sealed of a message is all of its reasoning."""
@@ -73,7 +77,7 @@ class ChatConversation:
             found = next(filter(None, opening), None)
         if found is not None:
             self.put_back(turn, found.reasoning)
-        turn.shown = tuple(_shown(message))
+        turn.shown = _shown(message)
         return found is not None
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
@@ -81,7 +85,21 @@ class ChatConversation:
         for name in SPELLINGS:
             message.pop(name, None)
         for said in original:
-            message.update(said)
+            message.update({key: said[key] for key in said if key != "tool_calls"})
+            _restate(message, said)
+
+    def drop(self, turn: Turn) -> bool:
+        message, content = turn.items[0], turn.items[0].get("content")
+        said = [name for name in SPELLINGS if message.pop(name, None)]
+        inline, kept = split_inline(without_chunks(content), PROFILES["auto"], alone=True)
+        if kept != content:
+            message["content"] = kept or None
+        return bool(said or inline.strip() or thinking_chunks(content))
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:
+        if profile.returns.place == "nothing":
+            return "dropped" if self.drop(turn) else "as it was"
+        return "moved" if respell(turn.items[0], profile) else "as it was"
 
     def body(self) -> Json:
         return self._body
@@ -92,16 +110,13 @@ class ChatConversation:
         return {id(message): number for number, message in enumerate(self._body["messages"])}
 
 
-def hear(
-    message: Json, lane: int, profile: Profile, *, hidden: bool, crossed: bool = False
-) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning of the model's own.
+def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
+    """The turn that an answer's message makes, if it holds reasoning, or opaque state.
 
-    With `hidden` true its text is what is left without inline reasoning, as the client gets it. To
-    a client of another API, `crossed`, all that stands for reasoning is lost, whoever can read it.
+    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
     """
     turn, content = turn_of(message), message.get("content")
-    original = _original(message, crossed=crossed)
+    original = _original(message)
     found, kept, raw = find(message), content, ""
     if found is None or hidden:
         raw, kept = split_inline(content, profile, alone=found is None)
@@ -111,17 +126,31 @@ def hear(
         turn.text = _text(kept)
     if kept != content or thinking_chunks(content):
         original["content"] = content
-    told = raw.strip() or (crossed and original)
-    return Heard(turn, raw, [original], ((lane, ITEM),)) if told else None
+    return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() or original else None
 
 
-def _original(message: Json, *, crossed: bool) -> Json:
+def _original(message: Json) -> Json:
     """What of a message is to come back; its calls, too, where they hold opaque state."""
     original = {name: message[name] for name in (*SPELLINGS, STATE) if message.get(name)}
-    calls = objects(message.get("tool_calls"))
-    if crossed and any(call.get(STATE) for call in calls):
-        original["tool_calls"] = calls
-    return original
+    calls = [
+        {"id": call.get("id"), STATE: call[STATE]}
+        for call in objects(message.get("tool_calls"))
+        if call.get(STATE)
+    ]
+    return {**original, "tool_calls": calls} if calls else original
+
+
+def _has_state(message: Json) -> bool:
+    holders = [message, *objects(message.get("tool_calls"))]
+    return any(holder.get(STATE) for holder in holders)
+
+
+def _restate(message: Json, said: Json) -> None:
+    """Give the calls back their opaque state."""
+    states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
+    for call in objects(message.get("tool_calls")):
+        if (state := states.get(call.get("id"))) is not None:
+            call[STATE] = state
 
 
 def turn_of(message: Json) -> Turn:
@@ -131,15 +160,16 @@ def turn_of(message: Json) -> Turn:
         text=_said(message),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
-        shown=tuple(_shown(message)),
+        shown=_shown(message),
         items=[message],
     )
 
 
-def _shown(message: Json) -> Iterator[str]:
-    yield from (string(message[name]) for name in PLAIN if message.get(name))
-    if (found := find(message)) is not None:
-        yield found.text
+def _shown(message: Json) -> tuple[str, ...]:
+    plain = [string(message.get(name)) for name in PLAIN]
+    found = find(message)
+    inline, _ = split_inline(message.get("content"), PROFILES["auto"], alone=True)
+    return tuple(filter(None, [*plain, found.text if found is not None else "", inline]))
 
 
 def _said(message: Json) -> str:
@@ -148,6 +178,8 @@ def _said(message: Json) -> str:
 
 def _text(content: Any) -> str:
     """All that a content says: its text, and what is no text as JSON."""
+    if isinstance(content, str):
+        return content
     others = [
         json.dumps(chunk, sort_keys=True)
         for chunk in objects(content)
@@ -168,12 +200,13 @@ def _is(entry: Any, ours: Callable[[str], bool]) -> bool:
     return isinstance(entry, dict) and any(ours(string(entry.get(key))) for key in TEXTS)
 
 
-def _without(content: Any, ours: Callable[[str], bool]) -> Any:
-    """A content without a summary that its client put where some providers have reasoning."""
+def _without(content: Any, ours: Callable[[str], bool]) -> tuple[Any, bool]:
+    """A content without a summary that its client put where some providers have reasoning, and
+    whether there is reasoning inline in it."""
     if isinstance(content, list):
         content = [chunk for chunk in content if not _thinks(chunk, ours)]
     inline, answer = split_inline(content, PROFILES["auto"], alone=True)
-    return answer if ours(inline) else content
+    return (answer, False) if ours(inline) else (content, bool(inline.strip()))
 
 
 def _thinks(chunk: Any, ours: Callable[[str], bool]) -> bool:

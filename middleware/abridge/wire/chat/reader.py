@@ -43,7 +43,7 @@ class ChatReader:
     """
 
     _CHOICE: ClassVar[type[Choice]] = Choice
-    _CROSSED: ClassVar[bool] = False
+    _TOLD: ClassVar[bool] = False
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
@@ -51,7 +51,7 @@ class ChatReader:
         self._limit = limit
         self._choices: dict[int, Choice] = {}
         self._announced = 0
-        self._seals = display.seal is not None and not self._CROSSED
+        self._seals = display.seal is not None and not self._TOLD
         self._chunk: Json = {}
         self._messages: dict[int, Json] = {}
         self._mender = Mender()
@@ -131,8 +131,7 @@ class ChatReader:
         return Seen(unopened=int(closes_unopened(text, self._profile)))
 
     def _hear(self, lane: int, message: Json) -> Heard | None:
-        hidden = not self._display.raw
-        return hear(message, lane, self._profile, hidden=hidden, crossed=self._CROSSED)
+        return hear(message, lane, self._profile, hidden=not self._display.raw)
 
     def _whole_messages(self) -> dict[int, Json]:
         for lane, choice in self._choices.items():
@@ -260,7 +259,9 @@ class ChatReader:
         if message is None and state.message.whole:
             message = state.message.as_dict()
         heard = None if message is None else self._hear(state.lane, message)
-        return [] if heard is None else [Piece(Reasoned(state.lane, None, heard))]
+        if heard is None or not heard.raw.strip():  # opaque state travels as it is
+            return []
+        return [Piece(Reasoned(state.lane, None, heard))]
 
     def _finishes(self, choices: list[Json]) -> bool:
         """Whether no choice has more to say after these."""

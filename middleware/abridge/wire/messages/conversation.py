@@ -13,8 +13,10 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.turn.events import ItemKey
+from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Open
+from abridge.wire.profile import Profile
 
 REASONING = ("thinking", "redacted_thinking")
 RESULT = "tool_result"
@@ -46,6 +48,16 @@ class MessagesConversation:
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         said = _answer(turn.items[0].get("content"))
         turn.items[0]["content"] = _in_place(original, said) or [*filter(_thinks, original), *said]
+
+    def drop(self, turn: Turn) -> bool:
+        content = objects(turn.items[0].get("content"))
+        kept = [block for block in content if not _thinks(block)]
+        if len(kept) < len(content):
+            turn.items[0]["content"] = kept
+        return len(kept) < len(content)
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+        return "as it was"
 
     def body(self) -> Json:
         """Under a fixed budget, a round of calls that began without thinking goes on without it:

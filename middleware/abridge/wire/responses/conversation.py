@@ -12,8 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Envelope, Open, is_ours
+from abridge.wire.profile import Profile
 from abridge.wire.responses.items import LANE, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
@@ -83,6 +85,15 @@ class ResponsesConversation:
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
 
+    def drop(self, turn: Turn) -> bool:
+        kept = [item for item in turn.items if not is_reasoning(item)]
+        dropped = len(kept) < len(turn.items)
+        turn.items[:] = kept
+        return dropped
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+        return "as it was"
+
     def body(self) -> Json:
         if self._items:
             self._body["input"] = [item for turn in self._items for item in turn.items]
@@ -132,7 +143,7 @@ def shown(items: Iterable[Json]) -> tuple[str, ...]:
 
 
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
-    """The turns of a response that hold reasoning in the clear. Each item comes with its output
+    """The turns of a response that hold reasoning, or opaque state. Each item comes with its output
     index, if the stream gave it one."""
     items = [(number, item) for number, item in output if isinstance(item, dict)]
     left = iter([number for number, item in items if is_reasoning(item)])
@@ -142,7 +153,7 @@ def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
         numbers = [number for _, number in zip(reasoning, left, strict=False)]
         keys = tuple((LANE, number) for number in numbers if number is not None)
         raw = "".join(map(raw_text, reasoning))
-        if raw.strip():
+        if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
             heard.append(Heard(turn, raw, reasoning, keys, tuple(said[:place])))
     return heard
 
