@@ -70,11 +70,9 @@ class ChatConversation:
         if not blobs:
             return False
         turn.text = _said(message)
-        found = None
-        if turn.role == "assistant":
-            param = f"messages[{self._numbers[id(message)]}]"
-            opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
-            found = next(filter(None, opening), None)
+        param = f"messages[{self._numbers[id(message)]}]"
+        opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
+        found = next(filter(None, opening), None)
         if found is not None:
             self.put_back(turn, found.reasoning)
         turn.shown = _shown(message)
