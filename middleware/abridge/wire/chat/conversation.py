@@ -69,14 +69,12 @@ class ChatConversation:
         if not blobs:
             return False
         turn.text = _said(message)
-        found = None
-        if turn.role == "assistant":
-            param = f"messages[{self._numbers[id(message)]}]"
-            opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
-            found = next(filter(None, opening), None)
+        param = f"messages[{self._numbers[id(message)]}]"
+        opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
+        found = next(filter(None, opening), None)
         if found is not None:
             self.put_back(turn, found.reasoning)
-        turn.shown = tuple(filter(None, _shown(message)))
+        turn.shown = _shown(message)
         return found is not None
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
@@ -207,16 +205,16 @@ def turn_of(message: Json) -> Turn:
         text=_said(message),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
-        shown=tuple(filter(None, _shown(message))),
+        shown=_shown(message),
         items=[message],
     )
 
 
-def _shown(message: Json) -> Iterator[str]:
-    yield from (string(message[name]) for name in PLAIN if message.get(name))
-    if (found := find(message)) is not None:
-        yield found.text
-    yield split_inline(message.get("content"), PROFILES["auto"], alone=True)[0]
+def _shown(message: Json) -> tuple[str, ...]:
+    plain = [string(message.get(name)) for name in PLAIN]
+    found = find(message)
+    inline, _ = split_inline(message.get("content"), PROFILES["auto"], alone=True)
+    return tuple(filter(None, [*plain, found.text if found is not None else "", inline]))
 
 
 def _said(message: Json) -> str:
