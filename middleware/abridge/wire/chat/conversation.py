@@ -77,7 +77,7 @@ class ChatConversation:
             found = next(filter(None, opening), None)
         if found is not None:
             self.put_back(turn, found.reasoning)
-        turn.shown = tuple(_shown(message))
+        turn.shown = tuple(filter(None, _shown(message)))
         return found is not None
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
@@ -85,7 +85,9 @@ class ChatConversation:
         for name in SPELLINGS:
             message.pop(name, None)
         for said in original:
-            message.update({key: said[key] for key in said if key != "tool_calls"})
+            edited = "content" in said and _is_edited(turn, said["content"])
+            apart = ("tool_calls", "content") if edited else ("tool_calls",)
+            message.update({key: said[key] for key in said if key not in apart})
             _restate(message, said)
 
     def drop(self, turn: Turn) -> bool:
@@ -145,6 +147,15 @@ def _has_state(message: Json) -> bool:
     return any(holder.get(STATE) for holder in holders)
 
 
+def _is_edited(turn: Turn, content: Any) -> bool:
+    """Whether the answer is another by now than the one in a content with reasoning in it. A turn
+    that is known by its text alone is not."""
+    _, answer = split_inline(
+        without_chunks(turn.items[0].get("content")), PROFILES["auto"], alone=True
+    )
+    return bool(turn.calls) and not _text(without_chunks(content)).endswith(_text(answer))
+
+
 def _restate(message: Json, said: Json) -> None:
     """Give the calls back their opaque state."""
     states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
@@ -173,7 +184,11 @@ def _shown(message: Json) -> Iterator[str]:
 
 
 def _said(message: Json) -> str:
-    return _text(message.get("content")) or string(message.get("refusal"))
+    """Its answer: what stands inline before it is reasoning, unless that stands elsewhere."""
+    content = message.get("content")
+    if find(message) is None:
+        _, content = split_inline(content, PROFILES["auto"], alone=True)
+    return _text(content) or string(message.get("refusal"))
 
 
 def _text(content: Any) -> str:
