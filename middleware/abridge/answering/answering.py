@@ -58,6 +58,7 @@ class Answering:
         self.stored = StoredResponses(app, settings, self._preparing.pasts)
         self.concerns = self._preparing.pasts.concerns
         self.demands = self._preparing.pasts.demands
+        self.may_seal = self._preparing.pasts.may_seal
         self.count = self._counting.count
 
     async def aclose(self) -> None:
@@ -109,6 +110,7 @@ class Answering:
             or hides(route)
             or upstream is not None
             or self._preparing.pasts.of(route).demands(request.clear)
+            or (self._preparing.pasts.keyring.lasting and bool(request.asks_sealed))
         )
         prepared = await self._preparing.prepare(request, upstream, engaged=engaged)
         if engaged:

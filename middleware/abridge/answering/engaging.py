@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import httpx
@@ -24,6 +24,7 @@ from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Reader, Writer
 from abridge.wire.display import Display
+from abridge.wire.envelope import Seal
 from abridge.wire.profiles import Profile
 
 
@@ -90,6 +91,7 @@ class Engaging:
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         free = summarizer.name == EXTRACTIVE
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
+        shown = replace(shown, seal=self._seal(prepared, shown))
         reader, writer = self._ways(prepared, shown)
         return Terms(
             reader=reader,
@@ -103,6 +105,16 @@ class Engaging:
             keep=self._keeping(prepared, shown, writer),
             event_limit=int(limits.event),
         )
+
+    def _seal(self, prepared: Prepared, shown: Display) -> Seal | None:
+        """Who seals what is not shown, where the client asks for that; and where it cannot ask, if
+        something is altered that it could return."""
+        request, visit = prepared.request, prepared.visit
+        asked = request.asks_sealed
+        if asked is None:
+            altered = not shown.raw or visit.crossed
+            asked = altered and self._settings.chat.envelope != "none"
+        return visit.sealer.seal if asked and visit.seals and visit.sealer is not None else None
 
     def _ways(self, prepared: Prepared, shown: Display) -> tuple[Reader, Writer]:
         """Who reads upstream's API, and who writes the client's."""

@@ -22,6 +22,7 @@ from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import DAMAGED
 from abridge.wire.learned import Learned
 from abridge.wire.profiles import PROFILES, Profile
 from abridge.wire.responses.stored import forget_ids
@@ -61,7 +62,8 @@ class Preparing:
         route: Route = request.scope[ROUTE]
         learned = self._learned[route.upstream.name]
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
-        visit = Visit.begin(self.pasts.of(route), route, request.model, request.scope)
+        past, api = self.pasts.of(route), request.api.name
+        visit = Visit.begin(past, route, api, request.model, request.scope)
         continued = Continued()
         try:
             continued = await self._continuing.go_on(request, visit, crosses=upstream is not None)
@@ -73,10 +75,12 @@ class Preparing:
             if continued.storing is not None and request.asked is not None:
                 request.asked = continued.storing.told(request.asked)
             request.scope = request.inner_scope(engaged=engaged)
-        except RequestError as error:
-            raise continued.as_asked(error) from None
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None
+        except RequestError as refusal:
+            if refusal.code == DAMAGED:
+                self._counting.refused(request.api, request.scope)
+            raise continued.as_asked(refusal) from None
         return Prepared(request, profile, visit, continued.storing)
 
     def keep(
@@ -150,6 +154,8 @@ class Preparing:
         conversation = upstream.conversation(request.data)
         mended = await visit.mend(conversation, profile)
         mended.removed += stripped.removed
+        mended.restored.update(stripped.restored)
+        mended.dropped.update(stripped.dropped)
         mended.missed = max(0, stripped.missed - mended.restored["store"])
         self._counting.mended(request.api, request.scope, mended)
         request.data = conversation.body()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING
 
 from abridge.history.keys import Key, Keyring
 from abridge.history.original import Original, is_unique
@@ -17,12 +19,17 @@ from abridge.wire.envelope import PREFIX
 from abridge.wire.mint import OURS
 from abridge.wire.profiles import PROFILES
 
+if TYPE_CHECKING:
+    from abridge.history.seal import Sealer
+
 MARKS = (b'"summary_error"', PREFIX.encode(), OURS.encode())
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
 
 THOUGHT = (b'"reasoning', b'"thinking')
 """And one of these, where a field of its own holds what it thought."""
+
+MOST_SEALED = 32 << 20
 
 CALLS = b'"tool_calls"'
 TOOLS = b'"tools"'
@@ -44,7 +51,7 @@ class Whose:
 
 class Past:
     """`store` is None where nothing is remembered. `named` says who asks, if the application that
-    this is mounted in knows it."""
+    this is mounted in knows it. What one request returns sealed comes to at most `limit` bytes."""
 
     def __init__(
         self,
@@ -52,9 +59,13 @@ class Past:
         keyring: Keyring,
         store: Store | None,
         shown: Shown,
+        *,
         named: Named | None = None,
+        limit: int = MOST_SEALED,
     ) -> None:
         self.settings: History = route.history
+        self._upstream = route.upstream.name
+        self._limit = limit
         self.keyring = keyring
         self.store = store
         self.shown = shown
@@ -100,6 +111,24 @@ class Past:
     def _moves(self) -> bool:
         """Whether reasoning may have to be said where its client does not."""
         return not self._profile.learns
+
+    def sealer(self, tenants: Mapping[str, bytes], api: str, model: str) -> Sealer | None:
+        """Seals and opens for one request, of a client that speaks the API; None where there are no
+        keys that last."""
+        if not self.keyring.lasting:
+            return None
+        from abridge.history.seal import Sealer  # noqa: PLC0415 -- an extra
+
+        return Sealer(
+            self.keyring,
+            tenants,
+            api=api,
+            upstream=self._upstream,
+            model=model,
+            now=time(),
+            limit=self._limit,
+            ttl=self.settings.seal_ttl,
+        )
 
     async def recall(self, whose: Whose, sought: Sequence[Sought]) -> list[Original | None]:
         """What is remembered of turns, written under whichever key."""

@@ -14,6 +14,9 @@ from abridge.history.store import LONGER, Store, Watch
 from abridge.history.tenant import Named
 from abridge.settings import History, Route, Settings
 
+ASKING = (b"reasoning.encrypted_content", b'"store"')
+"""One of these is in every body that asks for opaque state."""
+
 SEAL_KEYS = "history.seal_keys_env"
 
 
@@ -26,7 +29,14 @@ class Pasts:
         self.keyring = _keyring(settings.history)
         shown = self._shown(settings)
         self._pasts = {
-            route.upstream.name: Past(route, self.keyring, self._store(route.history), shown, named)
+            route.upstream.name: Past(
+                route,
+                self.keyring,
+                self._store(route.history),
+                shown,
+                named=named,
+                limit=int(settings.limits.body),
+            )
             for route in settings.routes
         }
 
@@ -40,6 +50,10 @@ class Pasts:
     def demands(self, body: bytes) -> bool:
         """See `Past.demands`."""
         return any(past.demands(body) for past in self._pasts.values())
+
+    def may_seal(self, body: bytes) -> bool:
+        """Whether a request may ask for its answer's reasoning sealed: likewise."""
+        return self.keyring.lasting and any(needle in body for needle in ASKING)
 
     @property
     def size(self) -> int:

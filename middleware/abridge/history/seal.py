@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from abridge.errors import RequestError
 from abridge.history.box import Box, Packed
 from abridge.history.family import family
 from abridge.history.keys import Key, Keyring
 from abridge.history.tenant import keyed
 from abridge.turn.conversation import Turn
 from abridge.wire.codec import Json, dumps, loads_exactly
-from abridge.wire.envelope import PREFIX, Envelope
+from abridge.wire.envelope import PREFIX, Envelope, damaged
 
 TTL = 30 * 24 * 3600.0
 """Seconds for which a blob is good, if settings say nothing else."""
@@ -37,7 +36,8 @@ _HEAD = struct.Struct(f">Q{_SALT}s{_TAG}s")
 
 class Sealer:
     """Seals and opens for one request. `tenants` has its tenant's tag under each key's id; one who
-    belongs to nobody has none, and neither gets blobs nor can use any.
+    belongs to nobody has none, and neither gets blobs nor can use any. Reasoning is spelled for one
+    `api`, and of use to one model of one upstream.
 
     `now` is in seconds since the epoch, and a blob is good for `ttl` of them. What is opened comes
     to at most `limit` bytes. `opened` counts the blobs that were of use, `dropped` the others by
@@ -49,6 +49,7 @@ class Sealer:
         keys: Keyring,
         tenants: Mapping[str, bytes],
         *,
+        api: str,
         upstream: str,
         model: str,
         now: float,
@@ -57,7 +58,7 @@ class Sealer:
     ) -> None:
         self._keys = keys
         self._tenants = tenants
-        self._for = tuple(_bytes(name) for name in (upstream, family(model)))
+        self._for = tuple(_bytes(name) for name in (api, upstream, family(model)))
         self._now = now
         self._ttl = ttl
         self._limit = limit
@@ -122,18 +123,18 @@ class Sealer:
         self._room -= packed.size
         clear = packed.clear()
         if clear is None:
-            raise _damaged(param)
+            raise damaged(param)
         return clear
 
     def _unlock(self, blob: str, param: str) -> tuple[Key, bytes, Packed]:
         identity, _, encoded = blob.removeprefix(PREFIX).partition(".")
         key, data = self._keys.get(identity), _decoded(encoded)
         if key is None or data is None:
-            raise _damaged(param)
+            raise damaged(param)
         head, box = data[: _HEAD.size], data[_HEAD.size :]
         packed = self._box.open(box, f"{PREFIX}{identity}.".encode() + head)
         if packed is None:
-            raise _damaged(param)
+            raise damaged(param)
         return key, head, packed
 
     def _owner(self, key: Key, salt: bytes, tenant: bytes) -> bytes:
@@ -169,11 +170,3 @@ def _decoded(encoded: str) -> bytes | None:
 
 def _bytes(name: str) -> bytes:
     return name.encode(errors="surrogatepass")
-
-
-def _damaged(param: str) -> RequestError:
-    return RequestError(
-        f"The encrypted content in {param} could not be verified.",
-        param=param,
-        code="invalid_encrypted_content",
-    )

@@ -74,6 +74,11 @@ class Conversation(Protocol):
 
     turns: list[Turn]
 
+    @property
+    def insists(self) -> bool:
+        """Whether the API itself refuses calls, while they are answered, without what was thought
+        before them."""
+
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         """Take out of a turn what Abridge put into it.
 
@@ -147,7 +152,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that;
     `upstream` is this API as upstreams speak it.
     """
 
@@ -159,5 +165,6 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     upstream: UpstreamApi
