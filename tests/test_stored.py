@@ -110,7 +110,9 @@ def says(api: str, *texts: str, stream: bool = False) -> Upstream:
 WAYS = ("everything", "previous", "references", "bare references", "by turns")
 
 
-async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[Json]:
+async def converse(
+    app: ASGIApp, times: int, way: str, *, stream: bool, **fields: Any
+) -> list[Json]:
     """A client that sends all of a conversation, or what is new of it; what it was told."""
     history: list[Json] = []
     new: list[Json] = [USER]
@@ -119,7 +121,7 @@ async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[
         goes_on = way == "previous" or (way == "by turns" and number % 2)
         previous = {"previous_response_id": responses[-1]["id"]} if goes_on and responses else {}
         history += new
-        more = {"tools": TOOLS["responses"], "stream": stream, **previous}
+        more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
         store = {"store": False} if way == "everything" else {}
         response = await told(app, new if previous else history, **store, **more)
         responses.append(response)
@@ -151,6 +153,24 @@ class TestGoingOn:
         assert len(sent[0]) == times
         assert SUMMARY.encode() not in sent[0][-1]
         assert all(b"At %d0 I look" % number in sent[0][-1] for number in range(min(times - 1, 2)))
+
+    @BOTH
+    @OVER
+    @pytest.mark.parametrize("way", ["previous", "references"])
+    async def test_new_02_what_is_sealed_in_them_is_opened(
+        self, api: str, way: str, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    ) -> None:
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        sealing: Json = {"history": {"seal_keys_env": "KEYS", "restore": "never"}}
+        sent = []
+        for each in (way, "everything"):
+            played = turns(api, 3, stream=stream)
+            app = bridge(played, api, expose="summary", **sealing)
+            await converse(app, 3, each, stream=stream, include=["reasoning.encrypted_content"])
+            sent.append([asked.body for asked in played.asked])
+        assert sent[0] == sent[1]
+        assert b"At 10 I look" in sent[0][-1]
+        assert b"abr1." not in sent[0][-1]
 
     @BOTH
     @OVER
