@@ -659,3 +659,19 @@ class TestSummarizers:
 
 def test_settings_may_be_made_in_code() -> None:
     assert Settings(summary={"default": "auto"}).summary.default == "auto"  # type: ignore[arg-type]
+
+
+class TestWhatIsReadAndNotChanged:
+    """Some answers are read for what is to be remembered of them, or said beside them."""
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
+    async def test_reasoning_stays_where_upstream_has_it(self, expose: str) -> None:
+        detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
+        said = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
+        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, said):
+            body = completion(message)
+            upstream = Upstream(Answer.json(body))
+            app = wrap(upstream, history={"restore": "always"}, reasoning={"expose": expose})
+            answer = await call(app, CHAT_PATH, {**CHAT, "stream": False})
+            assert answer.headers["x-abridge-summary"] in ("none", "native")
+            assert answer.json == body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import httpx
@@ -69,7 +69,7 @@ class Engaging:
         request, route = prepared.request, prepared.visit.route
         style = asked if shows_summary(route) else None
         summarizer = self._summarizer(request, prepared.profile)
-        terms = self._terms(prepared, style, summarizer)
+        terms = self._terms(prepared, asked, style, summarizer)
         account = self._account(request, style, summarizer, route)
         exchange = Exchange(terms, account, ends.receive, ends.send)
         try:
@@ -83,18 +83,27 @@ class Engaging:
             app, {**at, INNER: True}, request.model, request.api, profile
         )
 
-    def _terms(self, prepared: Prepared, style: Style | None, summarizer: Summarizer) -> Terms:
+    def _terms(
+        self,
+        prepared: Prepared,
+        asked: Style | None,
+        style: Style | None,
+        summarizer: Summarizer,
+    ) -> Terms:
         request, visit, limits = prepared.request, prepared.visit, self._settings.limits
         route, upstream = visit.route, request.upstream
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         free = summarizer.name == EXTRACTIVE
+        opaque = hides(route) or upstream is not None
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
+        if asked is None and not opaque:  # what came is shown as it came
+            shown = replace(shown, raw=True, summary=True)
         reader, writer = self._ways(prepared, shown)
         return Terms(
             reader=reader,
             writer=writer,
             plan=plan(route, style, limits, grace, free=free),
-            opaque=hides(route) or upstream is not None,
+            opaque=opaque,
             problem=upstream.problem if upstream is not None else None,
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,

@@ -26,3 +26,8 @@ class Display:
     raw_field: SummaryField = "auto"
     details: bool = False
     seal: Seal | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether all is shown as upstream shows it: no summary is made, and none hidden."""
+        return self.raw and self.summary and self.style is None
