@@ -137,8 +137,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
-    `upstream` is this API as upstreams speak it.
+    and keeps as many; `attributing` is a Writer around another, which says of each call what led to
+    it, and keeps so many characters of that; `upstream` is this API as upstreams speak it.
     """
 
     name: ApiName
@@ -150,4 +150,5 @@ class Api:
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
     composer: Callable[[Profile, Display, Asked, int], Writer]
+    attributing: Callable[[Writer, Display, int], Writer]
     upstream: UpstreamApi
