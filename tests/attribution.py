@@ -180,7 +180,7 @@ def unmarked(said: Any) -> Any:
         return [unmarked(entry) for entry in said]
     if not isinstance(said, dict):
         return said
-    called = "arguments" in said or "function" in said or "action" in said
+    called = bool(said.keys() & {"arguments", "function", "action", "input"})
     return {key: unmarked(value) for key, value in said.items() if not (called and key in MARKS)}
 
 
