@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,11 @@ from abridge.turn.conversation import Turn
 from abridge.wire.envelope import PREFIX
 from abridge.wire.profiles import PROFILES
 
-MARKS = (b'"summary_error"', PREFIX.encode())
+MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode())
+LED = re.compile(rb'"reasoning"\s*:\s*\[')
+"""What led to a call. Under this name requests have a wish, messages a text and items their type:
+a list is only in a call that Abridge attributed, so that no more has to be known."""
+
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
 
@@ -62,7 +67,7 @@ class Past:
 
     def concerns(self, body: bytes) -> bool:
         """Whether there may be something to be done in a body: a search for bytes only."""
-        if any(mark in body for mark in MARKS):
+        if any(mark in body for mark in MARKS) or LED.search(body):
             return True
         spoken = any(needle in body for needle in ASSISTANT)
         if not spoken:

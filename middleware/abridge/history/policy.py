@@ -126,6 +126,7 @@ class Mending:
 
     def _strip(self, ours: Callable[[str], bool]) -> None:
         for spoken in self._spoken:
+            self.mended.removed += self._conversation.unmark(spoken.turn)
             removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
             spoken.removed += removed
             self.mended.removed += removed

@@ -76,6 +76,10 @@ class Conversation(Protocol):
         reasoning is left that is the model's own.
         """
 
+    def unmark(self, turn: Turn) -> int:
+        """Take out of a turn's calls what was said to have led to them; return how much that was.
+        It tells nothing of whether the turn's reasoning is amiss."""
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""
 

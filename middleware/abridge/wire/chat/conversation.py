@@ -8,6 +8,7 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
+from abridge.wire.attribution import unmark
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     LISTS,
@@ -58,6 +59,9 @@ class ChatConversation:
             message["content"], turn.text = kept, _text(kept)
             taken += 1
         return taken, find(message) is not None or (not taken and _has_state(message))
+
+    def unmark(self, turn: Turn) -> int:
+        return sum(map(unmark, objects(turn.items[0].get("tool_calls"))))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]

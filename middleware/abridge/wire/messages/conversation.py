@@ -40,6 +40,9 @@ class MessagesConversation:
             turn.items[0]["content"] = kept
         return len(content) - len(kept), any(_thought(block).strip() for block in kept)
 
+    def unmark(self, turn: Turn) -> int:  # noqa: ARG002 -- no client of ours speaks this API
+        return 0
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         said = _answer(turn.items[0].get("content"))
         turn.items[0]["content"] = _in_place(original, said) or [*filter(_thinks, original), *said]
