@@ -90,6 +90,12 @@ def test_entries_that_repeat_a_text_are_not_told_twice() -> None:
     ]
 
 
+def test_what_a_list_hides_beside_a_text_comes_after_it() -> None:
+    said = {"reasoning": "A", **detail("encrypted", 0, data="x")}
+    assert gist(streamed(said, {"reasoning": "B"}, CALL)) == [["A", "[redacted]", "B"]]
+    assert gist(whole({**said, **CALL})) == [["A", "[redacted]"]]
+
+
 def test_a_list_that_says_nothing_is_none() -> None:
     said: Json = {"reasoning": "A", "reasoning_details": [], "thinking_blocks": None}
     assert gist(streamed(said, said, {"tool_calls": []}, CALL)) == [["AA"]]

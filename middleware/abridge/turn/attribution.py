@@ -63,23 +63,21 @@ class Attributor(Generic[Key]):
         """A piece of a part. A stretch is reasoning that may be shown both raw and summarized."""
         if not text:
             return
-        name = stretch, kind, part
-        if name not in self._growing:
-            self._growing[name] = self._add(kind, stretch)
-        self._room -= len(text)
-        self._growing[name].pieces.append(text)
-        self._check()
+        growing = self._growing.get((stretch, kind, part))
+        if growing is None:
+            growing = self._growing[stretch, kind, part] = self._add(kind, stretch)
+        growing.pieces.append(text)
+        self._weigh(len(text))
 
     def redact(self, *, stretch: Hashable = 0) -> None:
         """Some reasoning that nobody shows; what goes on after it goes on as another part."""
         self._growing.clear()
         self._add(REDACTED, stretch)
-        self._check()
+        self._weigh(0)
 
     def call(self, key: Key) -> Attribution[Key]:
         """The next call of the turn, told apart by its key."""
-        self._room -= WEIGHT
-        self._check()
+        self._weigh(WEIGHT)
         parts = self.left
         self._spend()
         if parts:
@@ -101,8 +99,9 @@ class Attributor(Generic[Key]):
         self._pending.append(_Growing(kind, stretch))
         return self._pending[-1]
 
-    def _check(self) -> None:
-        if self.over:
+    def _weigh(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
             self._spend()
 
     def _spend(self) -> None:

@@ -6,8 +6,6 @@ by the lists of reasoning in the frames that came; a call is told by its first f
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from abridge.turn.attribution import RAW, REDACTED, SUMMARY, Attribution, Attributor, Kind
 from abridge.turn.events import (
     NO_SUMMARY,
@@ -17,6 +15,7 @@ from abridge.turn.events import (
     Native,
     PartSaid,
     Raw,
+    Said,
     Sealed,
 )
 from abridge.wire import sse
@@ -30,16 +29,7 @@ from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object,
 from abridge.wire.display import Display
 
 CALLS = b'"tool_calls"'
-_LISTS = tuple(f'"{name}"'.encode() for name in LISTS)
-
-
-class _Thought(NamedTuple):
-    """What an event says of reasoning that is shown."""
-
-    kind: Kind
-    text: str
-    part: int
-    item: int
+_DETAILS, _BLOCKS = (f'"{name}"'.encode() for name in LISTS)
 
 
 class _Choice:
@@ -52,12 +42,12 @@ class _Choice:
         self._places: dict[int, int] = {}
         self._signed = 0
 
-    def think(self, thought: _Thought | None, listed: list[Entry]) -> None:
-        """More reasoning, said by an event, or by the entries of its frame."""
-        kind = thought.kind if thought is not None else None
-        if thought is not None and not any(entry.text for entry in listed if entry.kind == kind):
-            kind, text, part, item = thought
-            self._turn.think(kind, text, part=part, stretch=item)
+    def think(self, kind: Kind, text: str, part: int, item: int) -> None:
+        """More reasoning, as an event says it."""
+        self._turn.think(kind, text, part=part, stretch=item)
+
+    def read(self, listed: list[Entry], kind: Kind | None) -> None:
+        """More of a kind, as the entries of an event's frame say it, and what nobody shows."""
         for entry in listed:
             if entry.kind == kind:
                 self._turn.think(kind, entry.text, part=(entry.part, self._signed), stretch=ITEM)
@@ -134,23 +124,33 @@ class AttributingChat:
     # What is thought
 
     def _think(self, event: Event) -> None:
-        if event.lane is None:
+        lane, frame = event.lane, event.frame
+        if lane is None:
             return
-        thought, listed = self._thought(event), _listed(event)
-        if thought is not None or listed:
-            self._choice(event.lane).think(thought, listed)
-        elif isinstance(event, Sealed) and not event.signs:
-            self._choice(event.lane).redact(event.item)
+        if frame is not None and (_DETAILS in frame or _BLOCKS in frame):
+            self._read_lists(event, _listed(frame, lane), lane)
+        elif not isinstance(event, Said):
+            self._read_event(event, lane)
 
-    def _thought(self, event: Event) -> _Thought | None:
+    def _read_event(self, event: Event, lane: int) -> None:
+        """What an event says of reasoning that is shown."""
         match event:
             case Raw() if self._display.raw:
-                return _Thought(RAW, event.text, 0, event.item)
+                self._choice(lane).think(RAW, event.text, 0, event.item)
             case PartSaid():
-                return _Thought(SUMMARY, event.text, event.index, event.item)
+                self._choice(lane).think(SUMMARY, event.text, event.index, event.item)
             case Native() if self._display.summary:
-                return _Thought(SUMMARY, event.text, event.part, event.item)
-        return None
+                self._choice(lane).think(SUMMARY, event.text, event.part, event.item)
+            case Sealed(signs=False):
+                self._choice(lane).redact(event.item)
+
+    def _read_lists(self, event: Event, listed: list[Entry], lane: int) -> None:
+        """What the lists in its frame say, which may be no more than that some is not shown."""
+        kind = {Raw: RAW, Native: SUMMARY}.get(type(event))
+        shown = self._display.raw if kind == RAW else self._display.summary
+        if not any(entry.text for entry in listed if entry.kind == kind):
+            self._read_event(event, lane)
+        self._choice(lane).read(listed, kind if shown else None)
 
     def _choice(self, lane: int) -> _Choice:
         if lane not in self._choices:
@@ -185,13 +185,10 @@ class AttributingChat:
         return {**choice, "message": told}
 
 
-def _listed(event: Event) -> list[Entry]:
-    """What the lists in an event's frame say."""
-    frame = event.frame
-    if frame is None or not any(name in frame for name in _LISTS):
-        return []
+def _listed(frame: bytes, lane: int) -> list[Entry]:
+    """What the lists in a frame say."""
     chunk = read_object(sse.data(frame) or b"") or {}
-    choices = [choice for choice in objects(chunk.get("choices")) if _index(choice) == event.lane]
+    choices = [choice for choice in objects(chunk.get("choices")) if _index(choice) == lane]
     return [entry for choice in choices for entry in entries(said_in(choice))]
 
 
