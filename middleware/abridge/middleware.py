@@ -169,6 +169,7 @@ class AbridgeMiddleware:
             or bool(header(scope["headers"], SUMMARY))
             or self._answering.concerns(body)
             or self._answering.demands(body)
+            or self._answering.may_seal(body)
         )
 
 

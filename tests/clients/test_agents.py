@@ -17,7 +17,11 @@ from openai.types.shared import Reasoning
 
 from tests.bridges.play import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.clients.front import connect
+from tests.clients.rounds import ANSWER as ROUNDS_END
+from tests.clients.rounds import BOTH, LOOPS, QUESTION, assert_heard
+from tests.clients.rounds import entry as entry_of
 from tests.clients.turns import turn
+from tests.conversations.provider import Provider
 from tests.scripts import THOUGHT
 from tests.servers import until
 from tests.upstream import Answer, Upstream
@@ -32,27 +36,34 @@ LOOK = (TOOL, ARGUMENTS)
 
 @asynccontextmanager
 async def agent(
-    upstream: Upstream, client: str, api: str, **tables: Any
+    upstream: Upstream,
+    client: str,
+    api: str,
+    *,
+    profile: str = "auto",
+    model: str = "thinker-1",
+    **tables: Any,
 ) -> AsyncIterator[tuple[Any, list[str]]]:
     """An agent with one tool, and where that tool looked."""
     looked: list[str] = []
 
-    def look(where: str) -> str:
+    def look(where: str, depth: float = 0.0) -> str:
         """Look somewhere."""
         looked.append(where)
         return "forty-two"
 
     agents.set_tracing_disabled(disabled=True)
-    async with connect(upstream, entry={"api": api}, **tables) as official:
+    entry = {"api": api, "profile": profile}
+    async with connect(upstream, entry=entry, **tables) as official:
         if client == "responses":
-            model = agents.OpenAIResponsesModel("thinker-1", official)
+            spoken = agents.OpenAIResponsesModel(model, official)
             wish = {"reasoning": Reasoning(summary="auto")}
         else:
-            model = agents.OpenAIChatCompletionsModel("thinker-1", official)
+            spoken = agents.OpenAIChatCompletionsModel(model, official)
             wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
         settings = agents.ModelSettings(include_usage=True, **wish)
         tools = [agents.function_tool(look)]
-        yield agents.Agent("Anna", model=model, model_settings=settings, tools=tools), looked
+        yield agents.Agent("Anna", model=spoken, model_settings=settings, tools=tools), looked
 
 
 async def streamed(anna: Any, asked: Any, **options: Any) -> tuple[Any, list[Any]]:
@@ -105,6 +116,23 @@ async def test_a_tool_loop_that_streams(client: str, api: str, expose: str) -> N
     assert "".join(event.delta for event in events if event.type == kind) == SUMMARY * 2
     assert result.context_wrapper.usage.output_tokens == 2 * (70 + 5)
     assert_returned(upstream)
+
+
+@BOTH
+@LOOPS
+async def test_mlx_11_three_rounds_over_who_demands_what_was_thought(
+    client: str, kind: type[Provider], *, stream: bool
+) -> None:
+    provider = kind()
+    options = {**entry_of(kind), "model": kind.model}
+    async with agent(provider, client, **options) as (anna, looked):
+        if stream:
+            result, _ = await streamed(anna, QUESTION)
+        else:
+            result = await agents.Runner.run(anna, QUESTION)
+    assert result.final_output == ROUNDS_END
+    assert looked == ["é"] * 4
+    assert_heard(provider)
 
 
 @EACH

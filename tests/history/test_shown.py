@@ -64,12 +64,8 @@ async def test_for_a_time_and_so_many() -> None:
     assert not await knows(shown, "19")
 
 
-class Shared(Memory):
-    shared = True
-
-
 async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> None:
-    store = Shared(10_000, 60)
+    store = Memory(10_000, 60)
     one, other = Shown(KEYS, 60, store), Shown(keyring("b", "a"), 60, store)
     one.add(["I add."])
     one.add(["I copy."], ANNA)

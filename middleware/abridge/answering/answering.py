@@ -58,6 +58,7 @@ class Answering:
         )
         self.concerns = self._preparing.pasts.concerns
         self.demands = self._preparing.pasts.demands
+        self.may_seal = self._preparing.pasts.may_seal
         self.count = self._counting.count
 
     async def aclose(self) -> None:
@@ -110,6 +111,7 @@ class Answering:
             or upstream is not None
             or (self._attributes and not request.background)
             or self._preparing.pasts.of(route).demands(request.clear)
+            or (self._preparing.pasts.keyring.lasting and bool(request.asks_sealed))
         )
         prepared = await self._preparing.prepare(request, upstream, engaged=engaged)
         if engaged:

@@ -23,6 +23,7 @@ from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Reader, Writer
 from abridge.wire.display import Display
+from abridge.wire.envelope import Seal
 from abridge.wire.profiles import Profile
 
 
@@ -98,6 +99,7 @@ class Engaging:
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
         if asked is None and not opaque:  # what came is shown as it came
             shown = replace(shown, raw=True, summary=True)
+        shown = replace(shown, seal=self._seal(prepared, shown))
         reader, writer = self._ways(prepared, shown)
         return Terms(
             reader=reader,
@@ -111,6 +113,16 @@ class Engaging:
             keep=self._keeping(prepared, shown),
             event_limit=int(limits.event),
         )
+
+    def _seal(self, prepared: Prepared, shown: Display) -> Seal | None:
+        """Who seals what is not shown, where the client asks for that; and where it cannot ask, if
+        something is altered that it could return."""
+        request, visit = prepared.request, prepared.visit
+        asked = request.asks_sealed
+        if asked is None:
+            altered = not shown.raw or visit.crossed
+            asked = altered and self._settings.chat.envelope != "none"
+        return visit.sealer.seal if asked and visit.seals and visit.sealer is not None else None
 
     def _ways(self, prepared: Prepared, shown: Display) -> tuple[Reader, Writer]:
         """Who reads upstream's API, and who writes the client's."""

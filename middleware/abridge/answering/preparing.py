@@ -18,6 +18,7 @@ from abridge.turn.conversation import Prefix
 from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
 from abridge.wire.display import Display
+from abridge.wire.envelope import DAMAGED
 from abridge.wire.learned import Learned
 from abridge.wire.profiles import PROFILES, Profile
 
@@ -63,6 +64,10 @@ class Preparing:
             request.scope = request.inner_scope(engaged=engaged)
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None
+        except RequestError as refusal:
+            if refusal.code == DAMAGED:
+                self._counting.refused(request.api, request.scope)
+            raise
         return Prepared(request, profile, visit)
 
     def keep(
@@ -121,6 +126,8 @@ class Preparing:
         conversation = upstream.conversation(request.data)
         mended = await visit.mend(conversation, profile)
         mended.removed += stripped.removed
+        mended.restored.update(stripped.restored)
+        mended.dropped.update(stripped.dropped)
         mended.missed = max(0, stripped.missed - mended.restored["store"])
         self._counting.mended(request.api, request.scope, mended)
         request.data = conversation.body()

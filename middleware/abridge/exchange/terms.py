@@ -52,6 +52,7 @@ def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str)
         summary_field=chat.summary_field,
         raw_field=chat.raw_field,
         details=chat.details,
+        envelope="thinking_blocks" if chat.envelope == "thinking_blocks" else "reasoning_details",
     )
 
 

@@ -1,71 +1,130 @@
-"""A store in this process."""
+"""The store of a single process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from time import monotonic
+from typing import NamedTuple, TypeVar
 
 from cachetools import TTLCache
 
-from abridge.history.store import MOST_ORIGINALS, Wanted
+from abridge.history.store import (
+    ENTRY,
+    LONGER,
+    MOST_ORIGINALS,
+    Wanted,
+    Watch,
+    found_any,
+    unwatched,
+)
 
-ENTRY = 200
-"""Bytes that a value costs beside its own."""
+MOST_MARKS = 100_000
 
-_Entry = tuple[tuple[bytes, bytes], ...]
+T = TypeVar("T")
+
+
+class _Value(NamedTuple):
+    """What was remembered at a place after a prefix, until `expires`."""
+
+    prefix: bytes
+    data: bytes
+    expires: float
 
 
 class Memory:
-    """At most `size` bytes of values, each for `ttl` seconds. See `abridge.history.store.Store`."""
+    """At most `size` bytes of values, each for `ttl` seconds, and `most_marks` marks. Where there
+    is no room, what was not asked for in the longest time goes."""
 
-    shared = False
+    def __init__(
+        self,
+        size: int,
+        ttl: float,
+        time: Callable[[], float] = monotonic,
+        *,
+        observe: Watch = unwatched,
+        most_marks: int = MOST_MARKS,
+    ) -> None:
+        self._ttl = ttl
+        self._time = time
+        self._observe = observe
+        self._values: TTLCache[tuple[str, bytes], tuple[_Value, ...]] = TTLCache(
+            size, ttl, timer=time, getsizeof=_cost
+        )
+        self._marks: TTLCache[bytes, None] = TTLCache(most_marks, LONGER * ttl, timer=time)
 
-    def __init__(self, size: int, ttl: float, time: Callable[[], float] = monotonic) -> None:
-        self._values: TTLCache[bytes, _Entry] = TTLCache(size, ttl, timer=time, getsizeof=_size)
-        self._marks: TTLCache[bytes, None] = TTLCache(100_000, 24 * ttl, timer=time)
+    def __bool__(self) -> bool:
+        return bool(self._values or self._marks)
 
     @property
     def size(self) -> int:
+        """Bytes in use, by values."""
         return int(self._values.currsize)
 
     async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]:
-        return [self._recall(one) for one in wanted]
-
-    def _recall(self, wanted: Wanted) -> bytes | None:
-        found = self._values.get(wanted.place, ())
-        exact = (value for prefix, value in found if prefix == wanted.prefix)
-        alone = found[0][1] if wanted.unique and len(found) == 1 else None
-        return next(exact, alone)
+        return self._read("recall", [self._recall(*one) for one in wanted])
 
     async def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
-        others = [entry for entry in self._values.get(place, ()) if entry[0] != prefix]
-        self._keep(place, (*others, (prefix, value))[-MOST_ORIGINALS:])
+        self._keep(("place", place), prefix, value)
+        self._wrote("remember", [value])
 
     async def known(self, marks: Sequence[bytes]) -> list[bool]:
-        return [mark in self._marks for mark in marks]
+        return self._read("known", [mark in self._marks for mark in marks])
 
     async def mark(self, marks: Sequence[bytes]) -> None:
-        for mark in marks:
-            self._marks[mark] = None
+        self._marks.update(dict.fromkeys(marks))
+        self._wrote("mark", marks)
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self._recall(Wanted(key, b"", unique=False)) for key in keys]
+        return self._read("get", [self._only(("key", key)) for key in keys])
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
         for key, value in values.items():
-            self._keep(key, ((b"", value),))
+            self._keep(("key", key), b"", value)
+        self._wrote("put", values)
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         for key in keys:
-            self._values.pop(key, None)
+            self._values.pop(("key", key), None)
+        self._wrote("delete", keys)
 
     async def aclose(self) -> None:
-        """It is gone with the process."""
+        """Nothing is open."""
 
-    def _keep(self, key: bytes, entry: _Entry) -> None:
-        if _size(entry) <= self._values.maxsize:
-            self._values[key] = entry
+    def _recall(self, place: bytes, prefix: bytes, unique: bool) -> bytes | None:  # noqa: FBT001
+        for value in self._live(("place", place)):
+            if value.prefix == prefix:
+                return value.data
+        return self._only(("place", place)) if unique else None
+
+    def _only(self, at: tuple[str, bytes]) -> bytes | None:
+        live = self._live(at)
+        return live[0].data if len(live) == 1 else None
+
+    def _live(self, at: tuple[str, bytes]) -> list[_Value]:
+        now = self._time()
+        return [value for value in self._values.get(at, ()) if now < value.expires]
+
+    def _keep(self, at: tuple[str, bytes], prefix: bytes, data: bytes) -> None:
+        """In place of what was kept there after that prefix, even if there is no room for it."""
+        kept = [value for value in self._live(at) if value.prefix != prefix]
+        new = _Value(prefix, data, self._time() + self._ttl)
+        if _cost([new]) <= self._values.maxsize:
+            kept = [*kept, new][-MOST_ORIGINALS:]
+        while _cost(kept) > self._values.maxsize:
+            del kept[0]
+        self._values.pop(at, None)
+        if kept:
+            self._values[at] = tuple(kept)
+
+    def _read(self, operation: str, answers: list[T]) -> list[T]:
+        if answers:
+            self._observe(operation, found_any(answers), 0.0)
+        return answers
+
+    def _wrote(self, operation: str, things: Sized) -> None:
+        if things:
+            self._observe(operation, "ok", 0.0)
 
 
-def _size(entry: _Entry) -> int:
-    return sum(len(value) + ENTRY for _, value in entry)
+def _cost(values: Iterable[_Value]) -> int:
+    return sum(len(value.data) + ENTRY for value in values)

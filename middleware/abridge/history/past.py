@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING
 
 from abridge.history.keys import Key, Keyring
 from abridge.history.original import Original, is_unique
@@ -17,6 +19,9 @@ from abridge.turn.conversation import Turn
 from abridge.wire.envelope import PREFIX
 from abridge.wire.profiles import PROFILES
 
+if TYPE_CHECKING:
+    from abridge.history.seal import Sealer
+
 MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode())
 LED = re.compile(rb'"reasoning"\s*:\s*\[')
 """What led to a call. Under this name requests have a wish, messages a text and items their type:
@@ -27,6 +32,8 @@ ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 
 THOUGHT = (b'"reasoning', b'"thinking')
 """And one of these, where a field of its own holds what it thought."""
+
+MOST_SEALED = 32 << 20
 
 CALLS = b'"tool_calls"'
 TOOLS = b'"tools"'
@@ -48,7 +55,7 @@ class Whose:
 
 class Past:
     """`store` is None where nothing is remembered. `named` says who asks, if the application that
-    this is mounted in knows it."""
+    this is mounted in knows it. What one request returns sealed comes to at most `limit` bytes."""
 
     def __init__(
         self,
@@ -56,9 +63,13 @@ class Past:
         keyring: Keyring,
         store: Store | None,
         shown: Shown,
+        *,
         named: Named | None = None,
+        limit: int = MOST_SEALED,
     ) -> None:
         self.settings: History = route.history
+        self._upstream = route.upstream.name
+        self._limit = limit
         self.keyring = keyring
         self.store = store
         self.shown = shown
@@ -104,6 +115,22 @@ class Past:
     def _moves(self) -> bool:
         """Whether reasoning may have to be said where its client does not."""
         return not self._profile.learns
+
+    def sealer(self, tenants: Mapping[str, bytes], model: str) -> Sealer | None:
+        """Seals and opens for one request; None where there are no keys that last."""
+        if not self.keyring.lasting:
+            return None
+        from abridge.history.seal import Sealer  # noqa: PLC0415 -- an extra
+
+        return Sealer(
+            self.keyring,
+            tenants,
+            upstream=self._upstream,
+            model=model,
+            now=time(),
+            limit=self._limit,
+            ttl=self.settings.seal_ttl,
+        )
 
     async def recall(self, whose: Whose, sought: Sequence[Sought]) -> list[Original | None]:
         """What is remembered of turns, written under whichever key."""

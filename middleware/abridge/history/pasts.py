@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from abridge.configure import secret
 from abridge.errors import SettingsError
+from abridge.extras import needed
 from abridge.history.keys import Keyring
 from abridge.history.memory import Memory
 from abridge.history.past import Past
+from abridge.history.shared import shared
 from abridge.history.shown import Shown
-from abridge.history.store import Store
+from abridge.history.store import LONGER, Store, Watch
 from abridge.history.tenant import Named
 from abridge.settings import History, Route, Settings
 
-LONGER = 24
-"""A summary is known for so many times as long as an original is kept."""
+ASKING = (b"reasoning.encrypted_content", b'"store"')
+"""One of these is in every body that asks for opaque state."""
 
-Observe = Callable[[str, str, float], None]
-"""Is told of an operation of a store's, its result, and the seconds it took."""
+SEAL_KEYS = "history.seal_keys_env"
 
 
 class Pasts:
     """One for each route. Raises SettingsError for keys that are none."""
 
-    def __init__(self, settings: Settings, observe: Observe, named: Named | None) -> None:
+    def __init__(self, settings: Settings, observe: Watch, named: Named | None) -> None:
         self._observe = observe
         self._stores: dict[tuple[str, int, float], Store] = {}
         self.keyring = _keyring(settings.history)
         shown = self._shown(settings)
         self._pasts = {
-            route.upstream.name: Past(route, self.keyring, self._store(route.history), shown, named)
+            route.upstream.name: Past(
+                route,
+                self.keyring,
+                self._store(route.history),
+                shown,
+                named=named,
+                limit=int(settings.limits.body),
+            )
             for route in settings.routes
         }
 
@@ -44,6 +50,10 @@ class Pasts:
     def demands(self, body: bytes) -> bool:
         """See `Past.demands`."""
         return any(past.demands(body) for past in self._pasts.values())
+
+    def may_seal(self, body: bytes) -> bool:
+        """Whether a request may ask for its answer's reasoning sealed: likewise."""
+        return self.keyring.lasting and any(needle in body for needle in ASKING)
 
     @property
     def size(self) -> int:
@@ -68,18 +78,17 @@ class Pasts:
         return self._stores[which]
 
     def _open(self, history: History) -> Store:
-        return Memory(int(history.bytes), history.ttl)
+        if history.shared:
+            return shared(history.store, self.keyring, ttl=history.ttl, observe=self._observe)
+        return Memory(int(history.bytes), history.ttl, observe=self._observe)
 
 
 def _keyring(history: History) -> Keyring:
     name = history.seal_keys_env
     if name is None:
         return Keyring.random()
-    try:
-        return Keyring.parse(secret(name, "history.seal_keys_env"))
-    except ImportError:
-        raise SettingsError(
-            "history.seal_keys_env: needs the extra 'seal': pip install 'asgi-abridge[seal]'"
-        ) from None
-    except ValueError as error:
-        raise SettingsError(f"history.seal_keys_env: {error}") from None
+    with needed("seal", SEAL_KEYS):
+        try:
+            return Keyring.parse(secret(name, SEAL_KEYS))
+        except ValueError as error:
+            raise SettingsError(f"{SEAL_KEYS}: {error}") from None

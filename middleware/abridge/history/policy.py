@@ -1,9 +1,10 @@
 """What of earlier reasoning upstream receives.
 
 A conversation is mended in steps, so that whatever has to be looked up elsewhere can be, between
-them: `texts` may be summaries that Abridge showed; `strip` takes out what it put into a turn;
-`sought` are the turns whose reasoning is missing; `restore` puts it back. What is not to be sent is
-dropped, and the rest is said where upstream reads it.
+them: `unseal` puts in place what the client returned sealed; `texts` may be summaries that Abridge
+showed; `strip` takes out what it put into a turn; `sought` are the turns whose reasoning is
+missing; `restore` puts it back. What is not to be sent is dropped, and the rest is said where
+upstream reads it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from abridge.history.original import Original, digest
 from abridge.turn.conversation import Prefix, Turn
 from abridge.wire.api import Conversation
+from abridge.wire.envelope import Open
 from abridge.wire.profile import Profile
 
 Keep: TypeAlias = Literal["client", "none", "tool_rounds", "all"]
@@ -66,7 +68,7 @@ class Mended:
     @property
     def changed(self) -> bool:
         put_back = self.restored["sealed"] or self.restored["store"]
-        return bool(self.removed or self.respelled or put_back or any(self.dropped.values()))
+        return bool(self.removed or self.respelled or put_back or self.dropped)
 
 
 class Sought(NamedTuple):
@@ -78,8 +80,9 @@ class Sought(NamedTuple):
 
 @dataclass(slots=True)
 class _Spoken:
-    """A turn of the assistant's. `removed` counts what was taken out of it, `raw`: it has
-    reasoning of the model's own; `sealed`: out of a blob that was opened."""
+    """A turn of the assistant's. `asked` are its texts that may be summaries; `removed` counts what
+    was taken out of it, `raw`: it has reasoning of the model's own; `sealed`: out of a blob that
+    was opened."""
 
     turn: Turn
     wanted: bool
@@ -87,15 +90,19 @@ class _Spoken:
     removed: int = 0
     raw: bool = False
     prefix: bytes = b""
+    asked: set[str] = field(default_factory=set)
+
+    def asks(self, text: str) -> bool:
+        """Note a text of which nobody has said yet what it is."""
+        if text:
+            self.asked.add(text)
+        return False
 
 
 class Mending:
-    """Makes one history what upstream is to receive. `unsealed` are the turns that were restored
-    out of what the client itself returned."""
+    """Makes one history what upstream is to receive."""
 
-    def __init__(
-        self, conversation: Conversation, rule: Rule, unsealed: Collection[int] = ()
-    ) -> None:
+    def __init__(self, conversation: Conversation, rule: Rule) -> None:
         self._conversation = conversation
         self._rule = rule
         self.mended = Mended()
@@ -104,32 +111,34 @@ class Mending:
         turns = conversation.turns
         spoke = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
         self._spoken = [
-            _Spoken(turn, rule.wants(turn, current=place > spoke), sealed=place in unsealed)
+            _Spoken(turn, rule.wants(turn, current=place > spoke))
             for place, turn in enumerate(turns)
             if turn.role == "assistant"
         ]
 
+    def unseal(self, opened: Open) -> None:
+        """Put in place what the client returned sealed."""
+        spoken = {id(spoken.turn): spoken for spoken in self._spoken}
+        for turn in self._conversation.turns:
+            if self._conversation.unseal(turn, opened) and id(turn) in spoken:
+                spoken[id(turn)].sealed = True
+
     def texts(self) -> set[str]:
         """The texts that may be summaries which were shown."""
-        asked: set[str] = set()
-
-        def ask(text: str) -> bool:
-            asked.add(text)
-            return False
-
-        self._strip(ask)
-        return asked
-
-    def strip(self, ours: Callable[[str], bool]) -> None:
-        """Take out what Abridge put into any turn; `ours` knows a summary of its."""
-        self._strip(ours)
-
-    def _strip(self, ours: Callable[[str], bool]) -> None:
         for spoken in self._spoken:
-            self.mended.removed += self._conversation.unmark(spoken.turn)
-            removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
-            spoken.removed += removed
-            self.mended.removed += removed
+            self._strip(spoken, spoken.asks)
+        return {text for spoken in self._spoken for text in spoken.asked}
+
+    def strip(self, ours: Collection[str]) -> None:
+        """Take out what Abridge put into any turn; `ours` are those of the texts that it showed."""
+        for spoken in self._spoken:
+            if not spoken.asked.isdisjoint(ours):
+                self._strip(spoken, ours.__contains__)
+
+    def _strip(self, spoken: _Spoken, ours: Callable[[str], bool]) -> None:
+        removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
+        spoken.removed += removed
+        self.mended.removed += removed + self._conversation.unmark(spoken.turn)
 
     def sought(self) -> list[Sought]:
         """The turns whose originals may be wanted, in order."""
@@ -184,11 +193,11 @@ class Mending:
 
     def _settle(self, spoken: _Spoken) -> None:
         turn, profile = spoken.turn, self._rule.profile
-        if not spoken.wanted:
-            self.mended.dropped["policy"] += self._conversation.drop(turn)
-        elif spoken.raw:
+        if not spoken.wanted and self._conversation.drop(turn):
+            self.mended.dropped["policy"] += 1
+        if spoken.wanted and spoken.raw and not spoken.sealed:
             self.mended.restored["client"] += 1
-        if not self._rule.crossed:
-            spelt = self._conversation.spell(turn, profile)
-            self.mended.respelled += spelt == "moved"
-            self.mended.dropped["spelling"] += spelt == "dropped"
+        spelt = "as it was" if self._rule.crossed else self._conversation.spell(turn, profile)
+        self.mended.respelled += spelt == "moved"
+        if spelt == "dropped":
+            self.mended.dropped["spelling"] += 1

@@ -24,7 +24,7 @@ Owner = Mapping[str, bytes]
 
 class Shown:
     """Knows at most `MOST` texts of this process's, each for `ttl` seconds, and those that others
-    left in a store."""
+    left in a store, if there is one that several share."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Shown:
         most: int = MOST,
     ) -> None:
         self._keyring = keyring
-        self._store = store if store is not None and store.shared else None
+        self._store = store
         self._marks: TTLCache[bytes, None] = TTLCache(most, ttl, timer=time)
         self._new: list[bytes] = []
 

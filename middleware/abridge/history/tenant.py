@@ -56,7 +56,7 @@ def tag(
 
 def _named(scope: Scope, rule: Named) -> list[bytes]:
     name = rule(scope)
-    return [b"named", name.encode(errors="surrogatepass")] if name else []
+    return [b"named:", name.encode(errors="surrogatepass")] if name else []
 
 
 def _given(scope: Scope, rule: str) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
@@ -14,11 +15,15 @@ from abridge.history.showing import Showing
 from abridge.history.shown import Owner
 from abridge.history.tenant import tags
 from abridge.settings import Route
-from abridge.turn.conversation import Heard, Prefix
+from abridge.turn.conversation import Heard, Prefix, Turn
 from abridge.turn.events import NO_SUMMARY, Ended
 from abridge.wire.api import Conversation
 from abridge.wire.display import Display
+from abridge.wire.envelope import Envelope, damaged
 from abridge.wire.profile import Profile
+
+if TYPE_CHECKING:
+    from abridge.history.seal import Sealer
 
 ANYONE = b"anyone"
 """Who owns what is shown to somebody without a credential."""
@@ -26,29 +31,39 @@ ANYONE = b"anyone"
 
 @dataclass(slots=True)
 class Visit:
-    """`whose` is None for a request that belongs to nobody: for it nothing is remembered.
+    """`whose` is None for a request that belongs to nobody: for it nothing is remembered. `sealer`
+    is None where there are no keys that last.
     `crossed`: upstream speaks another API than the client, who never sees its own spelling."""
 
     past: Past
     route: Route
     model: str
     whose: Whose | None
+    sealer: Sealer | None = None
     crossed: bool = False
     prefix: Prefix = field(default_factory=Prefix)
 
     @classmethod
     def begin(cls, past: Past, route: Route, model: str, scope: Scope) -> Visit:
         told = tags(scope, past.keyring, past.tenant, anonymous=past.settings.anonymous)
-        return cls(past, route, model, Whose(told, route.upstream.name, model) if told else None)
+        whose = Whose(told, route.upstream.name, model) if told else None
+        return cls(past, route, model, whose, past.sealer(told or {}, model))
 
     @property
     def keeps(self) -> bool:
         """Whether anything of this request's answer can be remembered."""
         return self.whose is not None and self.past.store is not None
 
+    @property
+    def seals(self) -> bool:
+        """Whether anything of this request's answer can be sealed."""
+        return self.whose is not None and self.sealer is not None
+
     async def mend(self, conversation: Conversation, profile: Profile) -> Mended:
         """Make the history whole that upstream is to receive."""
         mending = self._mending(conversation, profile)
+        if not self.crossed:
+            self._unseal(mending)
         await self._strip(mending)
         sought = mending.sought()
         self.prefix = mending.prefix
@@ -57,8 +72,10 @@ class Visit:
         return mending.restore(await self.past.recall(self.whose, sought))
 
     async def strip(self, conversation: Conversation, profile: Profile) -> Mended:
-        """Take out what Abridge put into a client's conversation, before upstream's is made."""
+        """Take out what Abridge put into a client's conversation, before upstream's is made; what
+        it returned sealed is put in its place."""
         mending = self._mending(conversation, profile)
+        self._unseal(mending)
         await self._strip(mending)
         return mending.lose()
 
@@ -81,9 +98,19 @@ class Visit:
                 original = Original.of(said.original, said.raw, altered=altered)
                 await self.past.remember(self.whose, said.turn, prefix, original)
 
+    def _unseal(self, mending: Mending) -> None:
+        sealer = self.sealer
+        if sealer is None:
+            mending.unseal(_refuse)
+            return
+        mending.unseal(sealer.open)
+        if sealer.opened:
+            mending.mended.restored["sealed"] += sealer.opened
+        mending.mended.dropped.update(sealer.dropped)
+        sealer.let_go()
+
     async def _strip(self, mending: Mending) -> None:
-        known = await self.past.shown.known(mending.texts(), self._owner())
-        mending.strip(known.__contains__)
+        mending.strip(await self.past.shown.known(mending.texts(), self._owner()))
 
     def _mending(self, conversation: Conversation, profile: Profile) -> Mending:
         settings = self.past.settings
@@ -94,3 +121,8 @@ class Visit:
         if self.whose is not None:
             return self.whose.tags
         return dict.fromkeys((key.id for key in self.past.keyring.keys), ANYONE)
+
+
+def _refuse(_blob: str, param: str, _turn: Turn, _item: str) -> Envelope | None:
+    """Nobody here has the key."""
+    raise damaged(param)

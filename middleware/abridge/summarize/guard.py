@@ -13,10 +13,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
+from abridge.breaker import Breaker
 from abridge.errors import SummarizerError
 from abridge.settings import SummarizerSettings
 from abridge.summarize import Spent, Summarizer
-from abridge.summarize.breaker import Breaker
 from abridge.summarize.clean import Cleaner
 from abridge.summarize.closing import closing
 from abridge.turn.events import Trouble

@@ -11,6 +11,7 @@ from abridge.turn.events import Ended, Event, Trouble
 from abridge.turn.question import Question, Tool, Written
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import Open
 from abridge.wire.learned import Seen
 from abridge.wire.profile import ApiName, Profile
 
@@ -80,6 +81,10 @@ class Conversation(Protocol):
         """Take out of a turn's calls what was said to have led to them; return how much that was.
         It tells nothing of whether the turn's reasoning is amiss."""
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
+        anything. No blob of ours is left, whoever's turn it stands in."""
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""
 
@@ -141,8 +146,10 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many; `attributing` is a Writer around another, which says of each call what led to
-    it, and keeps so many characters of that; `upstream` is this API as upstreams speak it.
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that; `attributing` is a Writer around another, which says of each call
+    what led to it, and keeps so many characters of that; `upstream` is this API as upstreams speak
+    it.
     """
 
     name: ApiName
@@ -153,6 +160,7 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     attributing: Callable[[Writer, Display, int], Writer]
     upstream: UpstreamApi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
@@ -23,7 +24,9 @@ from abridge.wire.chat.dialects import (
 from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
 from abridge.wire.chat.respelling import respell
+from abridge.wire.chat.sealing import take_blobs
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Open
 from abridge.wire.profiles import PROFILES, Profile
 
 MARKS = ("summary_error",)
@@ -38,7 +41,7 @@ class ChatConversation:
 
     def __init__(self, body: Json) -> None:
         self._body = body
-        self.turns = [_turn(message) for message in objects(body.get("messages"))]
+        self.turns = [turn_of(message) for message in objects(body.get("messages"))]
 
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         message = turn.items[0]
@@ -54,11 +57,29 @@ class ChatConversation:
                 message[name] = kept
                 if not kept:
                     del message[name]
-        kept = _without(message.get("content"), ours)
+        kept, inline = _without(message.get("content"), ours)
         if kept != message.get("content"):
             message["content"], turn.text = kept, _text(kept)
             taken += 1
-        return taken, find(message) is not None or (not taken and _has_state(message))
+        left = inline or find(message) is not None
+        return taken, left or (not taken and _has_state(message))
+
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """What was sealed of a message is all of its reasoning."""
+        message = turn.items[0]
+        blobs = take_blobs(message)
+        if not blobs:
+            return False
+        turn.text = _said(message)
+        found = None
+        if turn.role == "assistant":
+            param = f"messages[{self._numbers[id(message)]}]"
+            opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
+            found = next(filter(None, opening), None)
+        if found is not None:
+            self.put_back(turn, found.reasoning)
+        turn.shown = tuple(filter(None, _shown(message)))
+        return found is not None
 
     def unmark(self, turn: Turn) -> int:
         return sum(map(unmark, objects(turn.items[0].get("tool_calls"))))
@@ -68,7 +89,9 @@ class ChatConversation:
         for name in SPELLINGS:
             message.pop(name, None)
         for said in original:
-            message.update({key: said[key] for key in said if key != "tool_calls"})
+            edited = "content" in said and _is_edited(turn, said["content"])
+            apart = ("tool_calls", "content") if edited else ("tool_calls",)
+            message.update({key: said[key] for key in said if key not in apart})
             _restate(message, said)
 
     def drop(self, turn: Turn) -> bool:
@@ -87,13 +110,18 @@ class ChatConversation:
     def body(self) -> Json:
         return self._body
 
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Which message is which, as the client counts them."""
+        return {id(message): number for number, message in enumerate(self._body["messages"])}
+
 
 def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
     """The turn that an answer's message makes, if it holds reasoning, or opaque state.
 
     With `hidden` true its text is what is left without inline reasoning, as the client gets it.
     """
-    turn, content = _turn(message), message.get("content")
+    turn, content = turn_of(message), message.get("content")
     original = _original(message)
     found, kept, raw = find(message), content, ""
     if found is None or hidden:
@@ -123,6 +151,15 @@ def _has_state(message: Json) -> bool:
     return any(holder.get(STATE) for holder in holders)
 
 
+def _is_edited(turn: Turn, content: Any) -> bool:
+    """Whether the answer is another by now than the one in a content with reasoning in it. A turn
+    that is known by its text alone is not."""
+    _, answer = split_inline(
+        without_chunks(turn.items[0].get("content")), PROFILES["auto"], alone=True
+    )
+    return bool(turn.calls) and not _text(without_chunks(content)).endswith(_text(answer))
+
+
 def _restate(message: Json, said: Json) -> None:
     """Give the calls back their opaque state."""
     states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
@@ -131,13 +168,14 @@ def _restate(message: Json, said: Json) -> None:
             call[STATE] = state
 
 
-def _turn(message: Json) -> Turn:
+def turn_of(message: Json) -> Turn:
+    """The turn that a message is."""
     return Turn(
         role=string(message.get("role")),
-        text=_text(message.get("content")) or string(message.get("refusal")),
+        text=_said(message),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
-        shown=tuple(_shown(message)),
+        shown=tuple(filter(None, _shown(message))),
         items=[message],
     )
 
@@ -146,10 +184,21 @@ def _shown(message: Json) -> Iterator[str]:
     yield from (string(message[name]) for name in PLAIN if message.get(name))
     if (found := find(message)) is not None:
         yield found.text
+    yield split_inline(message.get("content"), PROFILES["auto"], alone=True)[0]
+
+
+def _said(message: Json) -> str:
+    """Its answer: what stands inline before it is reasoning, unless that stands elsewhere."""
+    content = message.get("content")
+    if find(message) is None:
+        _, content = split_inline(content, PROFILES["auto"], alone=True)
+    return _text(content) or string(message.get("refusal"))
 
 
 def _text(content: Any) -> str:
     """All that a content says: its text, and what is no text as JSON."""
+    if isinstance(content, str):
+        return content
     others = [
         json.dumps(chunk, sort_keys=True)
         for chunk in objects(content)
@@ -170,12 +219,13 @@ def _is(entry: Any, ours: Callable[[str], bool]) -> bool:
     return isinstance(entry, dict) and any(ours(string(entry.get(key))) for key in TEXTS)
 
 
-def _without(content: Any, ours: Callable[[str], bool]) -> Any:
-    """A content without a summary that its client put where some providers have reasoning."""
+def _without(content: Any, ours: Callable[[str], bool]) -> tuple[Any, bool]:
+    """A content without a summary that its client put where some providers have reasoning, and
+    whether there is reasoning inline in it."""
     if isinstance(content, list):
         content = [chunk for chunk in content if not _thinks(chunk, ours)]
     inline, answer = split_inline(content, PROFILES["auto"], alone=True)
-    return answer if ours(inline) else content
+    return (answer, False) if ours(inline) else (content, bool(inline.strip()))
 
 
 def _thinks(chunk: Any, ours: Callable[[str], bool]) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from abridge.turn.attribution import RAW, REDACTED, SUMMARY, Kind
 from abridge.wire.chat.dialects import LISTS
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import is_ours
 
 KINDS: dict[str, tuple[Kind, str]] = {
     "reasoning.text": (RAW, "text"),
@@ -30,7 +31,8 @@ class Entry(NamedTuple):
 
 
 def entries(said: Json) -> list[Entry]:
-    """Those of a delta or a message, out of the first list that has any."""
+    """Those of a delta or a message, out of the first list that has any. A blob of ours says
+    nothing: it stands for all of the message, and comes last."""
     for name in LISTS:
         found = [_entry(entry) for entry in objects(said.get(name)) if _kind(entry) in KINDS]
         if found:
@@ -40,9 +42,9 @@ def entries(said: Json) -> list[Entry]:
 
 def _entry(entry: Json) -> Entry:
     kind, key = KINDS[_kind(entry)]
-    index = entry.get("index")
+    index, text = entry.get("index"), string(entry.get(key))
     part = _kind(entry), index if isinstance(index, int) else None
-    return Entry(kind, string(entry.get(key)), part, signed=bool(entry.get("signature")))
+    return Entry(kind, "" if is_ours(text) else text, part, signed=bool(entry.get("signature")))
 
 
 def _kind(entry: Json) -> str:

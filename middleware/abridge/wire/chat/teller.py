@@ -15,6 +15,7 @@ class ChatTeller(ChatReader):
     """Reads one response. See `abridge.wire.api.Reader`; its events are told."""
 
     _CHOICE: ClassVar[type[Choice]] = ToldChoice
+    _TOLD: ClassVar[bool] = True
 
     def whole(self, body: bytes) -> list[Event]:
         events = super().whole(body)

@@ -15,6 +15,7 @@ from abridge.turn.conversation import Call, Heard, Turn
 from abridge.turn.events import ItemKey
 from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Open
 from abridge.wire.profile import Profile
 
 REASONING = ("thinking", "redacted_thinking")
@@ -42,6 +43,10 @@ class MessagesConversation:
 
     def unmark(self, turn: Turn) -> int:  # noqa: ARG002 -- no client of ours speaks this API
         return 0
+
+    def unseal(self, turn: Turn, opened: Open) -> bool:  # noqa: ARG002
+        """No client speaks this API, so nothing of ours is in its words."""
+        return False
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         said = _answer(turn.items[0].get("content"))

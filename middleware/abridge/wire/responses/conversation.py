@@ -7,18 +7,24 @@ each call is a turn, whether or not the client still returns the reasoning betwe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
 from abridge.wire.attribution import unmark
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Envelope, Open, is_ours
 from abridge.wire.profile import Profile
 from abridge.wire.responses.items import LANE, is_call, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
 """What Abridge adds to an item beside its summary."""
+
+STATE = "encrypted_content"
+_BARE = frozenset({"id", "type", "status", *MARKS})
+"""What an item may have that says nothing."""
 
 
 class ResponsesConversation:
@@ -30,7 +36,8 @@ class ResponsesConversation:
         items = given if isinstance(given, list) and _plain(given) else []
         self._items = list(self._read(items))
         previous = string(body.get("previous_response_id"))
-        said = [] if self._items else [Turn("user", _text(given))]
+        loose = objects(given if isinstance(given, list) else [given])
+        said = [] if self._items else [Turn("user", _text(given), items=loose)]
         self.turns = [
             *([Turn("previous", previous)] if previous else []),
             Turn("system", _text(body.get("instructions"))),
@@ -54,6 +61,31 @@ class ResponsesConversation:
     def unmark(self, turn: Turn) -> int:
         return sum(unmark(item) for item in turn.items if is_call(item))
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """What was sealed of an item stands for all of it."""
+        if not any(is_ours(item.get(STATE)) for item in turn.items):
+            return False
+        kept, placed = list[Json](), False
+        for item in turn.items:
+            if not is_ours(item.get(STATE)):
+                kept.append(item)
+            elif (found := self._open(item, turn, opened)) is not None:
+                kept += found.reasoning
+                placed = True
+            elif any(value for key, value in item.items() if key not in _BARE):
+                kept.append(item)
+        turn.items[:] = kept
+        turn.shown = self._shown(kept)
+        return placed
+
+    def _open(self, item: Json, turn: Turn, opened: Open) -> Envelope | None:
+        """What is in an item's blob, which is taken out of it."""
+        blob = item.pop(STATE)
+        if turn.role != "assistant" or not is_reasoning(item):
+            return None
+        param = f"input[{self._numbers[id(item)]}].{STATE}"
+        return opened(blob, param, turn, string(item.get("id")))
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
 
@@ -71,6 +103,14 @@ class ResponsesConversation:
             self._body["input"] = [item for turn in self._items for item in turn.items]
         return self._body
 
+    def _shown(self, items: Iterable[Json]) -> tuple[str, ...]:
+        return shown(items)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Which item is which, as the client counts them."""
+        return {id(item): number for number, item in enumerate(self._body["input"])}
+
 
 def turns(items: Sequence[Json]) -> Iterator[Turn]:
     """The turns that items make, one after the other."""
@@ -81,7 +121,7 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
             if turn.text or turn.calls:
                 yield turn
                 turn = Turn("assistant")
-            turn.shown += (summary_text(item), raw_text(item))
+            turn.shown += shown([item])
         elif role == "assistant":
             turn.text += _text(item.get("content"))
         elif is_call(item):
@@ -98,6 +138,12 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
             turn = Turn("assistant")
     if turn.items:
         yield turn
+
+
+def shown(items: Iterable[Json]) -> tuple[str, ...]:
+    """What items say where reasoning stands."""
+    reasoning = filter(is_reasoning, items)
+    return tuple(text for item in reasoning for text in (summary_text(item), raw_text(item)))
 
 
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:

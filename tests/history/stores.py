@@ -1,0 +1,72 @@
+"""Both stores, and time that passes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from abridge.history.keys import Key, Keyring
+from abridge.history.memory import Memory
+from abridge.history.shared import shared
+from abridge.history.store import Store, Wanted
+from tests.redis import Server
+
+TTL = 3600.0
+RING = Keyring((Key.derived("one", bytes(32)),))
+
+
+@dataclass
+class Seen:
+    """What a store told of its operations."""
+
+    told: list[tuple[str, str]] = field(default_factory=list)
+
+    def __call__(self, operation: str, result: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.told.append((operation, result))
+
+    @property
+    def last(self) -> tuple[str, str]:
+        return self.told[-1]
+
+
+@dataclass
+class Case:
+    """A store; `later` lets so many seconds pass."""
+
+    store: Store
+    later: Callable[[float], None]
+    seen: Seen
+
+    async def recall(self, place: bytes, prefix: bytes, *, unique: bool = False) -> bytes | None:
+        (found,) = await self.store.recall([Wanted(place, prefix, unique)])
+        return found
+
+    async def get(self, key: bytes) -> bytes | None:
+        (found,) = await self.store.get([key])
+        return found
+
+
+class Time:
+    """A clock that a test puts forward."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def in_memory(size: int = 1 << 20) -> Case:
+    time, seen = Time(), Seen()
+    return Case(Memory(size, TTL, time, observe=seen), time.pass_, seen)
+
+
+def in_redis(server: Server, ring: Keyring = RING) -> Case:
+    """In a namespace of its own."""
+    namespace, seen = token_hex(8), Seen()
+    store = shared(server.url, ring, ttl=TTL, namespace=namespace, observe=seen)
+    return Case(store, lambda seconds: server.pass_time(seconds, namespace), seen)

@@ -1,0 +1,72 @@
+"""Opening the store that replicas share: what is wrong is said at the start."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from abridge.errors import SettingsError
+from abridge.extras import needed
+from abridge.history.shared import shared
+from tests.history.stores import RING, TTL
+
+ADDRESSES = [
+    "redis://localhost",
+    "redis://anna:sesame@[::1]:6380/3",
+    "rediss://cache.example:6380?ssl_ca_certs=/etc/ca.pem",
+    "unix:///run/redis.sock?db=2",
+]
+
+NO_ADDRESSES = [
+    "",
+    "memory",
+    "http://localhost:6379",
+    "localhost:6379",
+    "redis://localhost:many",
+    "redis://localhost:sesame:6379",
+    "redis://localhost?sesame=1",
+    "redis://localhost?decode_responses=sesame",
+    "redis://localhost?socket_timeout=100",
+    "redis://localhost?connection_class=sesame",
+    "redis://localhost?ssl_ca_certs=sesame",
+    "redis://localhost?db=sesame",
+    "rediss://localhost?ssl_cert_reqs=sesame",
+]
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+async def test_addresses(url: str) -> None:
+    store = shared(url, RING, ttl=TTL)
+    assert store.size is None
+    await store.aclose()
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
+def test_no_addresses(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^history\.store: takes an address such as") as raised:
+        shared(url, RING, ttl=TTL)
+    assert "sesame" not in str(raised.value)
+    assert "sesame" not in repr(raised.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("package", "who"), [("redis.asyncio", "line"), ("cryptography.exceptions", "box")]
+)
+def test_a_package_that_is_missing_is_named(
+    package: str, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, f"abridge.history.{who}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SettingsError) as raised:
+        shared("redis://localhost", RING, ttl=TTL)
+    name = package.partition(".")[0]
+    assert str(raised.value) == (
+        f"history.store: needs the package {name}, which comes with asgi-abridge[redis]"
+    )
+
+
+def test_what_is_there_is_not_missed() -> None:
+    with needed("redis", "history.store"):
+        import redis
+    assert redis

@@ -1,0 +1,148 @@
+"""A real Redis server on loopback, where the machine has the program."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import pytest
+
+from tests.servers import Listener, Peer, listen
+
+PROGRAM = shutil.which("redis-server") or shutil.which("valkey-server")
+READY = b"Ready to accept connections"
+ATTEMPTS = 5
+
+
+class Server:
+    """A server that keeps nothing. It may be killed, and started again at the same address. With a
+    certificate, which stands in one file with its key, it speaks TLS only."""
+
+    def __init__(self, certificate: str | None = None) -> None:
+        if PROGRAM is None:
+            pytest.skip("no redis-server or valkey-server on this machine")
+        self._certificate = certificate
+        self._folder = TemporaryDirectory(prefix="redis-")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"redis://{self.address}/0"
+
+    def __enter__(self) -> Self:
+        for _ in range(ATTEMPTS):  # somebody else may take the port first
+            self.port = _free_port()
+            with suppress(ChildProcessError):
+                self.start()
+                return self
+        if self._certificate is not None:
+            pytest.skip("this machine's redis-server speaks no TLS")
+        raise ChildProcessError(f"{PROGRAM} does not start")
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._folder.cleanup()
+
+    def start(self) -> None:
+        """Returns when it takes connections."""
+        self._process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
+            (str(PROGRAM), *self._settings()), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if READY in line:
+                return
+        self.kill()
+        raise ChildProcessError
+
+    def kill(self) -> None:
+        """As `kill -9` does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def client(self, **options: Any) -> Any:
+        """A client of the usual kind, to look inside."""
+        from redis import Redis
+
+        return Redis("127.0.0.1", self.port, **options)
+
+    def pass_time(self, seconds: float, namespace: str) -> None:
+        """Let all that is kept be so much older."""
+        with self.client() as client:
+            for key in client.scan_iter(f"{namespace}:*"):
+                left = client.pttl(key) - round(1000 * seconds)
+                if left <= 0:
+                    client.delete(key)
+                    continue
+                client.pexpire(key, left)
+                if client.type(key) == b"zset":
+                    for member in client.zrange(key, 0, -1):
+                        client.zincrby(key, -seconds, member)
+
+    def _settings(self) -> list[str]:
+        said = {"bind": "127.0.0.1", "dir": self._folder.name, "save": "", "appendonly": "no"}
+        if self._certificate is None:
+            said["port"] = str(self.port)
+        else:
+            said |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
+            said |= dict.fromkeys(("tls-cert-file", "tls-key-file"), self._certificate)
+        return [word for name, value in said.items() for word in (f"--{name}", value)]
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Server]:
+    """One for all tests; each takes a namespace of its own."""
+    with Server() as server:
+        yield server
+
+
+@asynccontextmanager
+async def relay(server: Server, gate: asyncio.Event) -> AsyncIterator[Listener]:
+    """Between a client and the server: answers wait for the gate."""
+
+    async def script(peer: Peer) -> None:
+        await forward(server, peer, gate)
+
+    async with listen(script) as listener:
+        yield listener
+
+
+async def forward(server: Server, peer: Peer, gate: asyncio.Event | None = None) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    asking = asyncio.create_task(_copy(peer.reader, writer))
+    try:
+        await _copy(reader, peer.writer, gate)
+    finally:
+        asking.cancel()
+        await asyncio.wait({asking})
+        writer.close()
+
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate: asyncio.Event | None = None
+) -> None:
+    while data := await reader.read(1 << 16):
+        if gate is not None:
+            await gate.wait()
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
