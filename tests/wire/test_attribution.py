@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from abridge.turn.plan import Plan
 from abridge.wire.apis import APIS
 from abridge.wire.display import Expose
+from abridge.wire.envelope import PREFIX, Envelope
 from tests.attribution import (
     ARGUMENTS,
     Step,
@@ -274,6 +275,24 @@ def test_att_05_parts_of_a_summary_stay_separate(
     assert len(parts) > 1
     assert all(part["text"].startswith("**Part**\n\nSaid of ") for part in parts)
     assert all(part["text"].count("**Part**") == 1 for part in parts)
+
+
+def sealing(_: Envelope) -> str:
+    return f"{PREFIX}k.AAAA"
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
+def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
+    client: str, upstream: str, envelope: str, *, stream: bool
+) -> None:
+    how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
+    wanted = {"none": ["[redacted]"] if client == "responses" else False, "both": [A[1]]}
+    for expose, parts in wanted.items():
+        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
+        assert PREFIX.encode() in data
+        assert gist(told(client, data, stream=stream)) == [parts]
 
 
 def test_upstreams_own_summary_is_one() -> None:
