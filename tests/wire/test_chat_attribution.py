@@ -161,12 +161,13 @@ def test_att_03_a_call_without_an_id_is_referred_to_by_none() -> None:
     assert gist(whole({"reasoning": "A", "tool_calls": said})) == [["A"], False]
 
 
-def test_an_index_that_comes_again_is_another_calls() -> None:
+@pytest.mark.parametrize("called", [function("look", "{}"), {"custom": {"name": "look"}}])
+def test_an_index_that_comes_again_is_another_calls(called: Json) -> None:
     deltas = [
         {"reasoning": "A"},
-        fragment(0, id="call_a", **function("look", "{}")),
+        fragment(0, id="call_a", **called),
         {"reasoning": "B"},
-        fragment(0, id="call_b", **function("look", "{}")),
+        fragment(0, id="call_b", **called),
     ]
     out = pipeline().stream(sent(*deltas))
     said = [

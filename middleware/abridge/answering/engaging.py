@@ -129,20 +129,20 @@ class Engaging:
         request, profile, limits = prepared.request, prepared.profile, self._settings.limits
         api, kept = request.api, int(limits.reasoning)
         if request.upstream is None or request.asked is None:
-            writer = self._attributing(request, shown, api.writer(profile, shown))
+            writer = self._attributing(prepared, shown, api.writer(profile, shown))
             return api.reader(profile, shown, kept), writer
         composer = api.composer(profile, shown, request.asked, int(limits.event))
-        writer = self._attributing(request, shown, composer)
+        writer = self._attributing(prepared, shown, composer)
         return request.upstream.teller(profile, shown, kept), writer
 
-    def _attributing(self, request: Request, shown: Display, writer: Writer) -> Writer:
+    def _attributing(self, prepared: Prepared, shown: Display, writer: Writer) -> Writer:
         """The Writer, with calls attributed if they are to be. Where they are not, and raw
-        reasoning is hidden, upstream may be another Abridge, whose calls repeat it: a Writer that
-        keeps nothing takes that out."""
-        kept = int(self._settings.limits.reasoning) if self._settings.attribution.enabled else 0
-        if not (kept or (request.upstream is None and not shown.raw)):
-            return writer
-        return request.api.attributing(writer, shown, kept)
+        reasoning is hidden, upstream may be another Abridge, whose calls repeat it: one that keeps
+        nothing takes that out."""
+        api, settings = prepared.request.api, self._settings
+        if settings.attribution.enabled:
+            return api.attributing(writer, shown, int(settings.limits.reasoning))
+        return api.attributing(writer, shown, 0) if hides(prepared.visit.route) else writer
 
     def _keeping(self, prepared: Prepared, shown: Display) -> Keep:
         visit = prepared.visit

@@ -74,8 +74,8 @@ class _Choice:
     def _begins(self, call: Json, index: int) -> bool:
         """Whether it is of no call so far. An index that comes again with another id and a name is
         another call's."""
-        identity, function = string(call.get("id")), call.get("function")
-        named = isinstance(function, dict) and bool(function.get("name"))
+        identity, said = string(call.get("id")), call.get("function") or call.get("custom")
+        named = isinstance(said, dict) and bool(said.get("name"))
         place = self._places.get(index)
         if place is not None and (self._ids[place] in ("", identity) or not (identity and named)):
             self._ids[place] = self._ids[place] or identity
