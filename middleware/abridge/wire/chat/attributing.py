@@ -95,6 +95,10 @@ class AttributingChat:
         self._limit = limit
         self._choices: dict[int, _Choice] = {}
 
+    @property
+    def shown(self) -> Json | None:
+        return self._writer.shown
+
     def write(self, event: Event) -> bytes:
         data = self._writer.write(event)
         self._think(event)

@@ -73,6 +73,11 @@ class AttributingResponses:
         self._limit = limit
         self._items = Items(limit)
 
+    @property
+    def shown(self) -> Json | None:
+        shown = self._writer.shown
+        return None if shown is None else attribute_response(shown, self._limit)
+
     def write(self, event: Event) -> bytes:
         data = self._writer.write(event)
         if not _concerns(data):
