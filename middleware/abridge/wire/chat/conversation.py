@@ -9,6 +9,7 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
+from abridge.wire.attribution import unmark
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     ANSWER,
@@ -18,6 +19,7 @@ from abridge.wire.chat.dialects import (
     answer_text,
     chunk_text,
     find,
+    sealed,
     thinking_chunks,
     without_chunks,
 )
@@ -63,7 +65,8 @@ class ChatConversation:
         return taken, left or (not taken and _has_state(message))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of a message is all of its reasoning."""
+        """What was sealed of a message is all of its reasoning: what stands beside a blob that is
+        of no use is a summary, or state that means nothing without what it signs."""
         message = turn.items[0]
         blobs = take_blobs(message)
         if not blobs:
@@ -72,10 +75,12 @@ class ChatConversation:
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
-        if found is not None:
-            self.put_back(turn, found.reasoning)
+        self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
         turn.shown = _shown(message)
         return found is not None
+
+    def unmark(self, turn: Turn) -> int:
+        return sum(map(unmark, objects(turn.items[0].get("tool_calls"))))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]

@@ -13,10 +13,11 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
+from abridge.wire.attribution import unmark
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Envelope, Open, is_ours
 from abridge.wire.profile import Profile
-from abridge.wire.responses.items import LANE, is_reasoning, raw_text, summary_text
+from abridge.wire.responses.items import LANE, is_call, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
 """What Abridge adds to an item beside its summary."""
@@ -59,8 +60,12 @@ class ResponsesConversation:
         turn.items[:] = kept
         return taken, any(is_reasoning(item) and raw_text(item) for item in kept)
 
+    def unmark(self, turn: Turn) -> int:
+        return sum(unmark(item) for item in turn.items if is_call(item))
+
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of an item stands for all of it."""
+        """What was sealed of an item stands for all of it; beside a blob that is of no use, its
+        summary is one of ours."""
         if not any(is_ours(item.get(STATE)) for item in turn.items):
             return False
         kept, placed = list[Json](), False
@@ -70,8 +75,9 @@ class ResponsesConversation:
             elif (found := self._open(item, turn, opened)) is not None:
                 kept += found.reasoning
                 placed = True
-            elif any(value for key, value in item.items() if key not in _BARE):
-                kept.append(item)
+            else:
+                bare = {**item, "summary": []} if is_reasoning(item) else item
+                kept += [bare] if any(bare[key] for key in bare.keys() - _BARE) else []
         turn.items[:] = kept
         turn.shown = self._shown(kept)
         return placed
@@ -126,7 +132,7 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
             turn.shown += shown([item])
         elif role == "assistant":
             turn.text += _text(item.get("content"))
-        elif kind.endswith("_call"):
+        elif is_call(item):
             turn.calls = (_call(item),)
         else:
             if turn.items:
