@@ -638,6 +638,23 @@ class TestListing:
         status, _, param = refused(await fetch(app, f"{first['id']}/input_items?{query}"))
         assert (status, param) == (400, query.partition("=")[0])
 
+    async def test_none_is_left_out_quietly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """But for reasoning whose time is up."""
+        kept = Memory(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
+        played = says("chat", WORDS, "Yes.", "No.")
+        app = bridge(played, "chat")
+        first = await told(app, "Hi")
+        second = await told(app, "Sure?", previous_response_id=first["id"])
+        for words, status in ((b"I add the numbers", 200), (b'"Hi"', 404)):
+            lost = [at for at, values in kept._values.items() if _is_item(values[0].data, words)]
+            assert lost
+            await kept.delete([key for _, key in lost])
+            came = await fetch(app, f"{second['id']}/input_items")
+            assert came.status == status
+            came = await ask(app, "Really?", previous_response_id=second["id"])
+            assert came.status == (200 if status == 200 else 400)
+
     async def test_promise_9_who_sends_everything_again_stores_what_is_new(self) -> None:
         sizes = []
         for way in ("sends it all", "previous"):
@@ -648,6 +665,10 @@ class TestListing:
             again = [item["id"] for item in await listed(app, responses[-2]["id"])]
             assert [item["id"] for item in items][: len(again)] == again
         assert sizes[0] == sizes[1]
+
+
+def _is_item(data: bytes, words: bytes) -> bool:
+    return words in data and b'"basis"' not in data
 
 
 RAW = "odd numbers"
@@ -699,6 +720,15 @@ class TestIdsOfOurs:
         came = await ask(same(upstream), [item], {}, previous_response_id=mint("resp_"))
         assert refused(came) == NO_PREVIOUS
         assert not upstream.asked
+
+    async def test_they_are_seen_where_nothing_else_is_to_be_done(self) -> None:
+        upstream = Upstream(Answer.json(keeps()))
+        app = same(upstream)
+        item = {"role": "user", "content": "Hi", "id": mint("msg_")}
+        await call(app, PATH, {"model": "m", "input": [item]}, KEY)
+        assert upstream.asked[0].json["input"] == [{"role": "user", "content": "Hi"}]
+        body = {"model": "m", "input": "Hi", "previous_response_id": mint("resp_")}
+        assert refused(await call(app, PATH, body, KEY)) == NO_PREVIOUS
 
     async def test_upstreams_own_go_through(self) -> None:
         upstream = Upstream(Answer.json(keeps()))
@@ -783,11 +813,18 @@ class TestKeptByUpstream:
         shown = await told(app, "Hi")
         assert (await fetch(app, "resp_1")).json["output"] == shown["output"] == [item]
 
-    @pytest.mark.parametrize("more", [{}, {"store": False}])
-    async def test_what_is_not_known_passes_as_it_is(self, more: Json) -> None:
-        upstream = Upstream(Answer.json({**keeps(), **more}))
+    @pytest.mark.parametrize(
+        ("asked", "answered"),
+        [
+            ({"reasoning": {"summary": None}}, {}),
+            ({"store": False}, {}),
+            ({}, {"store": False}),
+        ],
+    )
+    async def test_what_is_not_known_passes_as_it_is(self, asked: Json, answered: Json) -> None:
+        upstream = Upstream(Answer.json({**keeps(), **answered}))
         app = same(upstream)
-        await told(app, "Hi", reasoning={"summary": None if not more else "auto"}, **more)
+        await told(app, "Hi", **asked)
         for tail in ("resp_1", "resp_1/input_items", "resp_1?stream=true"):
             came = await fetch(app, tail)
             assert came.data == b"".join(upstream.answers[0].steps)  # type: ignore[arg-type]

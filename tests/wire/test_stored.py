@@ -203,6 +203,7 @@ class TestListing:
         assert page == Page()
 
 
+RAW = "odd numbers"
 SUMMARY = [{"type": "summary_text", "text": "I add."}]
 ERROR = {"code": "timeout", "message": "Too late."}
 BOTH = Display(raw=True, summary=True)
@@ -241,7 +242,7 @@ class TestAgain:
         )
         again = response_again(kept, display, {}, made_in(shown), masked=False)
         assert again is not None
-        assert THOUGHT not in str(again)
+        assert RAW not in str(again)
         assert [item.get("summary") for item in again["output"][:3:2]] == (
             [SUMMARY, []] if display.summary else [[], []]
         )
@@ -253,15 +254,15 @@ class TestAgain:
         item = {"id": "rs_0", "type": "reasoning", "summary": said, **telling}
         again = response_again(response([item]), HIDDEN, {}, {}, masked=masked)
         listed = items_again({"object": "list", "data": [item]}, HIDDEN, {}, masked=masked)
-        assert THOUGHT not in str(again)
-        assert THOUGHT not in str(listed)
+        assert RAW not in str(again)
+        assert RAW not in str(listed)
 
     def test_a_list_is_said_anew_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]
         body = {"object": "list", "data": items, "has_more": False}
         again = items_again(body, HIDDEN, made_in(self.shown()), masked=False)
         assert again is not None
-        assert THOUGHT not in str(again)
+        assert RAW not in str(again)
         assert again["data"][1]["summary"] == SUMMARY
         assert (again["data"][0], again["data"][4]) == (USER, None)
 
