@@ -20,7 +20,8 @@ from abridge.wire import sse
 from abridge.wire.api import Api, Asked, Writer
 from abridge.wire.apis import CHAT, RESPONSES
 from abridge.wire.chat.composer import ChatComposer
-from abridge.wire.display import Display, Expose
+from abridge.wire.display import Display, Expose, Listed
+from abridge.wire.envelope import Seal
 from abridge.wire.mint import Mint
 from abridge.wire.profiles import PROFILES, Profile
 from abridge.wire.responses.composer import ResponsesComposer
@@ -70,12 +71,20 @@ class Pipeline:
     merged: bool = True
     upstream: str | None = None
     asked: Asked = field(default_factory=Asked)
+    seal: Seal | None = None
+    envelope: Listed = "reasoning_details"
 
     def __post_init__(self) -> None:
         raw, summary = EXPOSURES.get(self.expose, self.api.auto)
         style = self.plan.style if summary else None
         self.display = Display(
-            raw=raw, summary=summary, style=style, merged=self.merged, details=self.details
+            raw=raw,
+            summary=summary,
+            style=style,
+            merged=self.merged,
+            details=self.details,
+            seal=self.seal,
+            envelope=self.envelope,
         )
         self.passages: list[Passage] = []
         reader = self.api.reader if self.upstream is None else TELLERS[self.upstream]

@@ -125,8 +125,8 @@ def _item_events(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
     empty = {**item, "status": "in_progress"}
     events: list[dict[str, Any]] = []
     if item["type"] == "reasoning":
-        empty |= {"summary": [], "content": []}
-        for index, part in enumerate(item["content"]):
+        empty |= {"summary": []} | ({"content": []} if "content" in item else {})
+        for index, part in enumerate(item.get("content") or ()):
             events += _text_events({**inside, "content_index": index}, part, "reasoning_text")
         for index, part in enumerate(item["summary"]):
             events += _summary_events({**inside, "summary_index": index}, part)

@@ -37,6 +37,8 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),
+        ({"history": {"restore": "never"}}, {"profile": "deepseek"}, ["history.restore"]),
+        ({"history": {"restore": "never"}}, {"profile": "vllm"}, []),
         (HIDING, {}, []),
         ({**HIDING, "server": {"host": "0.0.0.0"}}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
         ({**HIDING, "history": {"anonymous": False}}, {}, ["history.anonymous"]),

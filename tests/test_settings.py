@@ -145,6 +145,18 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
             {"reasoning": {"expose": "none"}, "history": {"store": "none"}},
             "history.store: 'none' would lose",
         ),
+        ({"history": {"store": "disk"}}, "history.store: takes memory, none or an address"),
+        ({"history": {"store": "redis://"}}, "history.store: takes memory, none or an address"),
+        ({"history": {"store": "redis://x"}}, "history.store: what leaves the process is sealed"),
+        (
+            {"upstreams": [{"history": {"store": "redis://x"}}]},
+            "history.store: what leaves the process is sealed",
+        ),
+        (
+            {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
+            "upstreams[0].history.seal_keys_env: is the general table's alone",
+        ),
+        ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
         (
             {
                 "reasoning": {"expose": "both"},
@@ -209,6 +221,19 @@ def test_a_table_in_one_variable_is_added_to_by_others() -> None:
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
     assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
+
+
+def test_nor_is_the_password_of_a_store() -> None:
+    assert "secret" not in refused(history={"store": "http://:secret@x"})
+    assert "secret" not in refused(history={"store": "redis://:secret@x"})
+
+
+@pytest.mark.parametrize("spared", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])
+def test_what_is_hidden_may_be_lost_where_it_is_not_wanted(spared: dict[str, str]) -> None:
+    load(
+        environ={},
+        flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **spared}},
+    )
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Upstream:
                 scope.get("raw_path") or b"",
             )
         )
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer = self.answer(self.asked[-1])
         self.running += 1
         gone = asyncio.create_task(_departure(receive))
         try:
@@ -91,6 +91,10 @@ class Upstream:
             self.running -= 1
             gone.cancel()
             await asyncio.wait([gone])
+
+    def answer(self, asked: Asked) -> Answer:
+        """What it says to a request; one that is no script, but a model, has an answer to each."""
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     async def _answer(self, answer: Answer, send: Send, gone: asyncio.Task[None]) -> None:
         try:

@@ -60,6 +60,11 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
                 f"history.store: 'none', and upstream {name!r} wants reasoning back: clients "
                 "see it raw beside the summary, since nobody could restore it"
             )
+        if history.restore == "never" and PROFILES[route.upstream.profile].returns.on_calls:
+            yield (
+                f"history.restore: 'never', and upstream {name!r} refuses turns that call tools "
+                "without their reasoning: clients have to return it themselves"
+            )
         exposed = settings.server.host not in LOOPBACK
         forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
         if hides(route) and forgotten:

@@ -91,11 +91,31 @@ class Metrics:
         self.marks_removed = counter(
             "marks_removed", "What Abridge had added and took out of a later request.", "api"
         )
-        self.originals = counter(
-            "originals",
-            "Hidden or replaced reasoning looked for in a later request.",
+        self.reasoning_restored = counter(
+            "reasoning_restored",
+            "Turns of a later request whose reasoning upstream got, by where it came from.",
             "api",
-            "result",
+            "upstream",
+            "source",
+        )
+        self.reasoning_missed = counter(
+            "reasoning_missed",
+            "Turns of a later request whose reasoning was wanted and not found.",
+            "api",
+            "upstream",
+        )
+        self.reasoning_dropped = counter(
+            "reasoning_dropped",
+            "Turns of a later request whose reasoning was left out, by why.",
+            "api",
+            "upstream",
+            "reason",
+        )
+        self.blobs_refused = counter(
+            "blobs_refused",
+            "Requests refused because of a damaged encrypted_content of ours.",
+            "api",
+            "upstream",
         )
         self.dropped_fields = counter(
             "dropped_fields", "Unknown fields dropped together with hidden reasoning.", "api"
@@ -105,6 +125,15 @@ class Metrics:
         )
         self.streams_open = gauge("streams_open", "Engaged responses under way.", "api")
         self.held_bytes = gauge("held_bytes", "Bytes of answers that wait for a summary.")
+        self.store_operations = counter(
+            "store_operations",
+            "What was asked of a store, by what came of it.",
+            "operation",
+            "result",
+        )
+        self.store_seconds = histogram(
+            "store_seconds", "How long a store took.", "operation", buckets=OVERHEAD
+        )
         self.store_bytes = gauge("store_bytes", "Bytes of reasoning remembered.")
 
 

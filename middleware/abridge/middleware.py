@@ -7,11 +7,14 @@ off the application gets the client's own `send`, and on `receive` the messages 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.answering import Answering
+from abridge.answering.stored import Named
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
 from abridge.exchange.body import Keep, Room, Taken, header, take
@@ -29,8 +32,9 @@ from abridge.wire.preset import Preset
 from abridge.wire.problem import problem
 from abridge.wire.wish import NEEDLE
 
-STORED = "Stored responses are not available here."
-"""Where reasoning is hidden: they hold it as the model wrote it."""
+STORED = "This is not available here."
+"""Of what belongs to stored responses, where reasoning is hidden: they hold it as the model wrote
+it, and it is not known where."""
 
 
 class AbridgeMiddleware:
@@ -40,6 +44,8 @@ class AbridgeMiddleware:
     protocol of `abridge.summarize`, used in place of the one in the settings; `review` sees each
     part whole before it is shown, and may change or withhold it. `transport` stands in for the one
     by which a summarizer model is called; metrics are made on `registry`, or on the default one.
+    `tenant` says who asks, where the application knows better than a header: what is remembered for
+    one is never another's, and nothing is for None.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class AbridgeMiddleware:
         review: Review | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         registry: CollectorRegistry | None = None,
+        tenant: Callable[[Scope], str | None] | None = None,
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
@@ -64,6 +71,7 @@ class AbridgeMiddleware:
             summarizer=summarizer,
             review=review,
             transport=transport,
+            tenant=tenant,
         )
         self._hides = any(map(hides, self._routes))
         self._crosses = any(route.upstream.api != "same" for route in self._routes)
@@ -99,6 +107,9 @@ class AbridgeMiddleware:
         api = None
         if scope["method"] == "POST":
             api = api_for(path, written_path(scope).decode("latin-1"))
+        named = Named.read(scope["method"], path) if api is None else None
+        if named is not None and await self._answering.stored.answer(named, scope, receive, send):
+            return
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
@@ -161,6 +172,8 @@ class AbridgeMiddleware:
             or NEEDLE in body
             or bool(header(scope["headers"], SUMMARY))
             or self._answering.concerns(body)
+            or self._answering.demands(body)
+            or self._answering.may_seal(body)
         )
 
 

@@ -41,6 +41,9 @@ ROUTE = "abridge.route"
 """The scope's key under which the middleware leaves the `Route` it has chosen, for the proxy."""
 
 
+STORES = ("redis", "rediss", "valkey", "valkeys", "unix")
+"""How the address of a store begins."""
+
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header's name, by RFC 9110, section 5.6.2."""
 
@@ -86,6 +89,14 @@ def _tenant(value: str) -> str:
         kind == "header" and separator and _HEADER.fullmatch(name.strip())
     ):
         raise ValueError("takes credential or header:<name>")
+    return value
+
+
+def _store(value: str) -> str:
+    """An address may hold a password: none is repeated."""
+    scheme, separator, rest = value.partition("://")
+    if value not in ("memory", "none") and not (scheme in STORES and separator and rest):
+        raise ValueError("takes memory, none or an address such as redis://127.0.0.1:6379/0")
     return value
 
 
@@ -188,17 +199,27 @@ class Chat(Table):
     summary_field: SummaryField = "auto"
     raw_field: SummaryField = "auto"
     details: bool = False
+    envelope: Literal["reasoning_details", "thinking_blocks", "none"] = "reasoning_details"
 
 
 class History(Table):
-    """What is remembered of reasoning that was hidden or replaced, for how long and for whom."""
+    """What of earlier reasoning upstream gets, what of it is remembered, for how long and for whom;
+    by which keys it is sealed, and for how long a client may return it so."""
 
-    restore: Literal["never", "altered"] = "altered"
-    store: Literal["memory", "none"] = "memory"
+    restore: Literal["never", "altered", "always"] = "altered"
+    keep: Literal["client", "none", "tool_rounds", "all"] = "client"
+    store: Annotated[str, AfterValidator(_store)] = "memory"
     ttl: PositiveFloat = 3600.0
     bytes: Size = ByteSize(64 * MiB)
+    seal_keys_env: str | None = None
+    seal_ttl: PositiveFloat = 30 * 86400.0
     tenant: Annotated[str, AfterValidator(_tenant)] = "credential"
     anonymous: bool | Literal["loopback"] = "loopback"
+
+    @property
+    def shared(self) -> bool:
+        """Whether the store is one that other processes have, too."""
+        return "://" in self.store
 
 
 class Usage(Table):
@@ -318,6 +339,7 @@ class Settings(Table):
 
     def _route(self, place: int, upstream: Upstream) -> Route:
         where = f"upstreams[{place}]"
+        _no_keys(upstream, where)
         return Route(
             upstream,
             _override(self.summary, upstream.summary, f"{where}.summary"),
@@ -325,6 +347,19 @@ class Settings(Table):
             _override(self.usage, upstream.usage, f"{where}.usage"),
             _override(self.history, upstream.history, f"{where}.history"),
         )
+
+    def _check_history(self, history: History, expose: Expose) -> None:
+        keeps = history.store != "none" or history.seal_keys_env or history.keep == "none"
+        if expose in ("summary", "none") and not keeps:
+            raise ValueError(
+                f"history.store: 'none' would lose the reasoning that reasoning.expose = "
+                f"{expose!r} hides; takes memory, or history.seal_keys_env with it"
+            )
+        if history.shared and not history.seal_keys_env:
+            raise ValueError(
+                "history.store: what leaves the process is sealed; takes history.seal_keys_env "
+                "with an address"
+            )
 
     def _check(self, route: Route) -> None:
         default, expose = route.summary.default, route.reasoning.expose
@@ -340,14 +375,15 @@ class Settings(Table):
                 "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
                 "reasoning.expose = 'summary' hides; takes omit or fail"
             )
-        if expose in ("summary", "none") and route.history.store == "none":
-            raise ValueError(
-                f"history.store: 'none' would lose the reasoning that reasoning.expose = "
-                f"{expose!r} hides; takes memory"
-            )
+        self._check_history(route.history, expose)
         fields = self.chat.summary_field, self.chat.raw_field
         if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
             raise ValueError("chat.raw_field: is the same as chat.summary_field; takes another")
+
+
+def _no_keys(upstream: Upstream, where: str) -> None:
+    if "seal_keys_env" in upstream.history:
+        raise ValueError(f"{where}.history.seal_keys_env: is the general table's alone")
 
 
 def _override(general: T, own: dict[str, Any], where: str) -> T:
@@ -366,7 +402,7 @@ def explain(error: ValidationError) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place[1:]}: there is no such setting"
-    private = place.endswith(".base_url") or isinstance(first["input"], dict)
+    private = place.endswith((".base_url", ".store")) or isinstance(first["input"], dict)
     if not place or private or first["type"] == "missing":
         return f"{place[1:]}: {message}".removeprefix(": ")
     return f"{place[1:]}: got {first['input']!r:.80}; {message}"

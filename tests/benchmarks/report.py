@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from tests.benchmarks import bodies, live, passthrough, plot, results, stream
+from tests.benchmarks import bodies, history, live, passthrough, plot, results, stream
 from tests.benchmarks import open as open_streams
 from tests.benchmarks.results import Finding
 
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "live": live,
     "open": open_streams,
     "bodies": bodies,
+    "history": history,
 }
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- report -->\n", "<!-- end of report -->\n"

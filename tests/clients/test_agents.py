@@ -17,7 +17,11 @@ from openai.types.shared import Reasoning
 
 from tests.bridges.play import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.clients.front import connect
+from tests.clients.rounds import ANSWER as ROUNDS_END
+from tests.clients.rounds import BOTH, LOOPS, QUESTION, assert_heard
+from tests.clients.rounds import entry as entry_of
 from tests.clients.turns import turn
+from tests.conversations.provider import Provider
 from tests.scripts import THOUGHT
 from tests.servers import until
 from tests.upstream import Answer, Upstream
@@ -32,27 +36,34 @@ LOOK = (TOOL, ARGUMENTS)
 
 @asynccontextmanager
 async def agent(
-    upstream: Upstream, client: str, api: str, **tables: Any
+    upstream: Upstream,
+    client: str,
+    api: str,
+    *,
+    profile: str = "auto",
+    model: str = "thinker-1",
+    **tables: Any,
 ) -> AsyncIterator[tuple[Any, list[str]]]:
     """An agent with one tool, and where that tool looked."""
     looked: list[str] = []
 
-    def look(where: str) -> str:
+    def look(where: str, depth: float = 0.0) -> str:
         """Look somewhere."""
         looked.append(where)
         return "forty-two"
 
     agents.set_tracing_disabled(disabled=True)
-    async with connect(upstream, entry={"api": api}, **tables) as official:
+    entry = {"api": api, "profile": profile}
+    async with connect(upstream, entry=entry, **tables) as official:
         if client == "responses":
-            model = agents.OpenAIResponsesModel("thinker-1", official)
+            spoken = agents.OpenAIResponsesModel(model, official)
             wish = {"reasoning": Reasoning(summary="auto")}
         else:
-            model = agents.OpenAIChatCompletionsModel("thinker-1", official)
+            spoken = agents.OpenAIChatCompletionsModel(model, official)
             wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
         settings = agents.ModelSettings(include_usage=True, **wish)
         tools = [agents.function_tool(look)]
-        yield agents.Agent("Anna", model=model, model_settings=settings, tools=tools), looked
+        yield agents.Agent("Anna", model=spoken, model_settings=settings, tools=tools), looked
 
 
 async def streamed(anna: Any, asked: Any, **options: Any) -> tuple[Any, list[Any]]:
@@ -107,6 +118,23 @@ async def test_a_tool_loop_that_streams(client: str, api: str, expose: str) -> N
     assert_returned(upstream)
 
 
+@BOTH
+@LOOPS
+async def test_mlx_11_three_rounds_over_who_demands_what_was_thought(
+    client: str, kind: type[Provider], *, stream: bool
+) -> None:
+    provider = kind()
+    options = {**entry_of(kind), "model": kind.model}
+    async with agent(provider, client, **options) as (anna, looked):
+        if stream:
+            result, _ = await streamed(anna, QUESTION)
+        else:
+            result = await agents.Runner.run(anna, QUESTION)
+    assert result.final_output == ROUNDS_END
+    assert looked == ["é"] * 4
+    assert_heard(provider)
+
+
 @EACH
 async def test_a_conversation_goes_on_from_what_was_said(client: str, api: str) -> None:
     upstream = Upstream(turn(api, WORDS), turn(api, "Yes.", thought="So it is.", first=1))
@@ -122,10 +150,21 @@ async def test_a_conversation_goes_on_from_what_was_said(client: str, api: str) 
 
 
 @pytest.mark.parametrize("api", ["chat", "messages"])
-async def test_what_upstream_does_not_store_is_not_forgotten_quietly(api: str) -> None:
+async def test_an_agent_may_send_only_what_is_new(api: str) -> None:
+    upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, thought="So it is.", first=1))
+    async with agent(upstream, "responses", api) as (anna, looked):
+        result, _ = await streamed(anna, "Hi", auto_previous_response_id=True)
+    assert result.final_output == WORDS
+    assert looked == ["here"]
+    assert_returned(upstream)
+
+
+@pytest.mark.parametrize("api", ["chat", "messages"])
+async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
     """An agent that relies on it is told at its second turn, not answered out of nothing."""
     upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
-    async with agent(upstream, "responses", api) as (anna, looked):
+    nowhere: Any = {"history": {"store": "none"}}
+    async with agent(upstream, "responses", api, **nowhere) as (anna, looked):
         with pytest.raises(openai.BadRequestError) as caught:
             await streamed(anna, "Hi", auto_previous_response_id=True)
     assert caught.value.param == "previous_response_id"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import httpx
 import pytest
-from openai import AsyncOpenAI
 
 from abridge.turn.plan import Plan
 from abridge.wire.api import Api, Asked
 from abridge.wire.apis import APIS, CHAT, RESPONSES
+from tests.clients.canned import complete, respond
 from tests.pipeline import bridged
 from tests.recorded.recordings import Recording, recordings
 from tests.scripts import (
@@ -33,38 +30,6 @@ WHOLE = [
     for recording in recordings()
     if recording.streamed and read_turn(str(recording.api), recording.data).ok
 ]
-
-
-def client_of(stream: bytes) -> AsyncOpenAI:
-    """A client that gets this stream, whatever it asks."""
-
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
-
-    transport = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    return AsyncOpenAI(api_key="sk-anna-1234", http_client=transport, max_retries=0)
-
-
-async def respond(stream: bytes) -> Any:
-    async with (
-        client_of(stream) as client,
-        client.responses.stream(model="m", input="Hi") as events,
-    ):
-        async for _ in events:
-            pass
-        return await events.get_final_response()
-
-
-async def complete(stream: bytes) -> Any:
-    async with (
-        client_of(stream) as client,
-        client.chat.completions.stream(
-            model="m", messages=[{"role": "user", "content": "Hi"}]
-        ) as events,
-    ):
-        async for _ in events:
-            pass
-        return await events.get_final_completion()
 
 
 async def test_a_response_of_a_chat_upstream() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
+from abridge import AbridgeMiddleware, Settings
 from abridge.summarize import Passage, Spent
 from tests.asgi import begin, call
 from tests.checker import check_chat, check_responses
@@ -205,8 +206,8 @@ class TestChat:
             "role": "assistant",
             "content": "So, edited.",
         }
-        labels = {"api": "chat", "result": "missed"}
-        assert registry.get_sample_value("abridge_originals_total", labels) == 1
+        labels = {"api": "chat", "upstream": "default"}
+        assert registry.get_sample_value("abridge_reasoning_missed_total", labels) == 1
         assert registry.get_sample_value("abridge_marks_removed_total", {"api": "chat"}) == 1
 
     async def test_mlx_10_an_edited_history_misses(self) -> None:
@@ -283,6 +284,28 @@ class TestPromise10TenantsNeverMeet:
         await say(app, [USER, returned, USER], {})
         assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
 
+    @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
+    async def test_behind_a_trusted_hop_tokens_may_rotate(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream, history={"tenant": "header:x-user"})
+        returned = await say(app, [USER], {**KEY, "x-user": "anna"})
+        await say(app, [USER, returned, USER], {**OTHER, "x-user": who})
+        assert (upstream.asked[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
+
+    @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
+    async def test_mounted_the_application_says_who_asks(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = AbridgeMiddleware(
+            upstream,
+            Settings.model_validate({"summarizer": {"kind": "object"}}),
+            summarizer=Scripted(),
+            registry=CollectorRegistry(),
+            tenant=lambda scope: dict(scope["headers"])[b"x-session"].decode(),
+        )
+        returned = await say(app, [USER], {"x-session": "anna"})
+        await say(app, [USER, returned, USER], {"x-session": who})
+        assert (upstream.asked[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
+
     @settings(max_examples=60, deadline=None)
     @given(st.data())
     async def test_no_text_of_one_reaches_another(self, data: st.DataObject) -> None:
@@ -305,6 +328,42 @@ class TestPromise10TenantsNeverMeet:
             for other, thought in people.items():
                 assert (thought in sent) == (other == name and len(histories[name]) > 3)
             assert SUMMARY not in sent
+
+
+class TestWhatTheClientSaw:
+    """And dropped: not Abridge's doing, so that only settings or upstream itself bring it back."""
+
+    SAID: ClassVar[dict[str, Any]] = {"role": "assistant", "content": "So.", "reasoning": THOUGHT}
+
+    @pytest.mark.parametrize(
+        ("history", "restored"),
+        [
+            ({}, False),
+            ({"restore": "always"}, True),
+            ({"keep": "tool_rounds"}, False),
+            ({"keep": "all"}, True),
+            ({"keep": "all", "restore": "never"}, False),
+        ],
+    )
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_ols_05_it_is_put_back_where_settings_say_so(
+        self,
+        history: dict[str, Any],
+        restored: bool,  # noqa: FBT001 -- a table
+        stream: bool,  # noqa: FBT001
+    ) -> None:
+        first = (
+            Answer(chat_stream(THOUGHT, "So.")) if stream else Answer.json(completion(self.SAID))
+        )
+        upstream = Upstream(first, Answer.json(completion({"content": "Done."})))
+        app = make(upstream, history=history)
+        body = {"model": "m", "messages": [USER], "stream": stream}
+        await call(app, CHAT, body, KEY)
+        dropped = {"role": "assistant", "content": "So."}
+        await call(app, CHAT, {"model": "m", "messages": [USER, dropped, USER]}, KEY)
+        sent = upstream.asked[1].json["messages"][1]
+        assert (THOUGHT in sent.values()) == restored
+        assert sent["content"] == "So."
 
 
 class TestResponses:

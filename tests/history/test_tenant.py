@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.types import Scope
 
-from abridge.history.tenant import keyed, tag
+from abridge.history.keys import Key, Keyring
+from abridge.history.tenant import keyed, tag, tags
 
 KEY = b"k" * 32
 
@@ -78,6 +80,26 @@ def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
     assert one == tenant("header:X-User", x_user="anna", authorization="Bearer rotating-2")
     assert one != tenant("header:X-User", x_user="bert", authorization="Bearer rotating-1")
     assert tenant("header:X-User", anonymous=False, authorization="Bearer x") is None
+
+
+def test_an_application_that_knows_says_who_asks() -> None:
+    def named(scope: Scope) -> str | None:
+        return scope.get("user")
+
+    anna = tag({**scope(), "user": "anna"}, KEY, named, anonymous="loopback")
+    assert anna == tag({**scope(x_api_key="x"), "user": "anna"}, KEY, named, anonymous=False)
+    assert anna != tag({**scope(), "user": "bert"}, KEY, named, anonymous="loopback")
+    assert tag({**scope(authorization="Bearer x")}, KEY, named, anonymous=False) is None
+    assert anna not in {tenant(authorization="anna"), tenant("header:named", named="anna")}
+
+
+def test_a_tenant_has_a_tag_under_each_key() -> None:
+    ring = Keyring((Key.random(), replace(Key.random(), id="old")))
+    told = tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)
+    assert told is not None
+    assert list(told) == ["process", "old"]
+    assert len(set(told.values())) == 2
+    assert tags(scope(), ring, "credential", anonymous=False) is None
 
 
 def test_parts_cannot_pass_for_another_split() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from abridge.turn.conversation import Heard, Turn
 from abridge.turn.events import (
     Billed,
     Called,
@@ -16,6 +17,7 @@ from abridge.turn.events import (
     Opened,
     Other,
     Raw,
+    Reasoned,
     Refused,
     Said,
     Sealed,
@@ -219,6 +221,18 @@ class TestLanes:
         loom.write(1, "sum")
         assert loom.told[-2:] == ["held", "ended"]
         assert loom.weaver.done
+
+    def test_new_02_the_turn_to_be_sealed_waits_in_its_place(self, loom: Loom) -> None:
+        heard = Heard(Turn("assistant"), "lane nought thinks", [], ())
+        loom.think("lane nought thinks", lane=0)
+        loom.answer("held", lane=0)
+        for lane in (0, 1):
+            loom.upstream(Reasoned(lane, None, heard))
+            loom.upstream(Other(lane, loom.frame()))
+        assert loom.told[-2:] == ["reasoned", "other"]
+        assert "held" not in loom.told
+        loom.write(1, "sum")
+        assert loom.told[-3:] == ["held", "reasoned", "other"]
 
     def test_the_bill_waits_and_carries_the_share(self, loom: Loom) -> None:
         loom.think("lane nought thinks", lane=0)

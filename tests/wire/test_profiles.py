@@ -56,6 +56,11 @@ def test_auto_comes_first_and_the_others_in_order() -> None:
     assert [name for name, row in PROFILES.items() if row.learns] == ["auto"]
 
 
+def test_a_tag_begins_as_whoever_looks_for_one_expects() -> None:
+    """See `abridge.wire.chat.inline.split_inline`."""
+    assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
+
+
 def test_the_readme_names_each() -> None:
     told = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
     assert all(f"`{name}`" in told for name in PROFILES)

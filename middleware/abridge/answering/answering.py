@@ -13,10 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.answering.counting import Counting
 from abridge.answering.engaging import Ends, Engaging
 from abridge.answering.preparing import Preparing
+from abridge.answering.stored import StoredResponses
 from abridge.errors import EndpointMissing, RequestError
 from abridge.exchange.request import Request
 from abridge.exchange.terms import hides
 from abridge.exchange.ways import Trial, Watched, Ways, other
+from abridge.history.tenant import Named
 from abridge.metrics import Metrics
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
@@ -37,11 +39,12 @@ class Answering:
         summarizer: Summarizer | None,
         review: Review | None,
         transport: httpx.AsyncBaseTransport | None,
+        tenant: Named | None,
     ) -> None:
         self._app = app
         self._ways = Ways()
         self._counting = Counting(metrics)
-        self._preparing = Preparing(settings, self._counting)
+        self._preparing = Preparing(settings, self._counting, tenant)
         self._engaging = Engaging(
             app,
             again,
@@ -52,9 +55,15 @@ class Answering:
             review=review,
             transport=transport,
         )
-        self.concerns = self._preparing.concerns
+        self.stored = StoredResponses(app, settings, self._preparing.pasts)
+        self.concerns = self._preparing.pasts.concerns
+        self.demands = self._preparing.pasts.demands
+        self.may_seal = self._preparing.pasts.may_seal
         self.count = self._counting.count
-        self.aclose = self._engaging.aclose
+
+    async def aclose(self) -> None:
+        await self._engaging.aclose()
+        await self._preparing.pasts.aclose()
 
     async def answer(self, request: Request, route: Route, receive: Receive, send: Send) -> None:
         """Answer a request whose body was read, on an API that upstream has."""
@@ -96,8 +105,14 @@ class Answering:
         if request.background:
             _check_background(route)
             style = None
-        engaged = style is not None or hides(route) or upstream is not None
-        prepared = self._preparing.prepare(request, upstream, engaged=engaged)
+        engaged = (
+            style is not None
+            or hides(route)
+            or upstream is not None
+            or self._preparing.pasts.of(route).demands(request.clear)
+            or (self._preparing.pasts.keyring.lasting and bool(request.asks_sealed))
+        )
+        prepared = await self._preparing.prepare(request, upstream, engaged=engaged)
         if engaged:
             await self._engaging.engage(prepared, style, ends)
         else:

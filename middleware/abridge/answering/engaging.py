@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import httpx
@@ -11,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Send
 
 from abridge.answering.counting import INNER, Counting
 from abridge.answering.preparing import Prepared, Preparing
-from abridge.exchange import Exchange, Terms
+from abridge.exchange import Exchange, Keep, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.request import Request
 from abridge.exchange.terms import display, hides, plan, shows_summary
@@ -25,6 +24,7 @@ from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Reader, Writer
 from abridge.wire.display import Display
+from abridge.wire.envelope import Seal
 from abridge.wire.profiles import Profile
 
 
@@ -91,6 +91,7 @@ class Engaging:
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         free = summarizer.name == EXTRACTIVE
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
+        shown = replace(shown, seal=self._seal(prepared, shown))
         reader, writer = self._ways(prepared, shown)
         return Terms(
             reader=reader,
@@ -101,9 +102,19 @@ class Engaging:
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,
             showing=visit.showing(copied=free or route.summary.on_failure == "extract"),
-            keep=self._keeping(prepared, shown),
+            keep=self._keeping(prepared, shown, writer),
             event_limit=int(limits.event),
         )
+
+    def _seal(self, prepared: Prepared, shown: Display) -> Seal | None:
+        """Who seals what is not shown, where the client asks for that; and where it cannot ask, if
+        something is altered that it could return."""
+        request, visit = prepared.request, prepared.visit
+        asked = request.asks_sealed
+        if asked is None:
+            altered = not shown.raw or visit.crossed
+            asked = altered and self._settings.chat.envelope != "none"
+        return visit.sealer.seal if asked and visit.seals and visit.sealer is not None else None
 
     def _ways(self, prepared: Prepared, shown: Display) -> tuple[Reader, Writer]:
         """Who reads upstream's API, and who writes the client's."""
@@ -114,9 +125,14 @@ class Engaging:
         composer = api.composer(profile, shown, request.asked, int(limits.event))
         return request.upstream.teller(profile, shown, kept), composer
 
-    def _keeping(self, prepared: Prepared, shown: Display) -> Callable[[Reader, Ended], None]:
-        visit = prepared.visit
-        return lambda reader, ended: self._preparing.keep(visit, shown, reader, ended)
+    def _keeping(self, prepared: Prepared, shown: Display, writer: Writer) -> Keep:
+        async def keep(reader: Reader, ended: Ended) -> None:
+            if ended.ok:
+                await self._preparing.keep(prepared.visit, shown, reader, ended)
+            if prepared.storing is not None and writer.shown is not None:
+                await self._preparing.store(prepared.storing, writer.shown, ended, shown)
+
+        return keep
 
     def _account(
         self, request: Request, style: Style | None, summarizer: Summarizer, route: Route

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
+from abridge.answering.continuing import Continued, Continuing
 from abridge.answering.counting import Counting
+from abridge.answering.storing import Storing
 from abridge.errors import RequestError
 from abridge.exchange.request import Request
+from abridge.history.pasts import Pasts
 from abridge.history.policy import Mended
-from abridge.history.shown import Shown
-from abridge.history.visit import LONGER, Past, Visit, new_key
+from abridge.history.tenant import Named
+from abridge.history.visit import Visit
 from abridge.settings import ROUTE, Route, Settings
 from abridge.turn.conversation import Prefix
 from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
+from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import DAMAGED
 from abridge.wire.learned import Learned
 from abridge.wire.profiles import PROFILES, Profile
+from abridge.wire.responses.stored import forget_ids
 
 DEEP = "The request body is nested too deep."
 PREFILLED = (
@@ -30,62 +38,84 @@ _log = logging.getLogger(__name__)
 @dataclass(slots=True, frozen=True)
 class Prepared:
     """What is known of a request that is ready for upstream. `profile` is upstream's, with what was
-    learned of it."""
+    learned of it; `storing` stores its answer, if that is to be stored."""
 
     request: Request
     profile: Profile
     visit: Visit
+    storing: Storing | None = None
 
 
 class Preparing:
     """Keeps what is remembered, and learned, of each upstream."""
 
-    def __init__(self, settings: Settings, counting: Counting) -> None:
+    def __init__(self, settings: Settings, counting: Counting, named: Named | None) -> None:
         self._counting = counting
         self._learned = {route.upstream.name: Learned() for route in settings.routes}
-        key = new_key()
-        shown = Shown(key, LONGER * max(route.history.ttl for route in settings.routes))
-        self._pasts = {
-            route.upstream.name: Past(route.history, shown, key) for route in settings.routes
-        }
+        self.pasts = Pasts(settings, counting.store_operation, named)
+        self._continuing = Continuing(int(settings.limits.body))
 
-    def concerns(self, body: bytes) -> bool:
-        """Whether a body may hold or refer to something of Abridge's."""
-        return any(past.concerns(body) for past in self._pasts.values())
-
-    def prepare(self, request: Request, upstream: UpstreamApi | None, *, engaged: bool) -> Prepared:
+    async def prepare(
+        self, request: Request, upstream: UpstreamApi | None, *, engaged: bool
+    ) -> Prepared:
         """Make a request ready for upstream, on the API given if that is not the client's own."""
         route: Route = request.scope[ROUTE]
         learned = self._learned[route.upstream.name]
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
-        visit = Visit.begin(self._pasts[route.upstream.name], route, request.model, request.scope)
+        past, api = self.pasts.of(route), request.api.name
+        visit = Visit.begin(past, route, api, request.model, request.scope)
+        continued = Continued()
         try:
+            continued = await self._continuing.go_on(request, visit, crosses=upstream is not None)
             if upstream is not None:
-                self._cross(request, upstream, profile, visit)
+                await self._cross(request, upstream, profile, visit)
             else:
-                self._mend(request, profile, visit, engaged=engaged)
+                await self._mend(request, profile, visit, engaged=engaged)
+            self._forget_ids(request)
+            if continued.storing is not None and request.asked is not None:
+                request.asked = continued.storing.told(request.asked)
             request.scope = request.inner_scope(engaged=engaged)
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None
-        return Prepared(request, profile, visit)
+        except RequestError as refusal:
+            if refusal.code == DAMAGED:
+                self._counting.refused(request.api, request.scope)
+            raise continued.as_asked(refusal) from None
+        return Prepared(request, profile, visit, continued.storing)
 
-    def keep(self, visit: Visit, shown: Display, reader: Reader, ended: Ended) -> None:
-        """Remember, and learn, what there is of an answer that is whole."""
-        visit.keep(reader.heard(), ended, shown)
-        size = sum(past.memory.size for past in self._pasts.values())
-        self._counting.store(size)
+    def keep(
+        self, visit: Visit, shown: Display, reader: Reader, ended: Ended
+    ) -> Coroutine[Any, Any, None]:
+        """Learn, and remember, what there is of an answer that is whole."""
         name = visit.route.upstream.name
         learned, seen = self._learned[name], reader.seen()
         if learned.note(visit.model, seen) and PROFILES[visit.route.upstream.profile].learns:
             _log.warning(PREFILLED, name)
+        return self._remember(visit, shown, reader, ended)
 
-    def _mend(self, request: Request, profile: Profile, visit: Visit, *, engaged: bool) -> None:
+    async def store(self, storing: Storing, response: Json, ended: Ended, display: Display) -> None:
+        """Store an answer, or what upstream does not store of it."""
+        try:
+            await storing.keep(response, ended, display)
+        except Exception as error:  # noqa: BLE001 -- upstream may have said anything
+            _log.warning("an answer could not be stored: %s", type(error).__name__)
+        self._counting.store(self.pasts.size)
+
+    async def _remember(self, visit: Visit, shown: Display, reader: Reader, ended: Ended) -> None:
+        try:
+            await visit.keep(reader.heard(), ended, shown)
+        except Exception as error:  # noqa: BLE001 -- upstream may have said anything
+            _log.warning("an answer could not be remembered: %s", type(error).__name__)
+        self._counting.store(self.pasts.size)
+
+    async def _mend(
+        self, request: Request, profile: Profile, visit: Visit, *, engaged: bool
+    ) -> None:
         """Make whole what the client says of the past, in its own API."""
         if visit.past.concerns(request.clear):
             conversation = request.api.conversation(request.data)
-            mended = visit.mend(conversation)
-            visit.prefix = Prefix().after(conversation.turns)
-            self._note(request, mended)
+            mended = await visit.mend(conversation, profile)
+            self._counting.mended(request.api, request.scope, mended)
             if mended.changed:
                 request.data, request.changed = conversation.body(), True
         elif engaged and visit.keeps:
@@ -95,19 +125,26 @@ class Preparing:
         if engaged or request.changed:
             self._drop_refused(request, profile, visit.model)
 
+    def _forget_ids(self, request: Request) -> None:
+        """Take out what no upstream can know: ids of ours."""
+        if (request.upstream or request.api).name == "responses":
+            removed = forget_ids(request.data)
+            self._counting.mended(request.api, request.scope, Mended(removed))
+            request.changed = request.changed or bool(removed)
+
     def _drop_refused(self, request: Request, profile: Profile, model: str) -> None:
         dropped = profile.drop_refused(request.data, model)
         request.changed = request.changed or bool(dropped)
         self._counting.drop(request.api, request.scope, len(dropped))
 
-    def _cross(
+    async def _cross(
         self, request: Request, upstream: UpstreamApi, profile: Profile, visit: Visit
     ) -> None:
         """Put the question in upstream's words, and make the past whole in them: only there is
         reasoning spelled as upstream knows it."""
         visit.crossed = True
         own = request.api.conversation(request.data)
-        stripped = visit.strip(own)
+        stripped = await visit.strip(own, profile)
         request.data = own.body()
         settings = visit.route.upstream
         request.fill(settings.preset, PROFILES["auto"])
@@ -115,16 +152,11 @@ class Preparing:
         lost = request.cross(upstream, asking, lenient=settings.unsupported == "drop")
         self._counting.drop(request.api, request.scope, len(lost))
         conversation = upstream.conversation(request.data)
-        mended = visit.mend(conversation)
+        mended = await visit.mend(conversation, profile)
         mended.removed += stripped.removed
-        mended.missed = max(0, stripped.missed - mended.restored)
-        visit.prefix = Prefix().after(conversation.turns)
-        self._note(request, mended)
+        mended.restored.update(stripped.restored)
+        mended.dropped.update(stripped.dropped)
+        mended.missed = max(0, stripped.missed - mended.restored["store"])
+        self._counting.mended(request.api, request.scope, mended)
         request.data = conversation.body()
         self._drop_refused(request, profile, visit.model)
-
-    def _note(self, request: Request, mended: Mended) -> None:
-        metrics, name = self._counting.of(request.scope), request.api.name
-        metrics.marks_removed.labels(name).inc(mended.removed)
-        metrics.originals.labels(name, "restored").inc(mended.restored)
-        metrics.originals.labels(name, "missed").inc(mended.missed)

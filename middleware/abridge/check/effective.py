@@ -1,6 +1,7 @@
 """The settings in force, as TOML, with secrets masked.
 
-Secrets are named by variable, so what could be one is only what `extra_body` hands on to a model.
+Secrets are named by variable, so what could be one is only what `extra_body` hands on to a model,
+and what a store's address says before its host.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ CHANGED = "  # not the default"
 MASK = "***"
 
 _SECRET = re.compile("key|token|secret|password|auth|credential", re.IGNORECASE)
+
+_PASSWORD = re.compile(r"://[^/]*@")
 
 
 def effective(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
@@ -56,6 +59,8 @@ def _masked(value: Any) -> Any:
             for key, under in value.items()
             if under is not None
         }
+    if isinstance(value, str):
+        return _PASSWORD.sub(f"://{MASK}@", value)
     return [_masked(under) for under in value] if isinstance(value, list | tuple) else value
 
 

@@ -56,6 +56,7 @@ class Client:
         self._closing = False
         self._complete = True
         self._wake = asyncio.Event()
+        self._first: asyncio.Task[None] | None = None
         self._room: asyncio.Event | None = None
         self._sent_at = 0.0
         self._beating: asyncio.TimerHandle
@@ -94,6 +95,10 @@ class Client:
             self._wake.set()
             if len(self._pending) > HIGH_WATER and self._room is None:
                 self._room = asyncio.Event()
+
+    def after(self, task: asyncio.Task[None]) -> None:
+        """Send nothing more until this is done."""
+        self._first = task
 
     def close(self, *, complete: bool = True) -> None:
         """Nothing more is to be sent; with `complete` false the response is left unfinished."""
@@ -135,6 +140,9 @@ class Client:
 
     async def _flush(self) -> None:
         """Send all that is there. The clock stands still meanwhile: it is the client's time."""
+        if self._first is not None:
+            await asyncio.wait([self._first])
+            self._first = None
         closing = self._closing
         self._clock.stop()
         try:

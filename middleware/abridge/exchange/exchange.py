@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,6 +36,10 @@ UNFINISHED = Trouble("upstream_error", "The application stopped before its answe
 STOPPED = Trouble("upstream_error", "The server is shutting down.")
 _log = logging.getLogger(__name__)
 
+Keep: TypeAlias = Callable[[Reader, Ended], Coroutine[Any, Any, None]]
+"""Remembers what there is of an answer, whatever became of it; what it returns is done before the
+client hears the end, and after that was written."""
+
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
 
@@ -43,8 +48,8 @@ GOODBYE = 1.0
 class Terms:
     """What was decided for a request. `opaque`: nothing that was not read may get through, since
     raw reasoning is hidden, or the client speaks another API; `problem` says an error body in the
-    client's shape. `showing` follows what the client sees; `keep` is told when all was read well,
-    with the summaries that were shown."""
+    client's shape. `showing` follows what the client sees; `keep` is told of the end, with the
+    summaries that were shown."""
 
     reader: Reader
     writer: Writer
@@ -54,7 +59,7 @@ class Terms:
     guard: Guard
     summarizer: Summarizer
     showing: Showing
-    keep: Callable[[Reader, Ended], None]
+    keep: Keep
     event_limit: int
 
 
@@ -109,6 +114,7 @@ class Exchange:
         return self._loom.wrote_for > 0
 
     def _set_up(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
         terms = self._terms
         self._loom = Loom(
             self._weaver,
@@ -171,8 +177,8 @@ class Exchange:
         self._terms.showing.note(event)
         if isinstance(event, Closed):
             self._account.note_held(self._weaver.held)
-        if isinstance(event, Ended) and event.ok:
-            self._terms.keep(self._reader, event)
+        if isinstance(event, Ended):
+            self._client.after(self._tasks.create_task(self._terms.keep(self._reader, event)))
         if self._answer is not None:
             self._answer.emit(event)
 

@@ -85,6 +85,13 @@ class Request:
     def background(self) -> bool:
         return self.data.get("background") is True
 
+    @property
+    def asks_sealed(self) -> bool | None:
+        """See `Api.sealed`. No summary's own call does."""
+        if header(self.scope["headers"], CALL) == b"summary":
+            return False
+        return self.api.sealed(self.asked.body if self.asked is not None else self.data)
+
     def style(self, route: Route) -> Style | None:
         """The summary asked for: by the body, else the header, else the settings.
 

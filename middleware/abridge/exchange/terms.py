@@ -28,7 +28,8 @@ def shows_both_for_want_of_a_store(route: Route) -> bool:
     """Whether clients must keep the reasoning themselves: upstream wants it back, and what was
     replaced could not be restored."""
     wanted = PROFILES[route.upstream.profile].wants_reasoning or route.upstream.api == "messages"
-    return wanted and route.history.store == "none" and route.reasoning.expose == "auto"
+    kept = route.history.store != "none" or route.history.seal_keys_env is not None
+    return wanted and not kept and route.reasoning.expose == "auto"
 
 
 def shows_summary(route: Route) -> bool:
@@ -51,6 +52,7 @@ def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str)
         summary_field=chat.summary_field,
         raw_field=chat.raw_field,
         details=chat.details,
+        envelope="thinking_blocks" if chat.envelope == "thinking_blocks" else "reasoning_details",
     )
 
 

@@ -33,6 +33,23 @@ _HEAD = struct.Struct(f">BB{SALT}sI")
 """Version, bytes of the key's id, salt, size in the clear; the id follows."""
 
 
+@dataclass(slots=True, frozen=True)
+class Packed:
+    """A value, compressed. `size` is that in the clear."""
+
+    data: bytes
+    size: int
+
+    def clear(self) -> bytes | None:
+        """Never more than was announced, whatever is in it."""
+        stream = zlib.decompressobj()
+        try:
+            clear = stream.decompress(self.data, self.size + 1)
+        except zlib.error:
+            return None
+        return clear if len(clear) == self.size and stream.eof else None
+
+
 class Box:
     """Seals with the first key of a ring, and opens what any of its keys has sealed.
 
@@ -58,6 +75,12 @@ class Box:
     def unlock(self, data: bytes, bound: bytes) -> bytes | None:
         """What was sealed; None for what was bound to something else, or changed, or sealed with
         another key."""
+        packed = self.open(data, bound)
+        return packed.clear() if packed is not None else None
+
+    def open(self, data: bytes, bound: bytes) -> Packed | None:
+        """The same, for who looks at its size before it is inflated: what it says of that is
+        true."""
         head = _Head.read(data)
         key = self._keys.get(head.key) if head is not None else None
         if head is None or key is None or head.size > self.limit:
@@ -65,10 +88,9 @@ class Box:
         written = head.written()
         cipher, nonce = self._cipher(key.seal, head.salt)
         try:
-            packed = cipher.decrypt(nonce, data[len(written) :], written + bound)
+            return Packed(cipher.decrypt(nonce, data[len(written) :], written + bound), head.size)
         except InvalidTag:
             return None
-        return _unpacked(packed, head.size)
 
     def _cipher(self, key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
         """For one value, as is the nonce."""
@@ -98,13 +120,3 @@ class _Head:
         if version != VERSION or len(key) != length or not key.isascii():
             return None
         return cls(key.decode(), salt, size)
-
-
-def _unpacked(packed: bytes, size: int) -> bytes | None:
-    """Never more than was announced, whatever is in it."""
-    stream = zlib.decompressobj()
-    try:
-        clear = stream.decompress(packed, size + 1)
-    except zlib.error:
-        return None
-    return clear if len(clear) == size and stream.eof else None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import accumulate
 
-from abridge.history.shown import Shown
+from abridge.history.shown import Owner, Shown
 from abridge.turn.events import Ended, Event, ItemKey, Native, PartClosed, PartSaid, Raw
 
 MOST_RAW = 700
@@ -50,7 +50,7 @@ class Showing:
     its words, somebody's model may have thought just that.
     """
 
-    def __init__(self, shown: Shown, owner: bytes, *, copied: bool, crossed: bool = False) -> None:
+    def __init__(self, shown: Shown, owner: Owner, *, copied: bool, crossed: bool = False) -> None:
         self._shown = shown
         self._owner = owner
         self._copied = copied
@@ -97,7 +97,7 @@ class Showing:
         return self._lanes[event.lane or 0]
 
     def _know(self, item: _Item, *texts: str) -> None:
-        owner = self._owner if self._copied else b""
+        owner = self._owner if self._copied else None
         self._shown.add((text for text in texts if text.strip() != item.raw.strip()), owner)
 
     def _know_all(self, number: int, text: str) -> None:
@@ -105,7 +105,7 @@ class Showing:
         items = [item for (lane, _), item in self._items.items() if lane == number]
         if text.strip() != BETWEEN.join(item.raw.strip() for item in items):
             owned = self._copied or self._lanes[number].native
-            self._shown.add([text], self._owner if owned else b"")
+            self._shown.add([text], self._owner if owned else None)
 
 
 def _before(texts: Iterable[str]) -> str:

@@ -7,11 +7,16 @@ same tag, and no credential can be learned from one.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ipaddress import ip_address
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from starlette.types import Scope
+
+from abridge.history.keys import Keyring
+
+Named: TypeAlias = Callable[[Scope], str | None]
+"""Says who is asking, where the application that Abridge is mounted in knows it."""
 
 CREDENTIALS = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
@@ -25,23 +30,42 @@ DUMMIES = frozenset(
 ANONYMOUS = b"anonymous"
 
 
+def tags(
+    scope: Scope, keyring: Keyring, rule: str | Named, *, anonymous: bool | Literal["loopback"]
+) -> dict[str, bytes] | None:
+    """The tenant's tag under each key, by the key's id; None for a request that is nobody's."""
+    told = {key.id: tag(scope, key.tenant, rule, anonymous=anonymous) for key in keyring.keys}
+    return {name: one for name, one in told.items() if one is not None} or None
+
+
 def tag(
-    scope: Scope, key: bytes, rule: str, *, anonymous: bool | Literal["loopback"]
+    scope: Scope, key: bytes, rule: str | Named, *, anonymous: bool | Literal["loopback"]
 ) -> bytes | None:
     """The tenant's tag, or None for a request that belongs to nobody.
 
-    `rule` is `credential` or `header:<name>`; `anonymous` says whether requests without one are a
-    tenant together.
+    `rule` is `credential`, `header:<name>` or what the application says; `anonymous` says whether
+    requests without one are a tenant together.
     """
-    headers: list[tuple[bytes, bytes]] = scope["headers"]
-    name = rule.removeprefix("header:").strip().lower().encode()
-    names = CREDENTIALS if rule == "credential" else (name,)
-    given = sorted((key, value) for key, value in headers if key in names and not _is_dummy(value))
+    given = _named(scope, rule) if callable(rule) else _given(scope, rule)
     if given:
-        return keyed(key, *(part for pair in given for part in pair))
+        return keyed(key, *given)
     if anonymous is True or (anonymous == "loopback" and _is_local(scope)):
         return keyed(key, ANONYMOUS)
     return None
+
+
+def _named(scope: Scope, rule: Named) -> list[bytes]:
+    name = rule(scope)
+    return [b"named:", name.encode(errors="surrogatepass")] if name else []
+
+
+def _given(scope: Scope, rule: str) -> list[bytes]:
+    """The headers that say it, and their names."""
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    name = rule.removeprefix("header:").strip().lower().encode()
+    names = CREDENTIALS if rule == "credential" else (name,)
+    found = sorted((key, value) for key, value in headers if key in names and not _is_dummy(value))
+    return [part for pair in found for part in pair]
 
 
 def keyed(key: bytes, *parts: bytes) -> bytes:

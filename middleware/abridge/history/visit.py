@@ -2,128 +2,127 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from time import monotonic
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
-from abridge.history.policy import Knowledge, Mended, mend, strip
+from abridge.history.original import Original
+from abridge.history.past import Past, Whose
+from abridge.history.policy import Mended, Mending, Rule
 from abridge.history.showing import Showing
-from abridge.history.shown import Shown
-from abridge.history.store import Memory, Original, spell
-from abridge.history.tenant import keyed, tag
-from abridge.settings import History, Route
+from abridge.history.shown import Owner
+from abridge.history.tenant import tags
+from abridge.settings import Route
 from abridge.turn.conversation import Heard, Prefix, Turn
 from abridge.turn.events import NO_SUMMARY, Ended
 from abridge.wire.api import Conversation
 from abridge.wire.display import Display
+from abridge.wire.envelope import Envelope, damaged
+from abridge.wire.profile import Profile
 
-MARK = b'"summary_error"'
-ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
-"""One of these is in every body that holds something an assistant said."""
+if TYPE_CHECKING:
+    from abridge.history.seal import Sealer
 
 ANYONE = b"anyone"
 """Who owns what is shown to somebody without a credential."""
 
-LONGER = 24
-"""A summary is known for so many times as long as an original is kept."""
-
-
-class Past:
-    """All that is remembered for one route."""
-
-    def __init__(
-        self, settings: History, shown: Shown, key: bytes, time: Callable[[], float] = monotonic
-    ) -> None:
-        self.settings = settings
-        self.shown = shown
-        self.key = key
-        size = int(settings.bytes) if settings.store == "memory" else 0
-        self.memory = Memory(size, settings.ttl, time)
-
-    def concerns(self, body: bytes) -> bool:
-        """Whether a body may hold or refer to something of Abridge's: a search for bytes only."""
-        if MARK in body:
-            return True
-        return bool(self.shown or self.memory) and any(needle in body for needle in ASSISTANT)
-
 
 @dataclass(slots=True)
 class Visit:
-    """`tenant` is None for a request that belongs to nobody: for it nothing is remembered.
+    """`whose` is None for a request that belongs to nobody: for it nothing is remembered. `sealer`
+    is None where there are no keys that last.
     `crossed`: upstream speaks another API than the client, who never sees its own spelling."""
 
     past: Past
-    tenant: bytes | None
     route: Route
     model: str
-    prefix: Prefix
+    whose: Whose | None
+    sealer: Sealer | None = None
     crossed: bool = False
+    prefix: Prefix = field(default_factory=Prefix)
 
     @classmethod
-    def begin(cls, past: Past, route: Route, model: str, scope: Scope) -> Visit:
-        rule, anonymous = past.settings.tenant, past.settings.anonymous
-        tenant = tag(scope, past.key, rule, anonymous=anonymous)
-        return cls(past, tenant, route, model, Prefix())
+    def begin(cls, past: Past, route: Route, api: str, model: str, scope: Scope) -> Visit:
+        told = tags(scope, past.keyring, past.tenant, anonymous=past.settings.anonymous)
+        whose = Whose(told, route.upstream.name, model) if told else None
+        return cls(past, route, model, whose, past.sealer(told or {}, api, model))
 
     @property
     def keeps(self) -> bool:
         """Whether anything of this request's answer can be remembered."""
-        return self.tenant is not None and self.past.settings.store == "memory"
+        return self.whose is not None and self.past.store is not None
 
-    def mend(self, conversation: Conversation) -> Mended:
+    @property
+    def seals(self) -> bool:
+        """Whether anything of this request's answer can be sealed."""
+        return self.whose is not None and self.sealer is not None
+
+    async def mend(self, conversation: Conversation, profile: Profile) -> Mended:
         """Make the history whole that upstream is to receive."""
-        recall = _nothing if self.past.settings.restore == "never" else self._recall
-        return mend(conversation, Knowledge(self._ours, recall, self._digest, self.crossed))
+        mending = self._mending(conversation, profile)
+        if not self.crossed:
+            self._unseal(mending)
+        await self._strip(mending)
+        sought = mending.sought()
+        self.prefix = mending.prefix
+        if self.whose is None or not self.past.restores:
+            return mending.restore([None] * len(sought))
+        return mending.restore(await self.past.recall(self.whose, sought))
 
-    def strip(self, conversation: Conversation) -> Mended:
-        """Take out what Abridge put into a client's conversation, before upstream's is made."""
-        return strip(conversation, self._ours)
+    async def strip(self, conversation: Conversation, profile: Profile) -> Mended:
+        """Take out what Abridge put into a client's conversation, before upstream's is made; what
+        it returned sealed is put in its place."""
+        mending = self._mending(conversation, profile)
+        self._unseal(mending)
+        await self._strip(mending)
+        return mending.lose()
 
     def showing(self, *, copied: bool) -> Showing:
         """Follows the answer; `copied`: its summary is copied out of the reasoning."""
-        owner = self.tenant or ANYONE
-        return Showing(self.past.shown, owner, copied=copied, crossed=self.crossed)
+        return Showing(self.past.shown, self._owner(), copied=copied, crossed=self.crossed)
 
-    def keep(self, heard: Sequence[Heard], ended: Ended, display: Display) -> None:
-        """Remember what was hidden or replaced in an answer."""
+    async def keep(self, heard: Sequence[Heard], ended: Ended, display: Display) -> None:
+        """Remember what was hidden or replaced in an answer, and all of it where it is wanted back
+        whatever its client does."""
+        await self.past.shown.share()
+        if self.whose is None:
+            return
         altered = self.crossed or not display.raw
         for said in heard:
             parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in said.keys)
-            if self.tenant is not None and (parts or altered):
-                self.past.memory.remember(
-                    self._place(said.turn),
-                    Original(
-                        self.prefix.after(said.before).digest(),
-                        spell(said.original),
-                        self._digest(said.raw),
-                        altered=altered,
-                    ),
-                )
+            replaced = (parts or altered) and (self.crossed or said.raw.strip())
+            if replaced or self.past.wants(said.turn):
+                prefix = self.prefix.after(said.before).digest()
+                original = Original.of(said.original, said.raw, altered=altered)
+                await self.past.remember(self.whose, said.turn, prefix, original)
 
-    def _ours(self, text: str) -> bool:
-        return self.past.shown.knows(text, self.tenant or ANYONE)
+    def _unseal(self, mending: Mending) -> None:
+        sealer = self.sealer
+        if sealer is None:
+            mending.unseal(_refuse)
+            return
+        mending.unseal(sealer.open)
+        if sealer.opened:
+            mending.mended.restored["sealed"] += sealer.opened
+        mending.mended.dropped.update(sealer.dropped)
+        sealer.let_go()
 
-    def _recall(self, turn: Turn, prefix: bytes) -> Original | None:
-        if self.tenant is None:
-            return None
-        return self.past.memory.recall(self._place(turn), prefix, turn)
+    async def _strip(self, mending: Mending) -> None:
+        mending.strip(await self.past.shown.known(mending.texts(), self._owner()))
 
-    def _place(self, turn: Turn) -> bytes:
-        upstream = self.route.upstream.name.encode()
-        model = self.model.encode(errors="surrogatepass")
-        return keyed(self.past.key, b"place", self.tenant or b"", upstream, model, turn.identity())
+    def _mending(self, conversation: Conversation, profile: Profile) -> Mending:
+        settings = self.past.settings
+        rule = Rule(settings.keep, settings.restore, profile, crossed=self.crossed)
+        return Mending(conversation, rule)
 
-    def _digest(self, text: str) -> bytes:
-        return keyed(self.past.key, b"raw", text.strip().encode(errors="surrogatepass"))
-
-
-def _nothing(_turn: Turn, _prefix: bytes) -> None:
-    return None
+    def _owner(self) -> Owner:
+        if self.whose is not None:
+            return self.whose.tags
+        return dict.fromkeys((key.id for key in self.past.keyring.keys), ANYONE)
 
 
-def new_key() -> bytes:
-    """A key for as long as the process runs."""
-    return secrets.token_bytes(32)
+def _refuse(_blob: str, param: str, _turn: Turn, _item: str) -> Envelope | None:
+    """Nobody here has the key."""
+    raise damaged(param)

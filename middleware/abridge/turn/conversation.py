@@ -51,8 +51,9 @@ class Turn:
 
     def identity(self) -> bytes:
         """What the turn is known by: its calls, else its text."""
-        known = [call.canonical() for call in self.calls] if self.calls else self.text
-        return json.dumps(known).encode()
+        if not self.calls:
+            return b"said " + self.text.encode(errors="surrogatepass")
+        return json.dumps([call.canonical() for call in self.calls]).encode()
 
     def canonical(self) -> bytes:
         """Everything in it that is no reasoning."""

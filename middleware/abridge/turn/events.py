@@ -12,6 +12,7 @@ the summary's own, a Writer spells them out again::
     ├── Said         a piece of the answer: its text
     │   ├── Refused      of its refusal
     │   └── Called       of a tool call
+    ├── Reasoned     the lane's turn is whole, and there was reasoning in it
     ├── Stopped      why the answer ends
     ├── Sealed       opaque state that stands for reasoning, or signs it
     ├── Other        anything else of a lane, or of none
@@ -30,8 +31,9 @@ read from, whole, as it came; None for what upstream did not send as a frame of 
 
 Events come in two manners. Read for a client of the same API they are *framed*: what their frames
 say need not be known, so that a `Said` may stand for a refusal or a call and nothing tells of
-`Stopped` or `Sealed`. Read for a client of another API they are *told*: no event has a frame, and
-each says all that another API can be told.
+`Stopped` or `Sealed`; but where an answer is to be sealed as a whole, `Reasoned` says what it is.
+Read for a client of another API they are *told*: no event has a frame, and each says all that
+another API can be told.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from abridge.turn.conversation import Heard
     from abridge.turn.usage import Share, Tokens
 
 ItemKey = tuple[int, int]
@@ -156,6 +159,14 @@ class Called(Said):
     name: str = ""
     arguments: str = ""
     custom: bool = False
+
+
+@dataclass(slots=True)
+class Reasoned(Event):
+    """`heard` is all that the lane says. Comes right before the event that ends the lane, which may
+    say the last of the answer, too."""
+
+    heard: Heard
 
 
 StopReason = Literal["stop", "tool_calls", "length", "content_filter"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from abridge.turn.conversation import Heard, Turn
 from abridge.turn.events import Ended, Event, Trouble
 from abridge.turn.question import Question, Tool, Written
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import Open
 from abridge.wire.learned import Seen
 from abridge.wire.profile import ApiName, Profile
 
@@ -59,11 +60,24 @@ class Writer(Protocol):
     def beat(self) -> bytes:
         """A sign of life that a client takes for an event; empty where the API has none."""
 
+    @property
+    def shown(self) -> Json | None:
+        """The response as the client was shown it, once it is over, on an API that stores them."""
+
+
+Spelt: TypeAlias = Literal["as it was", "moved", "dropped"]
+"""What became of reasoning that upstream may read elsewhere than where its client has it."""
+
 
 class Conversation(Protocol):
     """A request's turns, and the ways to change what of them reaches upstream."""
 
     turns: list[Turn]
+
+    @property
+    def insists(self) -> bool:
+        """Whether the API itself refuses calls, while they are answered, without what was thought
+        before them."""
 
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         """Take out of a turn what Abridge put into it.
@@ -72,8 +86,18 @@ class Conversation(Protocol):
         reasoning is left that is the model's own.
         """
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
+        anything. No blob of ours is left, whoever's turn it stands in."""
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream said with it, and no other."""
+
+    def drop(self, turn: Turn) -> bool:
+        """Take all reasoning out of a turn, inline and opaque as well; whether there was any."""
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:
+        """Say a turn's reasoning where the profile reads it, if anywhere."""
 
     def body(self) -> Json:
         """The request's body, as it now is."""
@@ -83,11 +107,12 @@ class Conversation(Protocol):
 class Asked:
     """What a client asked, as far as its answer repeats it. `body` is the request as the client
     wrote it; `tools` are those offered to upstream, by the names used there. `now` tells the time,
-    in seconds since the epoch."""
+    in seconds since the epoch. `stored`: the answer can be asked for again."""
 
     body: Json = field(default_factory=dict)
     tools: Mapping[str, Tool] = field(default_factory=dict)
     now: Callable[[], float] = float
+    stored: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -127,7 +152,8 @@ class Api:
     `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many;
+    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
+    API has no words for that;
     `upstream` is this API as upstreams speak it.
     """
 
@@ -139,5 +165,6 @@ class Api:
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
     upstream: UpstreamApi

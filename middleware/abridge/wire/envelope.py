@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from abridge.errors import RequestError
 from abridge.turn.conversation import Turn
 from abridge.wire.codec import Json
 
 PREFIX = "abr1."
 """Begins every blob of ours."""
+
+DAMAGED = "invalid_encrypted_content"
+"""The code of the refusal of one that does not open."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -33,16 +37,29 @@ class Envelope:
         """Whether it is this turn's, and stood in this item; clients may leave out an item's id."""
         calls = tuple(call.id for call in turn.calls)
         return (
-            (not item or item == self.item)
+            turn.role == "assistant"
+            and (not item or item == self.item)
             and (self.calls is None or self.calls == calls)
             and (self.text is None or self.text == turn.text)
         )
 
 
 Seal: TypeAlias = Callable[[Envelope], str]
-Open: TypeAlias = Callable[[str, str], Envelope | None]
-"""Opens the blob that stands in a field; None where it is to be left out, as one that belongs
-elsewhere. Raises RequestError for one that is damaged."""
+"""Makes a blob; empty where there is to be none."""
+
+Open: TypeAlias = Callable[[str, str, Turn, str], Envelope | None]
+"""Opens the blob that stands in a field, of a turn, in the item of this id, if in one. None where
+it is to be left out: it belongs elsewhere, or the turn is another by now. Raises RequestError for
+one that is damaged."""
+
+
+def damaged(param: str) -> RequestError:
+    """That what begins as ours cannot be opened."""
+    return RequestError(
+        f"The encrypted content in {param} could not be verified.",
+        param=param,
+        code=DAMAGED,
+    )
 
 
 def is_ours(state: object) -> bool:

@@ -287,7 +287,7 @@ _ROWS = (
     Profile(
         "zai",
         holds=CONTENT,
-        returns=Returns("reasoning_content", wanted=True),
+        returns=Returns("reasoning_content", wanted=True, on_calls=True),
         thinking_off=_TYPE_OFF,  # but GLM-5.3, which cannot do without
         apis=("chat", "messages"),
         source="docs.z.ai: capabilities/thinking-mode",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from abridge.history.policy import Knowledge, mend
-from abridge.history.store import Original, spell
+from abridge.history.original import Original
+from abridge.history.policy import Mending, Rule
 from abridge.turn.conversation import Call, Prefix, Turn
 from abridge.turn.question import Question, Speech, Text, ToolCall
 from abridge.wire.api import Asking
@@ -140,10 +140,12 @@ class TestChanges:
         by = reader()
         told(stream(ANSWER), by)
         (heard,) = by.heard()
-        original = Original(b"", spell(heard.original), b"digest", altered=True)
+        original = Original.of(heard.original, heard.raw, altered=True)
         conversation, turn = self.read(thinking("", "c2ln"), *ANSWER[2:])
-        knowledge = Knowledge(nothing, lambda _, __: original, lambda _: b"digest")
-        assert mend(conversation, knowledge).restored == 1
+        mending = Mending(conversation, Rule("client", "altered", PROFILES["auto"]))
+        mending.texts()
+        assert [sought.turn for sought in mending.sought()] == [turn]
+        assert mending.restore([original]).restored == {"store": 1}
         assert conversation.body()["messages"][1]["content"] == ANSWER
         before, after = Prefix(), Prefix()
         before.add(turn)

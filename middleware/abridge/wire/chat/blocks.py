@@ -25,6 +25,11 @@ class Blocks:
         self._raw: list[str] | None = None
         self._part: int | None = None
 
+    @property
+    def index(self) -> int:
+        """That of the block after those that were told."""
+        return self._index + (self._part is not None)
+
     def think(self, text: str) -> None:
         """A piece of reasoning that is shown."""
         self._raw = self._raw or []

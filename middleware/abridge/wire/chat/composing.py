@@ -21,7 +21,9 @@ from abridge.turn.events import (
 from abridge.turn.question import Tool
 from abridge.wire.asking.disguise import free_text
 from abridge.wire.chat.blocks import Blocks
+from abridge.wire.chat.keeping import Keeping
 from abridge.wire.chat.message import ARGUMENTS
+from abridge.wire.chat.sealing import spell
 from abridge.wire.chat.shown import BETWEEN_PARTS, Shown
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
@@ -67,8 +69,18 @@ class ComposedChoice:
         self._calls: dict[int, _Call] = {}
         self._message: int | None = None
         self._troubled = False
+        self._kept = Keeping(room) if display.seal is not None else None
 
     def say(self, event: Event) -> Iterator[Json]:
+        return self._say(event) if self._kept is None else self._keep_said(event, self._kept)
+
+    def _keep_said(self, event: Event, kept: Keeping) -> Iterator[Json]:
+        kept.hear(event)
+        for said in self._say(event):
+            kept.see(said["delta"])
+            yield said
+
+    def _say(self, event: Event) -> Iterator[Json]:
         match event:
             case Opened():
                 self._shown.open(event)
@@ -90,6 +102,7 @@ class ComposedChoice:
                 yield self._said(event)
             case Stopped():
                 yield from self._rest()
+                yield from self._sealed()
                 yield {"delta": {}, "finish_reason": event.reason}
 
     def _part(self, item: int, index: int, text: str) -> Json:
@@ -150,6 +163,17 @@ class ComposedChoice:
             if call.disguised is not None:
                 text = free_text(call.disguised, "".join(call.kept))
                 yield _delta({"tool_calls": [{"index": number, **call.piece(text)}]})
+
+    def _sealed(self) -> Iterator[Json]:
+        """What was thought, to come back as it was said."""
+        envelope = self._kept.envelope() if self._kept is not None else None
+        if self._display.seal is None or envelope is None:
+            return
+        name, blocks = self._display.envelope, self._blocks.index
+        if blob := self._display.seal(envelope):
+            listed = self._shown.listed(self._lane, name)
+            index = blocks if name == "thinking_blocks" else listed
+            yield _delta({name: [spell(blob, name, index)]})
 
 
 def _delta(delta: Json, logprobs: Json | None = None) -> Json:

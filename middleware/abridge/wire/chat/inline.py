@@ -76,7 +76,10 @@ def split_inline(content: Any, profile: Profile, *, alone: bool) -> tuple[str, A
 
     `alone`: it stands nowhere else, so that the template's own tag may be meant.
     """
-    splitter = Splitter(profile.tags, prefilled=profile.prefilled and alone)
+    prefilled = profile.prefilled and alone
+    if not prefilled and isinstance(content, str) and "<" not in content and "◁" not in content:
+        return "", content  # as nearly always: no tag begins otherwise
+    splitter = Splitter(profile.tags, prefilled=prefilled)
     raw, kept = tell_apart(content, splitter)
     return add_rest(raw, kept, splitter.end())
 

@@ -15,6 +15,7 @@ from abridge.turn.events import (
     Event,
     Failed,
     Other,
+    Reasoned,
     Trouble,
 )
 from abridge.wire import sse
@@ -42,7 +43,7 @@ class ChatReader:
     """
 
     _CHOICE: ClassVar[type[Choice]] = Choice
-    _CROSSED: ClassVar[bool] = False
+    _TOLD: ClassVar[bool] = False
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
@@ -50,6 +51,7 @@ class ChatReader:
         self._limit = limit
         self._choices: dict[int, Choice] = {}
         self._announced = 0
+        self._seals = display.seal is not None and not self._TOLD
         self._chunk: Json = {}
         self._messages: dict[int, Json] = {}
         self._mender = Mender()
@@ -111,16 +113,12 @@ class ChatReader:
             beside = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             said = {**beside, "delta": message, "finish_reason": finish}
-            events += [piece.event for piece in state.read(said, apart=False)]
+            events += [piece.event for piece in self._pieces(state, said, apart=False)]
         usage = CHAT.read(completion.get("usage"))
         return [*events, Ended(None, self._carried(body), ok=True, usage=usage)]
 
     def heard(self) -> list[Heard]:
-        hidden, crossed = not self._display.raw, self._CROSSED
-        found = (
-            hear(message, lane, self._profile, hidden=hidden, crossed=crossed)
-            for lane, message in self._whole_messages().items()
-        )
+        found = (self._hear(lane, said) for lane, said in self._whole_messages().items())
         return [heard for heard in found if heard is not None]
 
     def seen(self) -> Seen:
@@ -131,6 +129,9 @@ class ChatReader:
         if split_inline(text, self._profile, alone=True)[0].strip():
             return Seen("tags")
         return Seen(unopened=int(closes_unopened(text, self._profile)))
+
+    def _hear(self, lane: int, message: Json) -> Heard | None:
+        return hear(message, lane, self._profile, hidden=not self._display.raw)
 
     def _whole_messages(self) -> dict[int, Json]:
         for lane, choice in self._choices.items():
@@ -196,7 +197,7 @@ class ChatReader:
             if not state.finished:
                 reason = "tool_calls" if state.message.calls else "stop"
                 finish = {"index": state.lane, "delta": {}, "finish_reason": reason}
-                pieces += state.read(finish, apart=False)
+                pieces += self._pieces(state, finish, apart=False)
         return self._framed(pieces, envelope(self._chunk))
 
     def _bills_early(self, chunk: Json) -> bool:
@@ -238,7 +239,7 @@ class ChatReader:
             state = self._choice(choice)
             pieces += self._announce_before(state.lane)
             state.message.add(said_in(choice))
-            pieces += state.read(choice, apart=final)
+            pieces += self._pieces(state, choice, apart=final)
         if usage is not None and final:
             pieces = bill(pieces, usage)
         elif not choices:
@@ -246,6 +247,21 @@ class ChatReader:
         elif not pieces and says_more(chunk):
             pieces = [self._choice(choices[-1]).silence()]
         return self._framed(pieces, chunk, frame)
+
+    def _pieces(self, state: Choice, choice: Json, *, apart: bool) -> list[Piece]:
+        """What a choice says; with its end comes, if it is to be sealed, the turn that it made."""
+        ends = self._seals and bool(choice.get("finish_reason")) and not state.finished
+        pieces = state.read(choice, apart=apart)
+        return [*pieces[:-1], *self._reasoned(state), *pieces[-1:]] if ends else pieces
+
+    def _reasoned(self, state: Choice) -> list[Piece]:
+        message = self._messages.get(state.lane)
+        if message is None and state.message.whole:
+            message = state.message.as_dict()
+        heard = None if message is None else self._hear(state.lane, message)
+        if heard is None or not heard.raw.strip():  # opaque state travels as it is
+            return []
+        return [Piece(Reasoned(state.lane, None, heard))]
 
     def _finishes(self, choices: list[Json]) -> bool:
         """Whether no choice has more to say after these."""

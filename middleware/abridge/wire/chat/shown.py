@@ -5,7 +5,7 @@ from __future__ import annotations
 from abridge.turn.events import ItemKey, Opened
 from abridge.wire.chat.fields import Fields
 from abridge.wire.codec import Json
-from abridge.wire.display import Display
+from abridge.wire.display import Display, Listed
 
 BETWEEN_PARTS = "\n\n"
 
@@ -16,6 +16,7 @@ class Shown:
 
     def __init__(self, display: Display) -> None:
         self._details = display.details
+        self._raw = display.raw
         self._fields = Fields(display)
         self._upstream: dict[int, str] = {}
         self._item: dict[int, int] = {}
@@ -31,6 +32,11 @@ class Shown:
 
     def raw_field(self, lane: int) -> str:
         return self._fields.raw(self.upstream(lane))
+
+    def listed(self, lane: int, name: Listed) -> int:
+        """How many entries of a list were told in a lane, of reasoning that was there."""
+        details = self._details and name == "reasoning_details"
+        return self._raw + self._count.get(lane, -1) + 1 if details else 0
 
     def raw(self, key: ItemKey, text: str) -> Json:
         lane, item = key

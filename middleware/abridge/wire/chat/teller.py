@@ -15,7 +15,7 @@ class ChatTeller(ChatReader):
     """Reads one response. See `abridge.wire.api.Reader`; its events are told."""
 
     _CHOICE: ClassVar[type[Choice]] = ToldChoice
-    _CROSSED: ClassVar[bool] = True
+    _TOLD: ClassVar[bool] = True
 
     def whole(self, body: bytes) -> list[Event]:
         events = super().whole(body)

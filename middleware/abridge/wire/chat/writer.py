@@ -7,6 +7,7 @@ beside the raw reasoning, in `reasoning_content`, with the raw in `reasoning`.
 
 from __future__ import annotations
 
+from abridge.turn.conversation import Heard
 from abridge.turn.events import (
     NO_SUMMARY,
     Began,
@@ -19,12 +20,14 @@ from abridge.turn.events import (
     Opened,
     PartSaid,
     Raw,
+    Reasoned,
     Trouble,
 )
 from abridge.wire import sse
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.fields import retell
 from abridge.wire.chat.frames import DONE, failure
+from abridge.wire.chat.sealing import after, envelope_of, shown_in, spell
 from abridge.wire.chat.shown import Shown
 from abridge.wire.chat.whole import Rewriter
 from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object
@@ -37,12 +40,15 @@ from abridge.wire.usage import CHAT
 class ChatWriter:
     """Writes one response. See `abridge.wire.api.Writer`."""
 
+    shown = None
+
     def __init__(self, profile: Profile, display: Display) -> None:
         self._display = display
         self._shown = Shown(display)
         self._whole = Rewriter(profile, display)
         self._envelope: Json = {}
         self._troubled: set[int] = set()
+        self._heard: dict[int, Heard] = {}
 
     def write(self, event: Event) -> bytes:
         match event:
@@ -63,11 +69,11 @@ class ChatWriter:
                 return b""
             case Closed(lane=int(lane)):
                 return self._closed(lane, event.summary.trouble)
+            case Reasoned(lane=int(lane)):
+                return self._reasoned(lane, event.heard)
             case Billed():
                 return self._billed(event)
-            case Failed():
-                return event.frame or failure(event.trouble)
-            case Ended():
+            case Failed() | Ended():
                 return self._ended(event)
         return event.frame or b""
 
@@ -75,7 +81,9 @@ class ChatWriter:
         return b""
 
     def note(self, event: Event) -> None:
-        """All is in the body that came, which the end brings."""
+        """All else is in the body that came, which the end brings."""
+        if isinstance(event, Reasoned):
+            self._heard[event.lane or 0] = event.heard
 
     def whole(self, end: Ended) -> bytes:
         body = end.frame or b""
@@ -86,12 +94,34 @@ class ChatWriter:
             index = choice.get("index")
             lane = index if isinstance(index, int) else 0
             self._whole.rewrite(choice, end.summaries.get((lane, ITEM), NO_SUMMARY))
+            if lane in self._heard:
+                self._seal(choice["message"], self._heard[lane])
         CHAT.add(completion, end.share, merged=self._display.merged)
         if end.trouble is not None:
             failed = problem(end.trouble.message, code=end.trouble.code)
             failed["error"]["response"] = completion
             return dumps(failed)
         return dumps(completion)
+
+    # Blobs
+
+    def _reasoned(self, lane: int, heard: Heard) -> bytes:
+        name = self._display.envelope
+        index = max(after(shown_in(heard, self._display)), self._shown.listed(lane, name))
+        sealed = self._sealed(heard, index)
+        return self._chunk(lane, {name: sealed}) if sealed else b""
+
+    def _seal(self, message: Json, heard: Heard) -> None:
+        name = self._display.envelope
+        entries = message.get(name)
+        entries = entries if isinstance(entries, list) else []
+        if sealed := self._sealed(heard, after(entries)):
+            message[name] = entries + sealed
+
+    def _sealed(self, heard: Heard, index: int) -> list[Json]:
+        """The entry that holds what was heard, if there is to be one."""
+        blob = self._display.seal(envelope_of(heard)) if self._display.seal is not None else ""
+        return [spell(blob, self._display.envelope, index)] if blob else []
 
     # Chunks
 
@@ -126,7 +156,9 @@ class ChatWriter:
         CHAT.add(chunk, event.share, merged=self._display.merged)
         return sse.encode(dumps(chunk))
 
-    def _ended(self, event: Ended) -> bytes:
+    def _ended(self, event: Failed | Ended) -> bytes:
+        if isinstance(event, Failed):
+            return event.frame or failure(event.trouble)
         if event.trouble is not None:
             return failure(event.trouble)
         return event.frame or (DONE if event.ok else b"")

@@ -13,7 +13,10 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.turn.events import ItemKey
+from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Open
+from abridge.wire.profile import Profile
 
 REASONING = ("thinking", "redacted_thinking")
 RESULT = "tool_result"
@@ -24,6 +27,8 @@ PLACES = {"text": 1, "tool_use": 2}
 
 class MessagesConversation:
     """See `abridge.wire.api.Conversation`."""
+
+    insists = True
 
     def __init__(self, body: Json) -> None:
         self._body = body
@@ -38,9 +43,23 @@ class MessagesConversation:
             turn.items[0]["content"] = kept
         return len(content) - len(kept), any(_thought(block).strip() for block in kept)
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:  # noqa: ARG002
+        """No client speaks this API, so nothing of ours is in its words."""
+        return False
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         said = _answer(turn.items[0].get("content"))
         turn.items[0]["content"] = _in_place(original, said) or [*filter(_thinks, original), *said]
+
+    def drop(self, turn: Turn) -> bool:
+        content = objects(turn.items[0].get("content"))
+        kept = [block for block in content if not _thinks(block)]
+        if len(kept) < len(content):
+            turn.items[0]["content"] = kept
+        return len(kept) < len(content)
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+        return "as it was"
 
     def body(self) -> Json:
         """Under a fixed budget, a round of calls that began without thinking goes on without it:

@@ -7,19 +7,29 @@ each call is a turn, whether or not the client still returns the reasoning betwe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
+from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
+from abridge.wire.envelope import Envelope, Open, is_ours
+from abridge.wire.profile import Profile
 from abridge.wire.responses.items import LANE, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
 """What Abridge adds to an item beside its summary."""
 
+STATE = "encrypted_content"
+_BARE = frozenset({"id", "type", "status", *MARKS})
+"""What an item may have that says nothing."""
+
 
 class ResponsesConversation:
     """See `abridge.wire.api.Conversation`."""
+
+    insists = False
 
     def __init__(self, body: Json) -> None:
         self._body = body
@@ -27,7 +37,8 @@ class ResponsesConversation:
         items = given if isinstance(given, list) and _plain(given) else []
         self._items = list(self._read(items))
         previous = string(body.get("previous_response_id"))
-        said = [] if self._items else [Turn("user", _text(given))]
+        loose = objects(given if isinstance(given, list) else [given])
+        said = [] if self._items else [Turn("user", _text(given), items=loose)]
         self.turns = [
             *([Turn("previous", previous)] if previous else []),
             Turn("system", _text(body.get("instructions"))),
@@ -48,13 +59,61 @@ class ResponsesConversation:
         turn.items[:] = kept
         return taken, any(is_reasoning(item) and raw_text(item) for item in kept)
 
+    def unseal(self, turn: Turn, opened: Open) -> bool:
+        """What was sealed of an item stands for all of it; beside a blob that is of no use, its
+        summary is one of ours."""
+        if not any(is_ours(item.get(STATE)) for item in turn.items):
+            return False
+        kept, placed = list[Json](), False
+        for item in turn.items:
+            if not is_ours(item.get(STATE)):
+                kept.append(item)
+            elif (found := self._open(item, turn, opened)) is not None:
+                kept += found.reasoning
+                placed = True
+            else:
+                bare = {**item, "summary": []} if is_reasoning(item) else item
+                kept += [bare] if any(bare[key] for key in bare.keys() - _BARE) else []
+        turn.items[:] = kept
+        turn.shown = self._shown(kept)
+        return placed
+
+    def _open(self, item: Json, turn: Turn, opened: Open) -> Envelope | None:
+        """What is in an item's blob, which is taken out of it. In an item that is no reasoning it
+        fits nobody's turn."""
+        number, blob = self._numbers.get(id(item)), item.pop(STATE)
+        place = "input" if number is None else f"input[{number}]"
+        turn = turn if is_reasoning(item) else Turn("")
+        return opened(blob, f"{place}.{STATE}", turn, string(item.get("id")))
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
+
+    def drop(self, turn: Turn) -> bool:
+        """What is left of the turn goes without its ids, by which upstream would know that it was
+        said after something ("provided without its required 'reasoning' item": OpenAI)."""
+        kept = [item for item in turn.items if not is_reasoning(item)]
+        dropped = len(kept) < len(turn.items)
+        if dropped:
+            kept = [{key: item[key] for key in item if key != "id"} for item in kept]
+        turn.items[:] = kept
+        return dropped
+
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+        return "as it was"
 
     def body(self) -> Json:
         if self._items:
             self._body["input"] = [item for turn in self._items for item in turn.items]
         return self._body
+
+    def _shown(self, items: Iterable[Json]) -> tuple[str, ...]:
+        return shown(items)
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Which item is which, as the client counts them."""
+        return {id(item): number for number, item in enumerate(self._body["input"])}
 
 
 def turns(items: Sequence[Json]) -> Iterator[Turn]:
@@ -66,7 +125,7 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
             if turn.text or turn.calls:
                 yield turn
                 turn = Turn("assistant")
-            turn.shown += (summary_text(item), raw_text(item))
+            turn.shown += shown([item])
         elif role == "assistant":
             turn.text += _text(item.get("content"))
         elif kind.endswith("_call"):
@@ -85,8 +144,14 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield turn
 
 
+def shown(items: Iterable[Json]) -> tuple[str, ...]:
+    """What items say where reasoning stands."""
+    reasoning = filter(is_reasoning, items)
+    return tuple(text for item in reasoning for text in (summary_text(item), raw_text(item)))
+
+
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
-    """The turns of a response that hold reasoning in the clear. Each item comes with its output
+    """The turns of a response that hold reasoning, or opaque state. Each item comes with its output
     index, if the stream gave it one."""
     items = [(number, item) for number, item in output if isinstance(item, dict)]
     left = iter([number for number, item in items if is_reasoning(item)])
@@ -96,7 +161,7 @@ def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
         numbers = [number for _, number in zip(reasoning, left, strict=False)]
         keys = tuple((LANE, number) for number in numbers if number is not None)
         raw = "".join(map(raw_text, reasoning))
-        if raw.strip():
+        if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
             heard.append(Heard(turn, raw, reasoning, keys, tuple(said[:place])))
     return heard
 

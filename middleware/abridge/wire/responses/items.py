@@ -87,13 +87,16 @@ def _is_raw(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "reasoning_text"
 
 
-def dress(item: Json, summary: Summary, display: Display) -> Json:
-    """The item as the client gets it. Parts of ours come before upstream's own."""
+def dress(item: Json, summary: Summary, display: Display, blob: str = "") -> Json:
+    """The item as the client gets it. Parts of ours come before upstream's own; a blob holds all of
+    it, opaque state included."""
     shown = dict(item) if display.raw else conceal(item)
     native = objects(item.get("summary")) if display.summary else []
     shown["summary"] = summary_parts(summary.parts) + native
     if summary.trouble is not None:
         shown["summary_error"] = summary.trouble.as_dict()
+    if blob:
+        shown["encrypted_content"] = blob
     return shown
 
 

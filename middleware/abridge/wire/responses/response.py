@@ -8,6 +8,7 @@ from abridge.turn.events import NO_SUMMARY, Ended, Trouble
 from abridge.wire.codec import Json, string
 from abridge.wire.display import Display
 from abridge.wire.responses.items import LANE, dress, is_reasoning, without_raw
+from abridge.wire.responses.sealing import Blobs
 from abridge.wire.usage import RESPONSES
 
 TRANSCRIPT = "output_messages"
@@ -19,14 +20,17 @@ def snapshot(response: Json, display: Display) -> Json:
     return _shown(response, display, lambda _, item: dress(item, NO_SUMMARY, display))
 
 
-def final(response: Json, end: Ended, ids: Mapping[int, str], display: Display) -> Json:
+def final(
+    response: Json, end: Ended, ids: Mapping[int, str], display: Display, blobs: Blobs
+) -> Json:
     """The final response: its items as they were shown, and the whole bill. `ids` are those of the
     stream by output index; an item that is in none is known by its place."""
     numbers = {identity: number for number, identity in ids.items() if identity}
 
     def dressed(place: int, item: Json) -> Json:
         number = numbers.get(string(item.get("id")), -1 if ids.get(place) else place)
-        return dress(item, end.summaries.get((LANE, number), NO_SUMMARY), display)
+        summary = end.summaries.get((LANE, number), NO_SUMMARY)
+        return dress(item, summary, display, blobs.blob(number, item))
 
     shown = _shown(response, display, dressed)
     RESPONSES.add(shown, end.share, merged=display.merged)

@@ -6,7 +6,7 @@ midst: so all of that is one turn here, and what upstream said in a response is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from abridge.turn.conversation import Heard, Turn
@@ -30,6 +30,9 @@ class RoundsConversation(ResponsesConversation):
     def _read(self, items: Sequence[Json]) -> Iterator[Turn]:
         return rounds(items)
 
+    def _shown(self, items: Iterable[Json]) -> tuple[str, ...]:
+        return shown(items)
+
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         if _says(original) == turn.canonical():
             turn.items[:] = original
@@ -50,6 +53,11 @@ def rounds(items: Sequence[Json]) -> Iterator[Turn]:
         yield turn
     if run:
         yield _as_one(run)
+
+
+def shown(items: Iterable[Json]) -> tuple[str, ...]:
+    """What items say where reasoning stands."""
+    return (BETWEEN.join(filter(None, map(raw_text, filter(is_reasoning, items)))),)
 
 
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
@@ -87,6 +95,6 @@ def _as_one(run: list[Turn]) -> Turn:
         "assistant",
         text=BETWEEN.join(turn.text for turn in run if turn.text),
         calls=tuple(call for turn in run for call in turn.calls),
-        shown=(BETWEEN.join(filter(None, map(raw_text, filter(is_reasoning, items)))),),
+        shown=shown(items),
         items=items,
     )

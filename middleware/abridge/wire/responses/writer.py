@@ -30,6 +30,7 @@ from abridge.wire.profiles import Profile
 from abridge.wire.responses.frames import exactly, frame_of
 from abridge.wire.responses.items import conceal, dress, without_raw
 from abridge.wire.responses.response import failed, final, snapshot
+from abridge.wire.responses.sealing import Blobs
 from abridge.wire.responses.spoken import spoken
 
 _KEY = b'"sequence_number"'
@@ -47,6 +48,8 @@ class ResponsesWriter:
         self._numbered: bool | None = None
         self._response: bytes | None = None
         self._ids: dict[int, str] = {}
+        self._blobs = Blobs(display.seal)
+        self.shown: Json | None = None
 
     def write(self, event: Event) -> bytes:
         match event:
@@ -80,7 +83,7 @@ class ResponsesWriter:
         response = read_object(body, loads_exactly) if end.ok else None
         if response is None:
             return body
-        response = final(response, end, {}, self._display)
+        response = self.shown = final(response, end, {}, self._display, self._blobs)
         if end.trouble is None:
             return dumps(response)
         refusal = problem(end.trouble.message, code=end.trouble.code)
@@ -168,7 +171,8 @@ class ResponsesWriter:
         item = done.get("item")
         if not isinstance(item, dict):
             return b""
-        shown = dress(item, event.summary, self._display)
+        blob = self._blobs.blob(event.item, item)
+        shown = dress(item, event.summary, self._display, blob)
         if shown == item:
             return self._number(event.frame or b"")
         return self._rewritten({**done, "item": shown})
@@ -178,7 +182,7 @@ class ResponsesWriter:
         response = ended.get("response")
         if not isinstance(response, dict):
             return self._number(event.frame or b"")
-        shown = final(response, event, self._ids, self._display)
+        shown = self.shown = final(response, event, self._ids, self._display, self._blobs)
         if event.ok and event.trouble is not None:
             return self._event("response.failed", {"response": failed(shown, event.trouble)})
         if shown == response:

@@ -104,6 +104,12 @@ def read_question(body: Json) -> Question:
     return question
 
 
+def asks_for_state(body: Json) -> bool:
+    """Whether reasoning is to come with opaque state: it says so, or has nothing stored."""
+    included = body.get("include")
+    return (isinstance(included, list) and SEALED in included) or body.get("store") is False
+
+
 def _read_include(body: Json, question: Question) -> None:
     given = body.get("include")
     asked = [] if given is None else a_list(given, "include")

@@ -29,7 +29,7 @@ from abridge.wire.mint import Mint
 from abridge.wire.responses.composing.call import ComposedCall
 from abridge.wire.responses.composing.item import Composed, Status
 from abridge.wire.responses.composing.message import ComposedMessage
-from abridge.wire.responses.composing.reasoning import ComposedReasoning, envelope
+from abridge.wire.responses.composing.reasoning import ComposedReasoning
 from abridge.wire.responses.spoken import Spoken
 
 
@@ -44,7 +44,6 @@ class ComposedOutput:
         self._open: Composed | None = None
         self._waiting: list[Said] = []
         self._calls = 0
-        self._seals: list[Sealed] = []
         self._troubled: set[ItemKey] = set()
 
     # Reasoning
@@ -66,8 +65,6 @@ class ComposedOutput:
                 yield from item.summarize(event)
             case Native():
                 yield from item.tell(event)
-            case Sealed() if item.sealed:
-                self._seals.append(event)
             case Sealed():
                 item.seal(event)
 
@@ -75,13 +72,13 @@ class ComposedOutput:
         """A stretch ends. Opaque state beyond what one item can hold goes in items of its own."""
         key = event.lane or 0, event.item
         trouble = event.summary.trouble
-        if isinstance(self._open, ComposedReasoning) and key not in self._troubled:
-            self._open.trouble = trouble
+        item = self._open if isinstance(self._open, ComposedReasoning) else None
+        if item is not None and key not in self._troubled:
+            item.trouble = trouble
             self._troubled |= {key} if trouble is not None else set()
         yield from self._finish()
-        seals, self._seals = self._seals, []
-        for seal in seals:
-            yield from self._add(self._reasoning(envelope(seal)))
+        for state in item.left if item is not None else ():
+            yield from self._add(self._reasoning(state))
             yield from self._finish()
 
     # The answer

@@ -8,13 +8,16 @@ from abridge.turn.events import Native, PartClosed, PartOpened, PartSaid, Sealed
 from abridge.turn.question import SIGNED
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
+from abridge.wire.envelope import Envelope
 from abridge.wire.responses.composing.item import Composed, Status
+from abridge.wire.responses.composing.pieces import Pieces
 from abridge.wire.responses.items import raw_parts, summary_parts
 from abridge.wire.responses.spoken import Spoken, part_closed, part_opened, part_said, spoken
 
 
 class ComposedReasoning(Composed):
-    """`trouble` is why there is no more of a summary."""
+    """`trouble` is why there is no more of a summary, `left` the opaque state beyond what one item
+    can hold."""
 
     def __init__(
         self, identity: str, index: int, display: Display, sealed: str | None = None
@@ -26,20 +29,26 @@ class ComposedReasoning(Composed):
         self._raw = StringIO()
         self._summary: list[str] = []
         self._native: tuple[int, list[str]] | None = None
-
-    @property
-    def sealed(self) -> bool:
-        """Whether it has opaque state: an item has one."""
-        return self._sealed is not None
+        self._pieces = Pieces() if display.seal is not None else None
+        self.left: list[str] = []
 
     def added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
         return {**head, "summary": [], "content": []}
 
     def seal(self, event: Sealed) -> None:
-        self._sealed = envelope(event)
+        """Opaque state, a signature marked as one."""
+        state = SIGNED + event.data if event.signs else event.data
+        if self._pieces is not None:
+            self._pieces.seal(state)
+        if self._sealed is None:
+            self._sealed = state
+        else:
+            self.left.append(state)
 
     def think(self, text: str) -> Spoken:
+        if self._pieces is not None:
+            self._pieces.think(text)
         if not (self._display.raw and text):
             return
         at = self._raw_at
@@ -80,6 +89,9 @@ class ComposedReasoning(Composed):
             yield "response.content_part.done", {**self._raw_at, "part": part}
 
     def done(self, status: Status) -> Json:
+        """What a blob holds has no other place."""
+        if blob := self._blob():
+            self._sealed, self.left = blob, []
         item: Json = {
             "id": self.id,
             "type": "reasoning",
@@ -92,6 +104,11 @@ class ComposedReasoning(Composed):
         if self.trouble is not None:
             item["summary_error"] = self.trouble.as_dict()
         return item
+
+    def _blob(self) -> str:
+        if self._display.seal is None or self._pieces is None or not self._pieces.told:
+            return ""
+        return self._display.seal(Envelope(self._pieces.items(self.id), self.id))
 
     def _end_native(self) -> Spoken:
         if self._native is not None:
@@ -107,8 +124,3 @@ class ComposedReasoning(Composed):
     @property
     def _part_at(self) -> Json:
         return {**self.at, "summary_index": len(self._summary)}
-
-
-def envelope(event: Sealed) -> str:
-    """Opaque state as `encrypted_content`: a signature is marked as one."""
-    return SIGNED + event.data if event.signs else event.data

@@ -1,0 +1,57 @@
+"""Reasoning as upstream said it, as a store keeps it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from abridge.turn.conversation import Turn
+from abridge.wire.codec import Json, dumps, loads
+
+DIGEST = 16
+"""Bytes of a text's digest."""
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+
+
+@dataclass(slots=True, frozen=True)
+class Original:
+    """Reasoning in upstream's spelling. `raw` is a digest of its text; `altered`: the client never
+    saw that text."""
+
+    spelled: bytes
+    raw: bytes
+    altered: bool
+
+    @classmethod
+    def of(cls, reasoning: list[Json], raw: str, *, altered: bool) -> Original:
+        return cls(dumps(reasoning), digest(raw), altered)
+
+    @property
+    def reasoning(self) -> list[Json]:
+        spelled: list[Json] = loads(self.spelled)
+        return spelled
+
+    def pack(self) -> bytes:
+        return bytes([self.altered]) + self.raw + self.spelled
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Original:
+        return cls(packed[1 + DIGEST :], packed[1 : 1 + DIGEST], packed[:1] == b"\x01")
+
+
+def digest(text: str) -> bytes:
+    return blake2b(text.strip().encode(errors="surrogatepass"), digest_size=DIGEST).digest()
+
+
+def is_unique(turn: Turn) -> bool:
+    """Whether no other conversation has this turn, its calls' ids being random."""
+    return bool(turn.calls) and all(is_random(call.id) for call in turn.calls)
+
+
+def is_random(identifier: str) -> bool:
+    """Whether an id is not one that another conversation would have too, as `call_0` is."""
+    longest = max(_RUN.findall(identifier), key=len, default="")
+    mixed = not (longest.isdigit() or longest.isalpha())
+    return (len(longest) >= 9 and mixed) or len(longest) >= 20

@@ -1,0 +1,152 @@
+"""All that is remembered for one route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING
+
+from abridge.history.keys import Key, Keyring
+from abridge.history.original import Original, is_unique
+from abridge.history.policy import Sought
+from abridge.history.shown import Shown
+from abridge.history.store import Store, Wanted
+from abridge.history.tenant import Named, keyed
+from abridge.settings import History, Route
+from abridge.turn.conversation import Turn
+from abridge.wire.envelope import PREFIX
+from abridge.wire.mint import OURS
+from abridge.wire.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from abridge.history.seal import Sealer
+
+MARKS = (b'"summary_error"', PREFIX.encode(), OURS.encode())
+ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
+"""One of these is in every body that holds something an assistant said."""
+
+THOUGHT = (b'"reasoning', b'"thinking')
+"""And one of these, where a field of its own holds what it thought."""
+
+MOST_SEALED = 32 << 20
+
+CALLS = b'"tool_calls"'
+TOOLS = b'"tools"'
+
+
+@dataclass(slots=True, frozen=True)
+class Whose:
+    """Whose a conversation is: a tenant's, by tags under each key; an upstream's and a model's."""
+
+    tags: dict[str, bytes]
+    upstream: str
+    model: str
+
+    def place(self, key: Key, turn: Turn) -> bytes:
+        """Where the turn's originals are kept."""
+        upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
+        return keyed(key.store, b"place", self.tags[key.id], upstream, model, turn.identity())
+
+
+class Past:
+    """`store` is None where nothing is remembered. `named` says who asks, if the application that
+    this is mounted in knows it. What one request returns sealed comes to at most `limit` bytes."""
+
+    def __init__(
+        self,
+        route: Route,
+        keyring: Keyring,
+        store: Store | None,
+        shown: Shown,
+        *,
+        named: Named | None = None,
+        limit: int = MOST_SEALED,
+    ) -> None:
+        self.settings: History = route.history
+        self._upstream = route.upstream.name
+        self._limit = limit
+        self.keyring = keyring
+        self.store = store
+        self.shown = shown
+        self.tenant: str | Named = named or route.history.tenant
+        self._profile = PROFILES[route.upstream.profile]
+
+    def concerns(self, body: bytes) -> bool:
+        """Whether there may be something to be done in a body: a search for bytes only."""
+        if any(mark in body for mark in MARKS):
+            return True
+        spoken = any(needle in body for needle in ASSISTANT)
+        if not spoken:
+            return False
+        size = self.store.size if self.store is not None else 0
+        if self.shown or size is None or size or self.settings.keep != "client":
+            return True
+        demands = self._profile.returns.on_calls and CALLS in body
+        return demands or (self._moves and any(needle in body for needle in THOUGHT))
+
+    def demands(self, body: bytes) -> bool:
+        """Whether an answer may have to be remembered, since upstream wants it back: likewise."""
+        demands = self.restores and self._profile.returns.on_calls
+        return self.insists or (demands and TOOLS in body)
+
+    @property
+    def insists(self) -> bool:
+        """Whether every answer is remembered, whatever its client may keep of it."""
+        return self.restores and (
+            self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
+        )
+
+    def wants(self, turn: Turn) -> bool:
+        """Whether the turn's reasoning is remembered even if its client saw all of it."""
+        return self.insists or (
+            self.restores and self._profile.returns.on_calls and bool(turn.calls)
+        )
+
+    @property
+    def restores(self) -> bool:
+        return self.store is not None and self.settings.restore != "never"
+
+    @property
+    def _moves(self) -> bool:
+        """Whether reasoning may have to be said where its client does not."""
+        return not self._profile.learns
+
+    def sealer(self, tenants: Mapping[str, bytes], api: str, model: str) -> Sealer | None:
+        """Seals and opens for one request, of a client that speaks the API; None where there are no
+        keys that last."""
+        if not self.keyring.lasting:
+            return None
+        from abridge.history.seal import Sealer  # noqa: PLC0415 -- an extra
+
+        return Sealer(
+            self.keyring,
+            tenants,
+            api=api,
+            upstream=self._upstream,
+            model=model,
+            now=time(),
+            limit=self._limit,
+            ttl=self.settings.seal_ttl,
+        )
+
+    async def recall(self, whose: Whose, sought: Sequence[Sought]) -> list[Original | None]:
+        """What is remembered of turns, written under whichever key."""
+        if self.store is None or not sought:
+            return [None] * len(sought)
+        keys = self.keyring.keys
+        found = await self.store.recall(
+            [
+                Wanted(whose.place(key, turn), prefix, is_unique(turn))
+                for turn, prefix in sought
+                for key in keys
+            ]
+        )
+        each = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
+        packed = (next((value for value in values if value is not None), None) for values in each)
+        return [Original.unpack(value) if value is not None else None for value in packed]
+
+    async def remember(self, whose: Whose, turn: Turn, prefix: bytes, original: Original) -> None:
+        if self.store is not None:
+            place = whose.place(self.keyring.first, turn)
+            await self.store.remember(place, prefix, original.pack())

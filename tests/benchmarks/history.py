@@ -1,0 +1,158 @@
+"""A request whose client returned summaries, and upstream gets the reasoning: what that adds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from time import process_time
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from abridge import Settings, create_app
+from tests.benchmarks.options import Options
+from tests.benchmarks.results import Finding, Row, middle
+from tests.benchmarks.turns import PATHS
+from tests.scripts import call_item, completion, message_item, reasoning_item, response, thinking
+
+APIS = {"chat": "Chat Completions", "responses": "Responses"}
+SIZES = {"100KB": 100_000, "1MB": 1_000_000}
+WAYS = ("engaged", "restored")
+"""By an Abridge that remembers nothing, or by the one whose summaries the client returns; either
+way its answer is read, and has no reasoning."""
+
+KEY = {"authorization": "Bearer sk-benchmark-1234567890"}
+THOUGHT = thinking(1000)
+OUTPUT = thinking(1500)
+
+
+class Upstream:
+    """Thinks about what is said first, and calls a tool under a new id each time; no more later."""
+
+    def __init__(self, api: str) -> None:
+        self._api = api
+        self._said = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if THOUGHT.encode() in request.content or OUTPUT.encode() in request.content:
+            return httpx.Response(200, json=self._done())
+        self._said += 1
+        identity = f"call_{self._said:06d}9f149c74c42f265b"
+        body = self._chat(identity) if self._api == "chat" else self._responses(identity)
+        return httpx.Response(200, json=body)
+
+    def _done(self) -> Any:
+        if self._api == "chat":
+            return completion({"role": "assistant", "content": "Done."})
+        return response([message_item(0, "Done.")])
+
+    def _chat(self, identity: str) -> Any:
+        function = {"name": "look", "arguments": '{"where": "here"}'}
+        calls = [{"id": identity, "type": "function", "function": function}]
+        message = {"role": "assistant", "content": None, "reasoning": THOUGHT, "tool_calls": calls}
+        return completion(message)
+
+    def _responses(self, identity: str) -> Any:
+        call = {**call_item(1, "look", '{"where": "here"}'), "call_id": identity}
+        return response([reasoning_item(0, THOUGHT), call])
+
+
+class Conversation:
+    """A client's that returns summaries alone, each turn a call of a tool and what came of it."""
+
+    def __init__(self, api: str) -> None:
+        self._api = api
+        self._apps = {"engaged": _app(api, "none"), "restored": _app(api, "memory")}
+        self._said: list[Any] = [{"role": "user", "content": "Look everywhere."}]
+        self._size = 0
+
+    async def grow(self, size: int) -> None:
+        """Say more, until it is so long."""
+        async with self._client("restored") as client:
+            while self._size < size:
+                answer = await self._ask(client, self._said[:1])
+                turn = _chat(answer) if self._api == "chat" else _responses(answer)
+                self._said += turn
+                self._size += len(json.dumps(turn))
+
+    async def time(self, way: str, times: int) -> list[float]:
+        """Seconds of CPU for a request with all of it."""
+        taken = []
+        async with self._client(way) as client:
+            for _ in range(times):
+                began = process_time()
+                await self._ask(client, self._said)
+                taken.append(process_time() - began)
+        return taken
+
+    def _client(self, way: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self._apps[way]), headers=KEY)
+
+    async def _ask(self, client: httpx.AsyncClient, said: list[Any]) -> Any:
+        field = "messages" if self._api == "chat" else "input"
+        response = await client.post(
+            f"http://abridge{PATHS[self._api]}",
+            content=json.dumps({"model": "m", field: said}),
+        )
+        return response.raise_for_status().json()
+
+
+def _app(api: str, store: str) -> ASGIApp:
+    settings = Settings.model_validate(
+        {
+            "upstreams": [{"base_url": "http://upstream/v1"}],
+            "summary": {"default": "concise"},
+            "history": {"bytes": "512MiB", "store": store},
+        }
+    )
+    upstream = httpx.MockTransport(Upstream(api))
+    return create_app(settings, transport=upstream, registry=CollectorRegistry())
+
+
+def _chat(answer: Any) -> list[Any]:
+    message = answer["choices"][0]["message"]
+    [call] = message["tool_calls"]
+    return [message, {"role": "tool", "tool_call_id": call["id"], "content": OUTPUT}]
+
+
+def _responses(answer: Any) -> list[Any]:
+    thought, call = answer["output"]
+    output = {"type": "function_call_output", "call_id": call["call_id"], "output": OUTPUT}
+    return [{**thought, "content": []}, call, output]
+
+
+def run(options: Options) -> Iterator[Row]:
+    for api in APIS:
+        conversation = Conversation(api)
+        for size, characters in SIZES.items():
+            asyncio.run(conversation.grow(characters))
+            for number in range(options.rounds(9, 3)):
+                for way in WAYS:
+                    taken = asyncio.run(conversation.time(way, 8))
+                    yield {
+                        "api": api,
+                        "size": size,
+                        "way": way,
+                        "round": number,
+                        "cpu_ms": 1e3 * min(taken),
+                    }
+
+
+def findings(rows: list[Row]) -> Iterator[Finding]:
+    for api, name in APIS.items():
+        added = {size: _added(rows, api, size) for size in SIZES}
+        for size in SIZES:
+            plain = middle(rows, "cpu_ms", api=api, size=size, way="engaged")
+            yield Finding(f"{name}, {size}: nothing remembered, CPU a request", plain, "ms")
+        yield Finding(f"{name}, 100KB: what restoring adds", added["100KB"], "ms", most=1.5)
+        yield Finding(f"{name}, 1MB: what restoring adds", added["1MB"], "ms")
+        ratio = added["1MB"] / added["100KB"]
+        yield Finding(f"{name}, 1MB: in what 100 KBs add", ratio, "×", most=12)
+
+
+def _added(rows: list[Row], api: str, size: str) -> float:
+    plain, restored = (middle(rows, "cpu_ms", api=api, size=size, way=way) for way in WAYS)
+    return restored - plain

@@ -1,0 +1,40 @@
+"""The official client's strict helpers, over a stream that is there already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+from openai import AsyncOpenAI
+
+
+def client_of(stream: bytes) -> AsyncOpenAI:
+    """A client that gets this stream, whatever it asks."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
+
+    transport = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return AsyncOpenAI(api_key="sk-anna-1234", http_client=transport, max_retries=0)
+
+
+async def respond(stream: bytes) -> Any:
+    async with (
+        client_of(stream) as client,
+        client.responses.stream(model="m", input="Hi") as events,
+    ):
+        async for _ in events:
+            pass
+        return await events.get_final_response()
+
+
+async def complete(stream: bytes) -> Any:
+    async with (
+        client_of(stream) as client,
+        client.chat.completions.stream(
+            model="m", messages=[{"role": "user", "content": "Hi"}]
+        ) as events,
+    ):
+        async for _ in events:
+            pass
+        return await events.get_final_completion()

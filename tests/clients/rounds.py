@@ -1,0 +1,54 @@
+"""A loop of three rounds of tools, and what its provider has to have heard of it at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conversations.blocks import Anthropic
+from tests.conversations.chats import DeepSeek
+from tests.conversations.judge import OURS
+from tests.conversations.provider import Provider
+from tests.writers import Scripted
+
+QUESTION = "In conversation blue: where is it? Take 3 rounds."
+PARAMETERS = {
+    "type": "object",
+    "properties": {"where": {"type": "string"}, "depth": {"type": "number"}},
+    "required": ["where", "depth"],
+    "additionalProperties": False,
+}
+FUNCTION = {
+    "name": "look",
+    "description": "Look somewhere.",
+    "parameters": PARAMETERS,
+    "strict": True,
+}
+FOUND = "Nothing here."
+ANSWER = "It is there, 3."
+MOST = 6
+"""More requests than a loop takes."""
+
+LOOPS = pytest.mark.parametrize(
+    ("client", "kind"),
+    [(client, kind) for client in ("chat", "responses") for kind in (DeepSeek, Anthropic)],
+    ids=lambda one: one if isinstance(one, str) else one.name,
+)
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+
+
+def entry(provider: type[Provider]) -> dict[str, Any]:
+    """The provider in the settings."""
+    return {"api": provider.api, "profile": provider.profile}
+
+
+def assert_heard(provider: Provider) -> None:
+    """All that it thought in three rounds, as it said it, and no word of a summary."""
+    assert not provider.refusals
+    assert [one.said.round for one in provider.ledger] == [0, 1, 2, 3]
+    for asked in provider.asked:
+        told = len(provider.turns(asked.json))
+        assert provider.heard(asked.json) == provider.thought(range(told))
+        sent = asked.body.decode()
+        assert not [mark for mark in (*OURS, Scripted().text[:10]) if mark in sent]

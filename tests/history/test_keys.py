@@ -1,0 +1,52 @@
+"""Keys, as settings give them."""
+
+from __future__ import annotations
+
+from base64 import b64encode, urlsafe_b64encode
+
+import pytest
+
+from abridge.history.keys import Keyring
+
+ROOT = bytes(range(200, 232))
+WRITTEN = b64encode(ROOT).decode()
+
+
+def test_each_use_has_a_key_of_its_own() -> None:
+    key = Keyring.parse(f"a:{WRITTEN}").first
+    assert len({ROOT, key.seal, key.tenant, key.store}) == 4
+    assert key == Keyring.parse(f" a:{urlsafe_b64encode(ROOT).decode()} ,").first
+
+
+def test_the_first_writes_and_all_are_found() -> None:
+    ring = Keyring.parse(f"b:{b64encode(bytes(32)).decode()},a:{WRITTEN}")
+    assert ring.first.id == "b"
+    assert ring.get("a") == Keyring.parse(f"a:{WRITTEN}").first
+    assert ring.get("c") is None
+    assert ring.lasting
+    assert not Keyring.random().lasting
+    assert Keyring.random() != Keyring.random()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no key"),
+        (" , ", "holds no key"),
+        (WRITTEN, "key 1 has no id"),
+        (f"a b:{WRITTEN}", "key 1 has no id"),
+        (f"a:{WRITTEN},b:???", "key 2 is no base64"),
+        ("a:c2VjcmV0", "key 1 has 6 bytes; takes 32"),
+        (f"a:{WRITTEN},a:{WRITTEN}", "the same id"),
+    ],
+)
+def test_what_is_no_key_is_said_without_saying_it(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as raised:
+        Keyring.parse(text)
+    assert WRITTEN not in str(raised.value)
+    assert "c2VjcmV0" not in str(raised.value)
+
+
+def test_a_key_is_never_printed() -> None:
+    ring = Keyring.parse(f"a:{WRITTEN}")
+    assert repr(ring.first.seal) not in repr(ring)

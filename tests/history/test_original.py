@@ -1,0 +1,41 @@
+"""Originals, and what turns they are known by."""
+
+from __future__ import annotations
+
+import pytest
+
+from abridge.history.original import Original, digest, is_random, is_unique
+from abridge.turn.conversation import Call, Turn
+
+
+@pytest.mark.parametrize("altered", [True, False])
+def test_what_is_packed_comes_out_again(*, altered: bool) -> None:
+    original = Original.of([{"reasoning": "Hm, \u00fc."}], "Hm, \u00fc.", altered=altered)
+    assert Original.unpack(original.pack()) == original
+    assert original.reasoning == [{"reasoning": "Hm, \u00fc."}]
+    assert original.raw == digest(" Hm, \u00fc.\n")
+
+
+def test_a_turn_is_unique_by_its_calls_alone() -> None:
+    random, counted = Call("call_9f149c74c42f265b", "f", "{}"), Call("call_0", "f", "{}")
+    assert is_unique(Turn("assistant", calls=(random,)))
+    assert not is_unique(Turn("assistant", calls=(random, counted)))
+    assert not is_unique(Turn("assistant", "Hello."))
+
+
+@pytest.mark.parametrize(
+    ("identifier", "random"),
+    [
+        ("call_eee11723464a4b9eb8cee71d", True),
+        ("chatcmpl-tool-9f149c74c42f265b", True),
+        ("D681PevKs", True),
+        ("call_0", False),
+        ("functions.get_weather:0", False),
+        ("toolcallnumber", False),
+        ("1", False),
+        ("", False),
+        ("123456789", False),
+    ],
+)
+def test_ids_that_are_random(identifier: str, random: bool) -> None:  # noqa: FBT001 -- a table
+    assert is_random(identifier) == random

@@ -1,0 +1,323 @@
+"""What of earlier reasoning upstream receives: every rule, on the conversation alone."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, cast, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.history.original import Original
+from abridge.history.policy import Keep, Mended, Mending, Restore, Rule
+from abridge.wire.chat.conversation import ChatConversation
+from abridge.wire.profile import Profile, Returns
+from abridge.wire.profiles import PROFILES
+from abridge.wire.responses.conversation import ResponsesConversation
+
+AUTO, DEEPSEEK, GROQ = PROFILES["auto"], PROFILES["deepseek"], PROFILES["groq"]
+USER = {"role": "user", "content": "Hi"}
+TOOL = {"role": "tool", "tool_call_id": "c1", "content": "7"}
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+OURS = "**Adding up**\n\nI add."
+
+
+def said(text: str = "So.", **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, **more}
+
+
+def called(**more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": CALLS, **more}
+
+
+def mend(
+    messages: list[Any],
+    keep: str = "client",
+    restore: str = "altered",
+    profile: Profile = AUTO,
+    known: dict[str, str] | None = None,
+    *,
+    altered: bool = True,
+) -> tuple[list[Any], Mended]:
+    """The messages that upstream gets; `known` are the originals of turns, by their text or, of
+    calls, by their first's name."""
+    conversation = ChatConversation({"messages": copy.deepcopy(messages)})
+    mending = Mending(conversation, Rule(cast(Keep, keep), cast(Restore, restore), profile))
+    mending.strip(mending.texts() & {OURS})
+    originals = []
+    for turn, _ in mending.sought():
+        raw = (known or {}).get(turn.calls[0].name if turn.calls else turn.text)
+        original = Original.of([{"reasoning_content": raw}], raw, altered=altered) if raw else None
+        originals.append(original)
+    mended = mending.restore(originals)
+    return conversation.body()["messages"], mended
+
+
+ROUNDS = [
+    USER,
+    said("Old.", reasoning_content="old"),
+    USER,
+    called(reasoning_content="round"),
+    TOOL,
+    said("New.", reasoning_content="new"),
+]
+
+
+def thoughts(messages: list[Any]) -> list[Any]:
+    return [message.get("reasoning_content") for message in messages if message["role"] != "user"]
+
+
+class TestKeep:
+    @pytest.mark.parametrize(
+        ("keep", "left"),
+        [
+            ("client", ["old", "round", None, "new"]),
+            ("all", ["old", "round", None, "new"]),
+            ("tool_rounds", [None, "round", None, "new"]),
+            ("none", [None, None, None, None]),
+        ],
+    )
+    def test_mlx_02_what_is_sent_at_all(self, keep: str, left: list[Any]) -> None:
+        messages, mended = mend(ROUNDS, keep)
+        assert thoughts(messages) == left
+        assert mended.dropped["policy"] == 3 - sum(text is not None for text in left)
+
+    INLINE = said("<think>old</think>\n\nOld.")
+    LISTED = said(
+        [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "old"}]},
+            {"type": "text", "text": "Old."},
+        ]
+    )
+    DETAILED = said("Old.", reasoning_details=[{"type": "reasoning.encrypted", "data": "x"}])
+    BLOCKS = said("Old.", thinking_blocks=[{"type": "thinking", "thinking": "old"}])
+
+    @pytest.mark.parametrize("message", [INLINE, LISTED, DETAILED, BLOCKS])
+    @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
+    def test_mlx_02_wherever_it_stands(self, keep: str, message: Any) -> None:
+        (_, sent, _), mended = mend([USER, message, USER], keep)
+        assert "old" not in str(sent)
+        assert not sent.keys() & {"reasoning_details", "thinking_blocks"}
+        text = sent["content"] if isinstance(sent["content"], str) else sent["content"][0]["text"]
+        assert text == "Old."
+        assert mended.dropped == {"policy": 1}
+
+    def test_ols_06_what_is_not_sent_is_not_looked_up(self) -> None:
+        conversation = ChatConversation({"messages": [USER, said("Old."), USER, called(), TOOL]})
+        mending = Mending(conversation, Rule("tool_rounds", "always", AUTO))
+        mending.texts()
+        assert [sought.turn.calls[0].name for sought in mending.sought()] == ["f"]
+
+    @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
+    def test_mlx_11_what_upstream_demands_is_sent_all_the_same(self, keep: str) -> None:
+        history = [USER, called(reasoning_content="old"), TOOL, said("Old.", reasoning="x"), USER]
+        messages, _ = mend(history, keep, profile=DEEPSEEK)
+        assert messages[1] == history[1]
+        assert messages[3] == said("Old.")
+
+
+class TestRestore:
+    @pytest.mark.parametrize(
+        ("keep", "restore", "altered", "put_back"),
+        [
+            ("client", "never", True, False),
+            ("client", "altered", True, True),
+            ("client", "altered", False, False),
+            ("client", "always", False, True),
+            ("tool_rounds", "altered", False, True),
+            ("all", "altered", False, True),
+            ("all", "never", True, False),
+            ("none", "always", True, False),
+        ],
+    )
+    def test_ols_05_what_is_put_back(
+        self,
+        keep: str,
+        restore: str,
+        altered: bool,  # noqa: FBT001 -- a table
+        put_back: bool,  # noqa: FBT001
+    ) -> None:
+        history, known = [USER, called(), TOOL], {"f": "round"}
+        messages, mended = mend(history, keep, restore, known=known, altered=altered)
+        assert messages[1].get("reasoning_content") == ("round" if put_back else None)
+        assert mended.restored["store"] == put_back
+        assert mended.changed == put_back
+
+    def test_a_summary_is_replaced_by_its_original(self) -> None:
+        history = [USER, said(reasoning_content=OURS), USER]
+        messages, mended = mend(history, known={"So.": "raw"})
+        assert messages[1] == said(reasoning_content="raw")
+        assert (mended.removed, mended.missed, mended.restored) == (1, 0, {"store": 1})
+
+    def test_or_goes_without_one(self) -> None:
+        messages, mended = mend([USER, said(reasoning_content=OURS), USER])
+        assert messages[1] == said()
+        assert (mended.removed, mended.missed) == (1, 1)
+
+    def test_mlx_10_what_the_client_sent_wins(self) -> None:
+        history = [USER, said(reasoning_content="my own"), USER]
+        messages, mended = mend(history, restore="always", known={"So.": "raw"})
+        assert messages == history
+        assert mended.restored == {"client": 1}
+        assert not mended.changed
+
+    def test_mlx_11_what_is_demanded_is_put_back_though_the_client_saw_it(self) -> None:
+        history, known = [USER, called(), TOOL, said("Plain.")], {"f": "round", "Plain.": "plain"}
+        messages, _ = mend(history, profile=DEEPSEEK, known=known, altered=False)
+        assert messages[1]["reasoning_content"] == "round"
+        assert "reasoning_content" not in messages[3]
+
+    def test_what_is_demanded_and_unknown_is_missed(self) -> None:
+        _, mended = mend([USER, called(), TOOL], profile=PROFILES["gemini"])
+        assert mended.missed == 1
+
+
+def profile(place: str, *refuses: str, even_empty: bool = False) -> Profile:
+    returns = Returns(cast(Any, place), refuses=cast(Any, refuses), even_empty=even_empty)
+    return replace(DEEPSEEK, returns=returns)
+
+
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "raw"}]}
+
+
+class TestSpelling:
+    @pytest.mark.parametrize(
+        ("told", "returns", "sent"),
+        [
+            (said(reasoning="raw"), profile("reasoning_content"), said(reasoning_content="raw")),
+            (said(reasoning_content="raw"), profile("reasoning"), said(reasoning="raw")),
+            (said(reasoning="raw"), profile("reasoning"), said(reasoning="raw")),
+            (
+                said(thinking_blocks=[{"type": "thinking", "thinking": "raw", "signature": "s"}]),
+                profile("reasoning"),
+                said(reasoning="raw"),
+            ),
+            (
+                said([THINKING, {"type": "text", "text": "So."}]),
+                profile("reasoning"),
+                said([{"type": "text", "text": "So."}], reasoning="raw"),
+            ),
+            (said(reasoning="raw"), profile("tags"), said("<think>\nraw\n</think>\n\nSo.")),
+            (
+                said(reasoning="raw"),
+                profile("chunks"),
+                said([THINKING, {"type": "text", "text": "So."}]),
+            ),
+            (said(reasoning="raw"), profile("nothing"), said()),
+            (said(reasoning=""), profile("reasoning"), said()),
+            (said(reasoning=None), profile("reasoning"), said()),
+            (said(reasoning="raw"), profile("reasoning_details"), said(reasoning="raw")),
+            (
+                said(reasoning="raw", reasoning_content="raw"),
+                profile("reasoning", "reasoning_content"),
+                said(reasoning="raw"),
+            ),
+            (
+                called(reasoning=None),
+                profile("reasoning", even_empty=True),
+                called(reasoning=""),
+            ),
+            (said(), profile("reasoning", even_empty=True), said()),
+            (called(), profile("reasoning"), called()),
+        ],
+    )
+    def test_mlx_01_reasoning_goes_where_upstream_reads_it(
+        self, told: Any, returns: Profile, sent: Any
+    ) -> None:
+        (_, message, _), mended = mend([USER, told, USER], profile=returns)
+        assert message == sent
+        assert mended.changed == (told != sent)
+
+    @pytest.mark.parametrize("inline", ["<think>raw</think>\n\nSo.", "<thought>raw</thought>So."])
+    @pytest.mark.parametrize("place", ["reasoning", "reasoning_content"])
+    def test_mlx_03_what_stands_inline_is_not_said_twice(self, place: str, inline: str) -> None:
+        history = [
+            USER,
+            said(inline, reasoning_details=[{"type": "reasoning.text", "text": "raw"}]),
+        ]
+        messages, mended = mend(history, profile=profile(place))
+        assert messages == history
+        assert not mended.changed
+
+    def test_mlx_03_a_quoted_tag_is_no_reasoning(self) -> None:
+        quoted = said("The tag is called <think>.", reasoning="raw")
+        (_, message), _ = mend([USER, quoted], profile=profile("reasoning_content"))
+        assert message == said("The tag is called <think>.", reasoning_content="raw")
+
+    def test_nobody_knows_yet_where_an_unknown_upstream_reads_it(self) -> None:
+        history = [USER, said(reasoning="raw"), USER]
+        assert mend(history)[0] == history
+
+    def test_mlx_11_groq_is_never_sent_what_it_refuses(self) -> None:
+        (_, message, _), _ = mend([USER, said(reasoning_content="raw"), USER], profile=GROQ)
+        assert message == said(reasoning="raw")
+
+
+class TestItems:
+    @pytest.mark.parametrize(("keep", "left"), [("client", 2), ("tool_rounds", 1), ("none", 0)])
+    def test_mlx_02_items_are_dropped_alike(self, keep: Keep, left: int) -> None:
+        output = {"type": "function_call_output", "call_id": "c1", "output": "7"}
+        call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+        content = [{"type": "reasoning_text", "text": "raw"}]
+        raw = {"type": "reasoning", "id": "rs_1", "summary": [], "content": content}
+        items = [USER, raw, said("Old."), USER, copy.deepcopy(raw), call, output]
+        conversation = ResponsesConversation({"input": copy.deepcopy(items)})
+        mending = Mending(conversation, Rule(keep, "altered", AUTO))
+        mending.texts()
+        mending.restore([None] * len(mending.sought()))
+        sent = conversation.body()["input"]
+        assert sent.count(raw) == left
+        assert [item for item in sent if item != raw] == [item for item in items if item != raw]
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "reasoning": st.sampled_from(["raw", OURS, "", None]),
+        "reasoning_content": st.sampled_from(["raw", OURS, ""]),
+        "reasoning_details": st.just([{"type": "reasoning.text", "text": "raw", "index": 0}]),
+        "thinking_blocks": st.just([{"type": "thinking", "thinking": "raw", "signature": "s"}]),
+        "summary_error": st.just({"code": "timeout"}),
+    },
+)
+TURNS = st.lists(
+    st.one_of(
+        st.just(USER),
+        st.builds(lambda more: called(**more), FIELDS),
+        st.builds(lambda text, more: said(text, **more), st.sampled_from(["So.", "No."]), FIELDS),
+        st.just(said("<think>raw</think>So.")),
+    ),
+    max_size=6,
+)
+
+
+@given(
+    TURNS,
+    st.sampled_from(get_args(Keep)),
+    st.sampled_from(get_args(Restore)),
+    st.sampled_from(sorted(PROFILES)),
+    st.booleans(),
+)
+def test_the_answers_stay_and_a_second_time_changes_nothing(
+    history: list[Any],
+    keep: Keep,
+    restore: Restore,
+    name: str,
+    known: bool,  # noqa: FBT001
+) -> None:
+    row, originals = PROFILES[name], {"f": "raw", "So.": "raw"} if known else {}
+    once, _ = mend(history, keep, restore, row, originals)
+    again, _ = mend(once, keep, restore, row, originals)
+    assert again == once
+    assert OURS not in str(once)
+    assert [message.get("tool_calls") for message in once] == [
+        message.get("tool_calls") for message in history
+    ]
+    for sent, told in zip(once, history, strict=True):
+        places = [sent.get(place) for place in ("reasoning", "reasoning_content")]
+        assert row.name == "auto" or not any(place in sent for place in row.returns.refuses)
+        assert sent["role"] == told["role"]
+        if keep == "none" and not row.returns.on_calls:
+            assert not any(places)

@@ -1,0 +1,190 @@
+"""Replicas that share a Redis: any of them carries on what another began, and none needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge import AbridgeMiddleware
+from tests.asgi import call
+from tests.forms import abridged
+from tests.redis import Server
+from tests.scripts import completion
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+CHAT = "/v1/chat/completions"
+USER = {"role": "user", "content": "Hi"}
+SUMMARY = "**Adding up**\n\nI add the numbers."
+ENOUGH = 10_000
+"""Requests, in which the store is within reach again for its clients."""
+
+THOUGHT = "A thought about number {}: it is odd."
+
+
+class Thinker:
+    """Thinks a thought of its own each time, and keeps it by what it answered."""
+
+    def __init__(self) -> None:
+        self.thoughts: dict[str, str] = {}
+        self.asked: list[Any] = []
+        self._waiting: dict[int, asyncio.Event] = {}
+
+    async def until(self, count: int) -> None:
+        """So many have asked."""
+        await self._waiting.setdefault(count, asyncio.Event()).wait()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = json.loads((await receive())["body"])
+        self.asked.append(body)
+        if (waiting := self._waiting.get(len(self.asked))) is not None:
+            waiting.set()
+        said, thought = f"So, {len(self.asked)}.", THOUGHT.format(len(self.asked))
+        self.thoughts[said] = thought
+        message = {"role": "assistant", "content": said, "reasoning": thought}
+        answer = Upstream(Answer.json(completion(message)))
+        await answer(scope, _replay(body), send)
+
+
+def _replay(body: Any) -> Receive:
+    async def receive() -> Any:
+        return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+
+    return receive
+
+
+@pytest.fixture
+def _keys(monkeypatch: pytest.MonkeyPatch, patient: None) -> None:
+    monkeypatch.setenv("SEAL_KEYS", f"a:{b64encode(bytes(32)).decode()}")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def replicas(
+    thinker: Thinker,
+    server: Server,
+    registry: CollectorRegistry | None = None,
+    writer: Scripted | None = None,
+) -> list[ASGIApp]:
+    history = {"store": server.url, "seal_keys_env": "SEAL_KEYS"}
+    chat = {"envelope": "none"}  # the client carries nothing
+    apps = [
+        abridged(
+            "mounted",
+            thinker,
+            writer=writer or Scripted(),
+            registry=registry,
+            history=history,
+            chat=chat,
+        )
+        for _ in range(3)
+    ]
+    assert all(isinstance(app, AbridgeMiddleware) for app in apps)
+    return apps
+
+
+async def close(apps: list[ASGIApp]) -> None:
+    for app in apps:
+        await app.aclose()  # type: ignore[attr-defined]
+
+
+async def say(app: ASGIApp, messages: list[Any], who: str) -> dict[str, Any]:
+    body = {"model": "m", "messages": messages, "reasoning": {"summary": "auto"}}
+    answer = await call(app, CHAT, body, {"authorization": f"Bearer {who}-1234567890"})
+    assert answer.status == 200
+    message: dict[str, Any] = answer.json["choices"][0]["message"]
+    return message
+
+
+async def converse(apps: list[ASGIApp], who: str, turns: int, **kept: Any) -> list[Any]:
+    """What a client says and is told, each turn of it with another replica."""
+    messages: list[Any] = [{**USER, "content": f"{who} says hi"}]
+    for turn in range(turns):
+        said = await say(apps[turn % len(apps)], messages, who)
+        messages += [{**said, **kept}, USER]
+    return messages
+
+
+@pytest.mark.usefixtures("_keys")
+class TestReplicas:
+    @pytest.mark.parametrize("kept", [{}, {"reasoning": None}])
+    async def test_mlx_10_one_carries_on_what_another_began(
+        self, server: Server, kept: dict[str, Any]
+    ) -> None:
+        thinker = Thinker()
+        apps = replicas(thinker, server)
+        await converse(apps, "anna", 5, **kept)
+        sent = thinker.asked[-1]["messages"][1::2]
+        assert len(sent) == 4
+        assert [message["reasoning"] for message in sent] == [
+            thinker.thoughts[message["content"]] for message in sent
+        ]
+        await close(apps)
+
+    async def test_promise_10_and_knows_a_summary_that_another_showed(self, server: Server) -> None:
+        thinker = Thinker()
+        apps = replicas(thinker, server)
+        returned = await say(apps[0], [USER], "anna")
+        assert "**" in returned["reasoning"]
+        await say(apps[1], [USER, returned, USER], "bert")
+        sent = thinker.asked[-1]["messages"][1]
+        assert sent == {"role": "assistant", "content": returned["content"]}
+        await close(apps)
+
+    async def test_a_redis_that_dies_and_returns_under_load_costs_nobody_an_answer(
+        self, server: Server
+    ) -> None:
+        thinker, registry = Thinker(), CollectorRegistry()
+        apps = replicas(thinker, server, registry)
+        talks = [asyncio.create_task(converse(apps, f"person-{number}", 12)) for number in range(8)]
+        await thinker.until(20)
+        await asyncio.to_thread(server.kill)
+        await thinker.until(50)
+        await asyncio.to_thread(server.start)
+        histories = await asyncio.gather(*talks)
+        for history in histories:
+            for said in history[1::2]:
+                assert thinker.thoughts[said["content"]] not in said["reasoning"]
+        for body in thinker.asked:
+            for message in body["messages"]:
+                told = message.get("reasoning")
+                assert told in (None, SUMMARY, thinker.thoughts.get(message["content"]))
+        errors = registry.get_sample_value(
+            "abridge_store_operations_total", {"operation": "mark", "result": "error"}
+        )
+        assert errors
+        await close(apps)
+
+    async def test_what_could_not_be_told_while_it_was_away_is_told_later(
+        self, server: Server
+    ) -> None:
+        thinker, writer = Thinker(), Scripted("**Said while it was away**\n\nI think.")
+        apps = replicas(thinker, server, writer=writer)
+        await asyncio.to_thread(server.kill)
+        returned = await say(apps[0], [USER], "anna")
+        await asyncio.to_thread(server.start)
+        writer.text = SUMMARY
+        for _ in range(ENOUGH):
+            if not await _is_told(apps[1], thinker, returned):
+                break
+            await say(apps[0], [USER], "bert")  # whatever it says, it shares what is left
+        else:
+            pytest.fail("what was said while it was away was never told")
+        await close(apps)
+
+
+async def _is_told(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
+    """Whether upstream is told a summary for reasoning."""
+    await say(app, [USER, returned, USER], "carl")
+    return "reasoning" in thinker.asked[-1]["messages"][1]

@@ -1,0 +1,34 @@
+"""Sealers for tests: two replicas that share nothing but their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abridge.history.keys import Key, Keyring
+from abridge.history.seal import Sealer
+from abridge.history.tenant import keyed
+from abridge.wire.api import Conversation
+
+NOW = 1_800_000_000.0
+OLD, NEW = Key.derived("old", bytes(32)), Key.derived("new", bytes([1] * 32))
+
+
+def ring(*keys: Key) -> Keyring:
+    return Keyring(keys or (OLD,))
+
+
+def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: Any) -> Sealer:
+    """Another replica's each time."""
+    keys = keys or ring()
+    known = () if tenant is None else keys.keys
+    tenants = {key.id: keyed(key.tenant, str(tenant).encode()) for key in known}
+    given = {"api": "chat", "upstream": "default", "model": "thinker-1", "now": NOW}
+    return Sealer(keys, tenants, **{**given, "limit": 1 << 20, **terms})
+
+
+def unseal(conversation: Conversation, replica: Sealer | None = None) -> Any:
+    """The body that goes upstream, opened by a replica that has never seen the conversation."""
+    replica = replica or sealer()
+    for turn in conversation.turns:
+        conversation.unseal(turn, replica.open)
+    return conversation.body()

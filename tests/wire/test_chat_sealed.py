@@ -1,0 +1,529 @@
+"""Reasoning that clients of Chat Completions carry, sealed, from one request to the next."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
+
+pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
+
+from abridge.turn.events import (
+    Called,
+    Closed,
+    Event,
+    Native,
+    Opened,
+    Raw,
+    Refused,
+    Said,
+    Sealed,
+    Stopped,
+)
+from abridge.turn.question import Part, Thought
+from abridge.wire.apis import CHAT
+from abridge.wire.chat.asking.question import read_question
+from abridge.wire.chat.composer import ChatComposer
+from abridge.wire.chat.conversation import ChatConversation
+from abridge.wire.display import Display, Expose, Listed
+from abridge.wire.envelope import is_ours
+from abridge.wire.profiles import PROFILES
+from tests.checker import check_chat, frames
+from tests.pipeline import MUCH, Minting, bridged, chat
+from tests.scripts import (
+    CHAT_USAGE,
+    DONE,
+    THOUGHT,
+    call,
+    call_item,
+    chat_stream,
+    chunk,
+    completion,
+    message_item,
+    pieces,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.sealing import sealer, unseal
+from tests.wire.messages import scripts as messages
+from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
+
+Json = dict[str, Any]
+
+USER = {"role": "user", "content": "Hi"}
+ANSWER = "The sum is 100."
+SECRETS = [text for text in pieces(THOUGHT) if "\n" not in text and text not in ANSWER]
+"""What would be found of the reasoning, streamed or not."""
+
+LISTS: list[Listed] = ["reasoning_details", "thinking_blocks"]
+EXPOSURES: list[Expose] = ["auto", "both", "summary", "raw", "none"]
+KINDS = {"reasoning_details": "reasoning.encrypted", "thinking_blocks": "redacted_thinking"}
+STREAMS = {
+    "an answer": chat_stream(THOUGHT, ANSWER),
+    "calls": chat_stream(
+        THOUGHT, calls=[call("add", '{"a": 1}'), call("add", "{}", 1)], finish="tool_calls"
+    ),
+    "text and a call": chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")], finish="tool_calls"),
+    "no usage": chat_stream(THOUGHT, ANSWER, usage=None),
+    "no mark of the end": chat_stream(THOUGHT, ANSWER, usage=None)[:-1],
+    "no finish": [*chat_stream(THOUGHT, ANSWER, usage=None)[:-2], DONE],
+    "a refusal": [*chat_stream(THOUGHT, usage=None)[:-2], chunk({"refusal": "No."}), *STOP],
+    "usage with the finish": [
+        *chat_stream(THOUGHT, ANSWER)[:-3],
+        chunk({}, finish="stop", usage=CHAT_USAGE),
+        DONE,
+    ],
+    "all with the finish": [
+        ROLE,
+        chunk(
+            {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [call("f", "{}")]},
+            finish="tool_calls",
+        ),
+        DONE,
+    ],
+    "the last word with the finish": [
+        *chat_stream(THOUGHT, ANSWER, usage=None)[:-2],
+        chunk({"content": " So."}, finish="stop"),
+        DONE,
+    ],
+    "two stretches": [
+        ROLE,
+        chunk({"reasoning": THOUGHT}),
+        chunk({"content": "First. "}),
+        chunk({"reasoning": "I go on."}),
+        chunk({"content": ANSWER}),
+        *STOP,
+    ],
+}
+
+TAKEN = [
+    (dialect, expose)
+    for dialect in DIALECTS
+    for expose in ("auto", "none", "both")
+    if (dialect, expose) != ("content list", "both")
+]
+"""No strict client takes a list of content in a delta."""
+
+
+def heard_by_client(stream: bytes) -> dict[int, Json]:
+    """The messages of each choice, as the official client adds them up."""
+    check_chat(stream)
+    state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
+    for _, data in frames(stream):
+        if not data.startswith("[DONE]"):
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(data))
+    final = state.current_completion_snapshot
+    return {
+        choice.index: choice.message.to_dict(exclude_none=True, exclude_unset=True)
+        for choice in final.choices
+    }
+
+
+def carried_on(message: Json) -> Json:
+    """What upstream gets of a message: a client's next request, opened by another replica."""
+    body = json.loads(json.dumps({"model": "thinker-1", "messages": [USER, message, USER]}))
+    carried: Json = unseal(ChatConversation(body))["messages"][1]
+    return carried
+
+
+def run(stream: list[bytes], **how: Any) -> Json:
+    pipeline = chat(seal=sealer().seal, **how)
+    return heard_by_client(pipeline.stream(b"".join(stream)))[0]
+
+
+def whole(message: Json, **how: Any) -> Json:
+    body = json.dumps(completion(message)).encode()
+    rewritten = json.loads(chat(seal=sealer().seal, **how).whole(body))
+    found: Json = rewritten["choices"][0]["message"]
+    return found
+
+
+def originals(stream: list[bytes]) -> Json:
+    """What a client that saw all would send: upstream's own spelling, as other tests have it."""
+    pipeline = chat(expose="summary")
+    pipeline.stream(b"".join(stream))
+    (heard,) = pipeline.heard()
+    (original,) = heard.original
+    return original
+
+
+def blobs(message: Json) -> list[str]:
+    entries = [entry for name in LISTS for entry in message.get(name) or ()]
+    return [entry["data"] for entry in entries if is_ours(entry.get("data"))]
+
+
+@pytest.mark.parametrize("envelope", LISTS)
+class TestSameApi:
+    @pytest.mark.parametrize("expose", EXPOSURES)
+    @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+    def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
+        self, stream: list[bytes], expose: Expose, envelope: Listed
+    ) -> None:
+        said = run(stream, expose=expose, envelope=envelope)
+        (entry,) = said[envelope]
+        assert (entry["type"], entry["index"]) == (KINDS[envelope], 0)
+        answer = {
+            key: said[key] for key in ("role", "content", "tool_calls", "refusal") if key in said
+        }
+        assert carried_on(said) == {**answer, **originals(stream)}
+
+    @pytest.mark.parametrize(("dialect", "expose"), TAKEN)
+    def test_new_02_in_each_dialect(self, dialect: str, expose: Expose, envelope: Listed) -> None:
+        answer = [chunk({"content": text}) for text in pieces(ANSWER)]
+        stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
+        said = run(stream, expose=expose, envelope=envelope)
+        assert len(blobs(said)) == 1
+        assert carried_on(said) == {"role": "assistant", "content": ANSWER, **originals(stream)}
+
+    @pytest.mark.parametrize("expose", EXPOSURES)
+    @pytest.mark.parametrize("dialect", DIALECTS)
+    def test_new_02_and_not_streamed(self, dialect: str, expose: Expose, envelope: Listed) -> None:
+        answer = [chunk({"content": text}) for text in pieces(ANSWER)]
+        stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
+        upstream = {"role": "assistant", "content": ANSWER, **originals(stream)}
+        said = whole(upstream, expose=expose, envelope=envelope)
+        assert len(blobs(said)) == 1
+        assert carried_on(said) == upstream
+
+    @pytest.mark.parametrize("streamed", [True, False])
+    def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
+        self, envelope: Listed, *, streamed: bool
+    ) -> None:
+        for expose in ("summary", "none"):
+            pipeline = chat(seal=sealer().seal, expose=expose, envelope=envelope)
+            if streamed:
+                out = pipeline.stream(b"".join(STREAMS["an answer"]))
+            else:
+                said = {"reasoning": THOUGHT, "content": ANSWER}
+                out = pipeline.whole(json.dumps(completion(said)).encode())
+            assert b"abr1." in out
+            assert not any(text.encode() in out for text in SECRETS)
+
+    def test_new_02_each_choice_has_its_own(self, envelope: Listed) -> None:
+        stream = [
+            *(chunk({"role": "assistant"}, index=index) for index in range(3)),
+            *(chunk({"reasoning": f"I am {index}."}, index=index) for index in (2, 0)),
+            *(chunk({"content": str(index)}, index=index) for index in (1, 2, 0)),
+            *(chunk({}, index=index, finish="stop") for index in (2, 1, 0)),
+            DONE,
+        ]
+        out = chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream))
+        said = heard_by_client(out)
+        assert [len(blobs(said[index])) for index in range(3)] == [1, 0, 1]
+        assert carried_on(said[0])["reasoning"] == "I am 0."
+        assert carried_on(said[2])["reasoning"] == "I am 2."
+
+    def test_new_02_it_comes_right_before_the_finish(self, envelope: Listed) -> None:
+        for stream in STREAMS.values():
+            out = check_chat(chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream)))
+            deltas = [choice for chunk in out.chunks for choice in chunk["choices"]]
+            (place,) = (n for n, choice in enumerate(deltas) if choice["delta"].get(envelope))
+            assert deltas[place]["finish_reason"] is None
+            assert deltas[place + 1]["finish_reason"]
+            assert deltas[place]["delta"].keys() == {envelope}
+
+    @settings(max_examples=30)
+    @given(st.data())
+    def test_new_02_however_the_stream_is_cut(self, envelope: Listed, data: st.DataObject) -> None:
+        stream = b"".join(STREAMS["two stretches"])
+        cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
+        out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
+        assert carried_on(heard_by_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
+
+
+class TestIndex:
+    """Strict clients take an index for a place in the list, and add up what has the same."""
+
+    ENCRYPTED: ClassVar = {"type": "reasoning.encrypted", "data": "opaque", "index": 1}
+
+    def stream(self, *details: Json) -> list[bytes]:
+        said = [chunk({"reasoning_details": [detail]}) for detail in details]
+        return [ROLE, *said, chunk({"content": ANSWER}), *STOP]
+
+    @pytest.mark.parametrize(
+        ("expose", "before"), [("raw", [0, 1]), ("both", [0, 1]), ("summary", [1]), ("none", [1])]
+    )
+    def test_new_02_it_goes_on_after_upstreams_own(self, expose: Expose, before: list[int]) -> None:
+        text = {"type": "reasoning.text", "text": THOUGHT, "index": 0}
+        stream = self.stream(text, self.ENCRYPTED)
+        said = run(stream, expose=expose)
+        assert [entry["index"] for entry in said["reasoning_details"]] == [*before, 2]
+        assert said["reasoning_details"][-2]["data"] == "opaque"
+        assert carried_on(said)["reasoning_details"] == [text, self.ENCRYPTED]
+        body = whole(
+            {"content": ANSWER, "reasoning_details": [text, self.ENCRYPTED]}, expose=expose
+        )
+        assert body["reasoning_details"][-1]["index"] == 2
+        assert carried_on(body)["reasoning_details"] == [text, self.ENCRYPTED]
+
+    @pytest.mark.parametrize("envelope", LISTS)
+    @pytest.mark.parametrize("expose", ["both", "summary", "raw"])
+    def test_new_02_and_after_ours(self, expose: Expose, envelope: Listed) -> None:
+        stream = STREAMS["an answer"]
+        said = run(stream, expose=expose, details=True, envelope=envelope)
+        details = said["reasoning_details"]
+        assert [entry["index"] for entry in details] == list(range(len(details)))
+        assert len(said[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
+        assert said[envelope][-1]["index"] == len(said[envelope]) - 1
+        assert carried_on(said) == {
+            "role": "assistant",
+            "content": ANSWER,
+            "reasoning_content": THOUGHT,
+        }
+        body = whole(
+            {"content": ANSWER, "reasoning_content": THOUGHT},
+            expose=expose,
+            details=True,
+            envelope=envelope,
+        )
+        indexes = [entry["index"] for entry in body[envelope]]
+        assert indexes == list(range(len(indexes)))
+
+    @pytest.mark.parametrize("odd", [{}, {"index": None}, {"index": "1"}])
+    def test_entries_without_an_index_are_counted(self, odd: Json) -> None:
+        entry = {"type": "reasoning.encrypted", "data": "opaque", **odd}
+        said = whole({"reasoning": THOUGHT, "reasoning_details": [entry, entry]})
+        assert said["reasoning_details"][-1]["index"] == 2
+
+    @pytest.mark.parametrize("odd", [{}, "text", 7])
+    def test_what_is_no_list_gives_way(self, odd: Any) -> None:
+        said = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
+        (entry,) = said["reasoning_details"]
+        assert is_ours(entry["data"])
+
+
+NOTHING_TO_SEAL: dict[str, list[Json]] = {
+    "no reasoning": [{}],
+    "opaque state": [{"reasoning_details": [TestIndex.ENCRYPTED]}],
+    "redacted": [{"thinking_blocks": [{"type": "redacted_thinking", "data": "x", "index": 0}]}],
+    "a native summary": [
+        {"reasoning_details": [{"type": "reasoning.summary", "summary": "So.", "index": 0}]}
+    ],
+    "blank reasoning": [{"reasoning": " "}, {"reasoning": "\n"}],
+}
+
+
+@pytest.mark.parametrize("expose", EXPOSURES)
+@pytest.mark.parametrize("deltas", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
+def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
+    deltas: list[Json], expose: Expose
+) -> None:
+    stream = b"".join([ROLE, *map(chunk, deltas), chunk({"content": ANSWER}), *STOP])
+    body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
+
+    def both(**how: Any) -> tuple[bytes, bytes]:
+        pipelines = [chat(expose=expose, **how) for _ in range(2)]
+        return pipelines[0].stream(stream), pipelines[1].whole(body)
+
+    assert both() == both(seal=lambda _: pytest.fail("sealed"))
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+def test_llm_09_a_client_that_sees_no_blob_sees_what_it_saw_before(stream: list[bytes]) -> None:
+    """One that cannot be made, since nobody could open it."""
+    data = b"".join(stream)
+    assert chat(seal=lambda _: "").stream(data) == chat().stream(data)
+
+
+def test_promise_7_a_cut_answer_has_none() -> None:
+    stream = STREAMS["text and a call"]
+    for kept in range(1, len(stream) - 3):
+        pipeline = chat(seal=lambda _: pytest.fail("sealed"))
+        assert check_chat(pipeline.stream(b"".join(stream[:kept]))).error is not None
+
+
+def test_promise_9_an_answer_that_is_too_long_to_be_kept_has_none() -> None:
+    pipeline = chat(seal=lambda _: pytest.fail("sealed"))
+    pipeline.reader = CHAT.reader(pipeline.profile, pipeline.display, 100)
+    assert check_chat(pipeline.stream(b"".join(STREAMS["an answer"]))).done
+
+
+def test_new_02_an_answer_is_sealed_once() -> None:
+    stream = [*STREAMS["an answer"][:-2], chunk({}, finish="stop"), DONE]
+    sealed: list[object] = []
+    chat(seal=lambda envelope: sealed.append(envelope) or "").stream(b"".join(stream))  # type: ignore[func-returns-value]
+    assert len(sealed) == 1
+
+
+# Over a bridge
+
+
+def thoughts(message: Json) -> list[Part]:
+    """What an upstream of another API is told of the reasoning."""
+    body = {"model": "thinker-1", "messages": [USER, carried_on(message), USER]}
+    parts = [part for speech in read_question(body).speeches for part in speech.parts]
+    return [
+        Thought(part.text, part.summary, part.sealed, part.signed)
+        for part in parts
+        if isinstance(part, Thought)
+    ]
+
+
+OUTPUT = [
+    reasoning_item(0, THOUGHT, encrypted_content="gAAAAABo"),
+    message_item(1, "First."),
+    call_item(2, "add", '{"a": 1}'),
+    reasoning_item(3, "I go on."),
+    message_item(4, ANSWER),
+]
+TOLD = [Thought(THOUGHT), Thought(sealed="gAAAAABo"), Thought("I go on.")]
+
+
+@pytest.mark.parametrize("envelope", LISTS)
+@pytest.mark.parametrize("expose", EXPOSURES)
+class TestBridged:
+    def test_new_02_what_was_thought_comes_back(self, expose: Expose, envelope: Listed) -> None:
+        pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
+        said = heard_by_client(out)[0]
+        assert thoughts(said) == TOLD
+        shown = any(THOUGHT in text for text in said.values() if isinstance(text, str))
+        assert shown is (expose in ("both", "raw"))
+        assert shown is any(text.encode() in out for text in SECRETS)
+        index = said[envelope][-1]["index"]
+        assert index == len(said[envelope]) - 1
+
+    def test_new_02_streamed_or_not(self, expose: Expose, envelope: Listed) -> None:
+        body = json.dumps(response(OUTPUT)).encode()
+        pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        said = json.loads(pipeline.whole(body))["choices"][0]["message"]
+        assert len(blobs(said)) == 1
+        assert thoughts(said) == TOLD
+
+    def test_new_02_each_block_of_messages_keeps_its_own_signature(
+        self, expose: Expose, envelope: Listed
+    ) -> None:
+        blocks = [
+            messages.thinking("One.", "s1"),
+            messages.redacted("opaque"),
+            messages.thinking("", "s2"),
+            messages.thinking("Two.", "s3"),
+            messages.text("Yes"),
+            messages.tool_use(0, "look", at="it"),
+        ]
+        pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        for event in messages.told(messages.stream(blocks, "tool_use")):
+            pipeline.do(pipeline.weaver.upstream(event, 0.0))
+        said = heard_by_client(bytes(pipeline.out))[0]
+        assert thoughts(said) == [
+            Thought("One.", sealed="s1", signed=True),
+            Thought(sealed="opaque"),
+            Thought(sealed="s2", signed=True),
+            Thought("Two.", sealed="s3", signed=True),
+        ]
+
+    def test_llm_09_opaque_state_alone_is_told_as_it_is(
+        self, expose: Expose, envelope: Listed
+    ) -> None:
+        output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
+        stream = b"".join(responses_stream(output))
+        how = {"expose": expose, "envelope": envelope}
+        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **how)
+        assert sealing.stream(stream) == bridged("responses", CHAT, **how).stream(stream)
+
+
+def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
+    writer = _composer()
+    events: list[Event] = [
+        Opened(0, None, 0),
+        Raw(0, None, 0, THOUGHT),
+        Closed(0, None, 0),
+        Called(0, None, call=0, name="add", arguments="{}"),
+        Called(0, None, call=1, name="add", arguments="{}"),
+        Stopped(0, None, "tool_calls"),
+    ]
+    said = heard_by_client(b"".join(map(writer.write, events)))[0]
+    assert all(call["id"] for call in said["tool_calls"])
+    assert thoughts(said) == [Thought(THOUGHT)]
+
+
+def test_new_02_reasoning_that_stands_in_opaque_state_too_comes_back_once() -> None:
+    """Ollama has it there in the clear."""
+    output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
+    pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
+    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    assert thoughts(said) == [Thought(THOUGHT)]
+
+
+def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> None:
+    native = [{"type": "summary_text", "text": text} for text in ("One.", "Two.")]
+    output = [
+        {**reasoning_item(0, "", encrypted_content="s"), "summary": native},
+        {**reasoning_item(1, THOUGHT), "summary": native},
+        message_item(2, "Yes"),
+    ]
+    pipeline = bridged("responses", CHAT, seal=sealer().seal)
+    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    summaries = [Thought(summary=("One.",)), Thought(summary=("Two.",))]
+    assert thoughts(said) == [*summaries, Thought(sealed="s"), Thought(THOUGHT)]
+
+
+def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
+    said: list[Event] = [Said(0, None, "x" * 60), Refused(0, None, refusal="y" * 60)]
+    thought: list[Event] = [Raw(0, None, 0, "z" * 60), Sealed(0, None, 0, "s" * 60, signs=False)]
+    for part in ([*thought], [*said], [Native(0, None, 0, 0, "say", "n" * 120)]):
+        writer = _composer(limit=100)
+        events = [Opened(0, None, 0), Raw(0, None, 0, "I think."), *part, Closed(0, None, 0)]
+        out = b"".join(map(writer.write, [*events, Stopped(0, None, "stop")]))
+        assert b"abr1." not in out
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
+            st.builds(
+                lambda data, signs: Sealed(0, None, 0, data, signs),
+                st.text("0123456789", min_size=1, max_size=3),
+                st.booleans(),
+            ),
+        ),
+        max_size=6,
+    ).filter(lambda events: any(isinstance(event, Raw) for event in events)),
+    st.booleans(),
+)
+def test_new_02_all_that_was_told_comes_back_in_order(
+    told: list[Event],
+    shown: bool,  # noqa: FBT001 -- drawn
+) -> None:
+    writer = _composer(raw=shown)
+    events = [Opened(0, None, 0), *told, Closed(0, None, 0), Said(0, None, "Yes")]
+    out = b"".join(map(writer.write, [*events, Stopped(0, None, "stop")]))
+    meant: list[Thought] = []
+    text = ""
+    for event in told:
+        if isinstance(event, Raw):
+            text += event.text
+        elif isinstance(event, Sealed) and event.signs:
+            meant.append(Thought(text, sealed=event.data, signed=True))
+            text = ""
+        elif isinstance(event, Sealed):
+            meant += [Thought(text)] * bool(text)
+            meant += [Thought(sealed=event.data)] * (event.data != text.strip())
+            text = ""
+    meant += [Thought(text)] * bool(text)
+    assert thoughts(heard_by_client(out)[0]) == _signed(meant)
+
+
+def _signed(thoughts: list[Thought]) -> list[Thought]:
+    """A signature that comes alone signs what comes before it, if nothing else does."""
+    told: list[Thought] = []
+    for thought in thoughts:
+        last = told[-1] if told else None
+        if thought.signed and not thought.text and last is not None and not last.sealed:
+            told[-1] = Thought(last.text, sealed=thought.sealed, signed=True)
+        else:
+            told.append(thought)
+    return told
+
+
+def _composer(limit: int = MUCH, **display: Any) -> ChatComposer:
+    asked = bridged("responses", CHAT).asked
+    shown = Display(**display, seal=sealer().seal)
+    return ChatComposer(PROFILES["auto"], shown, asked, limit, Minting())

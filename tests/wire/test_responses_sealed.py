@@ -1,0 +1,422 @@
+"""Reasoning that clients of the Responses API carry, sealed, from one request to the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
+
+from abridge.turn.events import Closed, Event, Opened, Raw, Said, Sealed, Stopped
+from abridge.turn.question import Part, Thought
+from abridge.wire.apis import RESPONSES
+from abridge.wire.display import Expose
+from abridge.wire.envelope import Envelope, is_ours
+from abridge.wire.profiles import PROFILES
+from abridge.wire.responses.asking.question import read_question
+from abridge.wire.responses.conversation import ResponsesConversation
+from tests.checker import ResponsesStream, check_responses
+from tests.pipeline import Pipeline, bridged, responses
+from tests.scripts import (
+    DONE,
+    THOUGHT,
+    call,
+    call_item,
+    chat_stream,
+    chunk,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.sealing import sealer, unseal
+from tests.wire.messages import scripts as messages
+from tests.wire.test_responses_composed import composer
+
+Items = list[dict[str, Any]]
+
+USER = {"role": "user", "content": "Hi"}
+THEIRS = "gAAAAABo" + "q3Jd-_8h" * 8
+NATIVE = {"type": "summary_text", "text": "Theirs."}
+OUTPUTS: dict[str, Items] = {
+    "one item": [reasoning_item(0, THOUGHT), message_item(1, "One hundred.")],
+    "state of its own": [
+        reasoning_item(0, THOUGHT, encrypted_content=THEIRS, vendor={"cost": 0.1}),
+        message_item(1, "One hundred."),
+    ],
+    "between calls": [
+        reasoning_item(0, THOUGHT),
+        call_item(1, "add", '{"a": 1}'),
+        reasoning_item(2, "I go on."),
+        call_item(3, "add", "{}"),
+    ],
+    "a native summary": [
+        {**reasoning_item(0, THOUGHT), "summary": [NATIVE]},
+        message_item(1, "One hundred."),
+    ],
+    "nothing after it": [reasoning_item(0, THOUGHT)],
+}
+EXPOSURES: list[Expose] = ["auto", "both", "summary", "raw", "none"]
+
+
+def returned(output: Items, keeps: str) -> dict[str, Any]:
+    """The next request, of a client that keeps what it was told: all of it; what the API wants; or,
+    as Codex does, the summary and the blob."""
+    kept = {
+        "all": lambda item: item,
+        "no content": lambda item: {key: item[key] for key in item if key != "content"},
+        "no id": lambda item: {
+            key: item[key] for key in item if key not in ("content", "id", "status")
+        },
+    }[keeps]
+    items = [kept(item) if item["type"] == "reasoning" else item for item in output]
+    return {"model": "thinker-1", "input": [USER, *items, USER]}
+
+
+def carried_on(output: Items, keeps: str = "all") -> Items:
+    """What upstream gets of the answer: a client's next request, opened by another replica."""
+    body = json.loads(json.dumps(returned(output, keeps)))
+    items: Items = unseal(ResponsesConversation(body))["input"][1:-1]
+    return items
+
+
+def ours(items: Iterable[dict[str, Any]]) -> list[bool]:
+    return [is_ours(item.get("encrypted_content")) for item in items if item["type"] == "reasoning"]
+
+
+def run(output: Items, **how: Any) -> ResponsesStream:
+    stream = responses_stream(output, **how.pop("more", {}))
+    pipeline = responses(seal=sealer().seal, **how)
+    return check_responses(pipeline.stream(b"".join(stream)))
+
+
+@pytest.mark.parametrize("expose", EXPOSURES)
+@pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
+class TestSameApi:
+    @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
+    def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
+        self, output: Items, expose: Expose, keeps: str
+    ) -> None:
+        assert carried_on(run(output, expose=expose).response["output"], keeps) == output
+
+    def test_new_02_streamed_or_not(self, output: Items, expose: Expose) -> None:
+        body = json.dumps(response(output)).encode()
+        whole = json.loads(responses(seal=sealer().seal, expose=expose).whole(body))
+        assert all(ours(whole["output"]))
+        assert carried_on(whole["output"]) == output
+
+    def test_new_02_the_very_same_blob_is_in_the_item_and_in_the_response(
+        self, output: Items, expose: Expose
+    ) -> None:
+        seen = run(output, expose=expose)
+        done = [item.done["encrypted_content"] for item in seen.reasoning if item.done is not None]
+        final = [item for item in seen.response["output"] if item["type"] == "reasoning"]
+        assert [item["encrypted_content"] for item in final] == done
+        assert all(map(is_ours, done))
+        assert len(set(done)) == len(done)
+
+    def test_new_02_no_item_begins_with_one(self, output: Items, expose: Expose) -> None:
+        added = [event for event in run(output, expose=expose).events if "added" in event["type"]]
+        assert not any(ours(event["item"] for event in added if "item" in event))
+
+    def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
+        self, output: Items, expose: Expose
+    ) -> None:
+        body = json.dumps(response(output)).encode()
+        for data in (
+            responses(seal=sealer().seal, expose=expose).whole(body),
+            responses(seal=sealer().seal, expose=expose).stream(b"".join(responses_stream(output))),
+        ):
+            hidden = expose in ("summary", "none")
+            assert (b"odd numbers" in data or b"I go on." in data) is not hidden
+            assert not (hidden and THEIRS.encode() in data)
+
+
+def test_new_02_an_item_is_sealed_once_it_is_done_and_only_once() -> None:
+    sealed: list[Envelope] = []
+
+    def seal(envelope: Envelope) -> str:
+        sealed.append(envelope)
+        return f"abr1.{len(sealed)}"
+
+    output = OUTPUTS["between calls"]
+    pipeline = responses(seal=seal, expose="summary")
+    for raw in responses_stream(output):
+        done = bytes(pipeline.out).count(b"output_item.done")
+        assert len(sealed) <= done
+        pipeline.frame(raw)
+    assert [envelope.item for envelope in sealed] == ["rs_0", "rs_2"]
+    assert [envelope.reasoning for envelope in sealed] == [[output[0]], [output[2]]]
+
+
+NOTHING_TO_SEAL: dict[str, Items] = {
+    "no reasoning": [message_item(0, "One hundred.")],
+    "opaque state": [reasoning_item(0, "", encrypted_content=THEIRS), message_item(1, "So.")],
+    "a native summary": [
+        {**reasoning_item(0, "", encrypted_content=THEIRS), "summary": [NATIVE]},
+        message_item(1, "So."),
+    ],
+    "blank reasoning": [reasoning_item(0, " \n"), message_item(1, "So.")],
+    "an item that is no reasoning": [
+        {"id": "cmp_0", "type": "compaction", "encrypted_content": THEIRS},
+        message_item(1, "So."),
+    ],
+}
+
+
+@pytest.mark.parametrize("expose", EXPOSURES)
+@pytest.mark.parametrize("output", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
+def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
+    output: Items, expose: Expose
+) -> None:
+    stream, body = b"".join(responses_stream(output)), json.dumps(response(output)).encode()
+
+    def both(**how: Any) -> tuple[bytes, bytes]:
+        pipelines = [responses(expose=expose, **how) for _ in range(2)]
+        return pipelines[0].stream(stream), pipelines[1].whole(body)
+
+    assert both() == both(seal=lambda _: pytest.fail("sealed"))
+
+
+def test_llm_09_a_client_that_sees_no_blob_sees_what_it_saw_before() -> None:
+    """One that cannot be made, since nobody could open it."""
+    stream = b"".join(responses_stream(OUTPUTS["state of its own"]))
+    assert responses(seal=lambda _: "").stream(stream) == responses().stream(stream)
+
+
+def test_new_02_what_is_left_of_a_broken_answer_can_be_carried_on() -> None:
+    output = OUTPUTS["between calls"]
+    stream = responses_stream(output)
+    for kept in range(1, len(stream)):
+        pipeline = responses(seal=sealer().seal, expose="summary")
+        seen = check_responses(pipeline.stream(b"".join(stream[:kept])))
+        assert seen.response["status"] == "failed"
+        assert b"odd numbers" not in pipeline.out
+        said = carried_on([item for item in seen.response["output"] if any(ours([item]))])
+        for item in said:
+            (whole,) = (known for known in output if known["id"] == item["id"])
+            told, meant = ("".join(map(_text, part["content"])) for part in (item, whole))
+            assert told
+            assert meant.startswith(told)
+
+
+def _text(part: dict[str, str]) -> str:
+    return part["text"]
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_new_02_however_the_stream_is_cut(data: st.DataObject) -> None:
+    output = OUTPUTS["between calls"]
+    stream = b"".join(responses_stream(output))
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
+    pipeline = responses(seal=sealer().seal, expose="summary")
+    seen = check_responses(pipeline.stream(stream, cuts))
+    assert carried_on(seen.response["output"]) == output
+
+
+def test_new_02_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_reads_it() -> None:
+    """Ollama reads `encrypted_content`, in which it has the reasoning in the clear."""
+    summary = [{"type": "summary_text", "text": THOUGHT}]
+    masked = {**reasoning_item(0, "", encrypted_content=THOUGHT), "summary": summary}
+    stream = b"".join(responses_stream([masked, message_item(1, "So.")]))
+    pipeline = responses(seal=sealer().seal, expose="summary", profile=PROFILES["ollama"])
+    seen = check_responses(pipeline.stream(stream))
+    assert b"odd numbers" not in pipeline.out
+    assert carried_on(seen.response["output"])[0]["encrypted_content"] == THOUGHT
+
+
+def test_new_06_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None:
+    sloppy = [{**item, "id": ""} for item in OUTPUTS["one item"]]
+    seen = run(sloppy, expose="summary")
+    (item,) = seen.reasoning
+    back = carried_on(seen.response["output"])[0]
+    assert back == {**OUTPUTS["one item"][0], "id": item.id}
+
+
+def test_promise_9_there_is_an_end_to_what_is_kept_of_blobs() -> None:
+    output = [reasoning_item(number, "I go on.") for number in range(6)]
+    pipeline = responses(seal=lambda envelope: "abr1." + envelope.item * 400_000, expose="none")
+    seen = check_responses(pipeline.stream(b"".join(responses_stream(output))))
+    assert ours(seen.response["output"]) == [True] * 3 + [False] * 3
+
+
+# Over a bridge
+
+
+def bridge(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStream]:
+    pipeline = bridged("chat", RESPONSES, seal=sealer().seal, **how)
+    return pipeline, check_responses(pipeline.stream(b"".join(stream)))
+
+
+def thoughts(output: Items, keeps: str = "all") -> list[Part]:
+    """What an upstream of another API is told of the reasoning."""
+    body = {"model": "thinker-1", "input": carried_on(output, keeps)}
+    speeches = read_question(body).speeches
+    return [
+        Thought(part.text, part.summary, part.sealed, part.signed)
+        for speech in speeches
+        for part in speech.parts
+        if isinstance(part, Thought)
+    ]
+
+
+def signed(text: str, signature: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": signature}
+
+
+BLOCKS = [
+    signed("One.", "s1"),
+    {"type": "redacted_thinking", "data": "opaque"},
+    signed("Two.", "s2"),
+]
+STOP = [chunk({"content": "Yes"}), chunk({}, finish="stop"), DONE]
+TOLD = [
+    Thought("One.", sealed="s1", signed=True),
+    Thought(sealed="opaque"),
+    Thought("Two.", sealed="s2", signed=True),
+]
+
+
+@pytest.mark.parametrize("expose", EXPOSURES)
+class TestBridged:
+    @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
+    def test_new_02_raw_reasoning_comes_back(self, expose: Expose, keeps: str) -> None:
+        stream = chat_stream(THOUGHT, "One hundred.", calls=[call("add", "{}")])
+        pipeline, seen = bridge(stream, expose=expose)
+        assert thoughts(seen.response["output"], keeps) == [Thought(THOUGHT)]
+        assert (b"odd numbers" in pipeline.out) is (expose not in ("summary", "none"))
+
+    def test_new_02_each_stretch_has_a_blob_of_its_own(self, expose: Expose) -> None:
+        stream = [
+            chunk({"reasoning": THOUGHT}),
+            chunk({"tool_calls": [call("add", "{}", 0)]}),
+            chunk({"reasoning": "I go on."}),
+            chunk({"tool_calls": [call("add", "{}", 1)]}),
+            chunk({}, finish="tool_calls"),
+        ]
+        _, seen = bridge(stream, expose=expose)
+        output = seen.response["output"]
+        assert ours(output) == [True, True]
+        assert thoughts(output) == [Thought(THOUGHT), Thought("I go on.")]
+        assert thoughts(output[2:]) == [Thought("I go on.")]
+        assert [item.done for item in seen.items.values()] == output
+
+    @pytest.mark.parametrize("streamed", [True, False])
+    def test_new_02_each_piece_keeps_its_own_signature(
+        self, expose: Expose, *, streamed: bool
+    ) -> None:
+        said = {"reasoning_content": "One.Two.", "thinking_blocks": BLOCKS, "content": "Yes"}
+        pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
+        if streamed:
+            deltas = [
+                {"thinking_blocks": [{**block, "index": index}]}
+                for index, block in enumerate(BLOCKS)
+            ]
+            chunks = [*map(chunk, deltas), chunk({"content": "Yes"}), chunk({}, finish="stop")]
+            output = check_responses(pipeline.stream(b"".join(chunks))).response["output"]
+        else:
+            output = json.loads(pipeline.whole(json.dumps(completion(said)).encode()))["output"]
+        assert [item["type"] for item in output] == ["reasoning", "message"]
+        assert thoughts(output) == TOLD
+
+    def test_new_02_and_the_blocks_of_messages_theirs(self, expose: Expose) -> None:
+        blocks = [
+            messages.thinking("One.", "s1"),
+            messages.redacted("opaque"),
+            messages.thinking("Two.", "s2"),
+            messages.text("Yes"),
+        ]
+        pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
+        for event in messages.told(messages.stream(blocks)):
+            pipeline.do(pipeline.weaver.upstream(event, 0.0))
+        output = check_responses(bytes(pipeline.out)).response["output"]
+        assert ours(output) == [True, False, True]  # opaque state is no more to be sealed
+        assert thoughts(output) == TOLD
+
+    def test_llm_09_opaque_state_alone_is_told_as_it_is(self, expose: Expose) -> None:
+        details = [{"type": "reasoning.encrypted", "data": THEIRS, "index": 0}]
+        stream = [chunk({"reasoning_details": details}), *chat_stream("", "Yes")]
+        _, seen = bridge(stream, expose=expose)
+        assert seen.response["output"][0]["encrypted_content"] == THEIRS
+
+
+def test_new_02_streamed_and_whole_agree_over_a_bridge() -> None:
+    body = json.dumps(completion({"reasoning_content": THOUGHT, "content": "Yes"})).encode()
+    whole = json.loads(bridged("chat", RESPONSES, seal=sealer().seal).whole(body))
+    _, seen = bridge(chat_stream(THOUGHT, "Yes"))
+    assert thoughts(whole["output"]) == thoughts(seen.response["output"]) == [Thought(THOUGHT)]
+
+
+def test_new_02_a_cut_over_a_bridge_leaves_what_was_thought_so_far() -> None:
+    pipeline, seen = bridge(chat_stream(THOUGHT, "Yes")[:10], expose="summary")
+    assert seen.response["status"] == "failed"
+    (thought,) = thoughts(seen.response["output"])
+    assert isinstance(thought, Thought)
+    assert THOUGHT.startswith(thought.text)
+    assert thought.text
+    assert b"The user asks" not in pipeline.out
+
+
+stretches = st.lists(
+    st.one_of(
+        st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
+        st.builds(
+            lambda data, signs: Sealed(0, None, 0, data, signs),
+            st.text("abc", min_size=1, max_size=3),
+            st.booleans(),
+        ),
+    ),
+    max_size=6,
+)
+
+
+@given(stretches, st.booleans())
+def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
+    told: list[Event],
+    shown: bool,  # noqa: FBT001 -- drawn
+) -> None:
+    writer = composer(raw=shown, seal=sealer().seal)
+    events = [Opened(0, None, 0), *told, Closed(0, None, 0), Said(0, None, "Yes")]
+    for event in (*events, Stopped(0, None, "stop")):
+        writer.note(event)
+    output = writer._output.items
+    pieces = [
+        (event.text, "", False) if isinstance(event, Raw) else ("", event.data, event.signs)
+        for event in told
+        if isinstance(event, Raw | Sealed)
+    ]
+    back = [
+        piece
+        for part in thoughts(output)
+        if isinstance(part, Thought)
+        for piece in ((part.text, "", False), ("", part.sealed, part.signed))
+    ]
+    assert _joined(back) == _joined(pieces)
+
+
+def _joined(pieces: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
+    """Text without a break is one."""
+    joined: list[tuple[str, str, bool]] = []
+    for text, data, signs in pieces:
+        if not (text or data):
+            continue
+        if text and joined and joined[-1][0]:
+            joined[-1] = (joined[-1][0] + text, "", False)
+        else:
+            joined.append((text, data, signs))
+    return joined
+
+
+def test_llm_09_over_a_bridge_a_client_that_sees_no_blob_sees_what_it_saw_before() -> None:
+    """State beyond what one item can hold in items of its own, too."""
+    stream = b"".join([*(chunk({"thinking_blocks": [block]}) for block in BLOCKS), *STOP])
+    assert bridged("chat", RESPONSES, seal=lambda _: "").stream(stream) == bridged(
+        "chat", RESPONSES
+    ).stream(stream)
