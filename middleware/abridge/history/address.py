@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from redis._parsers import _AsyncRESP2Parser
@@ -9,6 +10,9 @@ from redis.asyncio.connection import ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+
+_VALKEY = re.compile(r"^valkey(?=s?://)")
+"""Which is spoken to in the same words."""
 
 SAID = frozenset(["connection_class", "db", "host", "password", "path", "port", "username"])
 """What an address may say, beside how TLS is to be spoken."""
@@ -26,7 +30,7 @@ WRONG = "takes an address such as redis://user:password@host:6379/0"
 def options(url: str) -> dict[str, Any]:
     """What a connection to `url` is made with. Raises ValueError, which does not repeat it."""
     try:
-        said: dict[str, Any] = {**parse_url(url)}
+        said: dict[str, Any] = {**parse_url(_VALKEY.sub("redis", url))}
         fits = all(name in SAID or name.startswith("ssl_") for name in said)
         said |= OURS
         ConnectionPool(**said).make_connection()  # type: ignore[no-untyped-call]  # sends nothing
