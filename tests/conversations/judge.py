@@ -52,10 +52,6 @@ def everything(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
     return True
 
 
-def nothing(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
-    return False
-
-
 def demanded(provider: type[Provider]) -> Due:
     """What the provider refuses to go on without, and nothing else: of turns that call tools, all
     or those since the user last spoke."""
