@@ -22,8 +22,8 @@ def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: An
     keys = keys or ring()
     known = () if tenant is None else keys.keys
     tenants = {key.id: keyed(key.tenant, str(tenant).encode()) for key in known}
-    given = {"upstream": "default", "model": "thinker-1", "now": NOW, "limit": 1 << 20, **terms}
-    return Sealer(keys, tenants, **given)
+    given = {"api": "chat", "upstream": "default", "model": "thinker-1", "now": NOW}
+    return Sealer(keys, tenants, **{**given, "limit": 1 << 20, **terms})
 
 
 def unseal(conversation: Conversation, replica: Sealer | None = None) -> Any:

@@ -59,7 +59,7 @@ async def test_new_02_every_recording(recording: Recording, expose: Expose) -> N
     carried = await carried_on(api, pipeline.stream(recording.data))
     given = carried["messages" if api is CHAT else "input"]
     for heard in pipeline.heard():
-        for original in heard.original:
+        for original in heard.original if heard.raw.strip() else ():
             assert any(original.items() <= each.items() for each in given)
 
 

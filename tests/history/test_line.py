@@ -186,6 +186,7 @@ async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) ->
 async def test_a_server_that_closes_at_once() -> None:
     async with listen(Peer.close) as server, store_at(address(server)) as (store, _):
         assert await misses(store)
+        assert server.connections == 1
 
 
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
@@ -344,7 +345,8 @@ async def test_who_may_no_longer_write_is_looked_for_anew(
             assert seen.last == ("mark", "ok")
 
 
-async def test_closing_ends_what_runs() -> None:
+async def test_closing_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "LONGEST", 10 * HANG)
     async with listen(silent) as server, store_at(address(server)) as (store, seen):
         asking = asyncio.create_task(store.get([b"key"]))
         await until(lambda: server.connections == 1)

@@ -16,7 +16,7 @@ from abridge.history.keys import Key, Keyring
 from abridge.history.line import Line
 from abridge.history.redis import LARGE, Redis
 from abridge.history.shared import shared
-from abridge.history.store import LONGER, Store, Wanted
+from abridge.history.store import LONGER, MOST_ORIGINALS, Store, Wanted
 from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
 from tests.redis import Server
 from tests.servers import nothing_left, soon, until
@@ -93,8 +93,10 @@ async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Serv
 
 async def test_what_no_longer_counts_is_gone(case: Case, redis_server: Server) -> None:
     await fill(case.store)
-    kinds = [key.split(b":")[1] for key in inside(redis_server, case.store)]
-    assert kinds.count(b"o") == 4
+    kept = inside(redis_server, case.store)
+    assert sum(key.split(b":")[1] == b"o" for key in kept) == MOST_ORIGINALS
+    (index,) = [value for key, value in kept.items() if key.split(b":")[1] == b"i"]
+    assert len(index) == MOST_ORIGINALS
 
 
 async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Server) -> None:
@@ -299,6 +301,8 @@ class TestLoops:
 
         for close in (False, False, True):
             assert asyncio.run(use(close=close)) == [b"x"]
+        assert isinstance(store, Redis)
+        assert store._line._ends == {}
 
     def test_at_once(self, redis_server: Server) -> None:
         store = shared(redis_server.url, RING, ttl=TTL, namespace="loops")

@@ -266,14 +266,30 @@ UNEXPECTED: dict[str, Callable[[str], Conversation]] = {
 @pytest.mark.parametrize("blob", [BLOB, SAID, FOREIGN], ids=["item", "message", "foreign"])
 @pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
 def test_new_02_ours_never_goes_upstream(make: Callable[[str], Conversation], blob: str) -> None:
-    body = json.dumps(unseal(make(blob)))
+    by = sealer()
+    body = json.dumps(unseal(make(blob), by))
     assert PREFIX in json.dumps(make(blob).body())
     assert PREFIX not in body
+    assert by.opened + by.dropped.total() == json.dumps(make(blob).body()).count(PREFIX)
+
+
+@pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
+def test_new_02_wherever_it_stands_a_damaged_one_is_refused(
+    make: Callable[[str], Conversation],
+) -> None:
+    with pytest.raises(RequestError, match="could not be verified"):
+        unseal(make(DAMAGED))
+
+
+def test_new_02_where_it_cannot_belong_it_is_of_no_use() -> None:
+    by = sealer()
+    blob = sealer().seal(Envelope([ITEM]))
+    call = {**FUNCTION_CALL, "encrypted_content": blob}
+    assert items(call, {**USER, "encrypted_content": blob}, replica=by) == [FUNCTION_CALL, USER]
+    assert (by.opened, by.dropped) == (0, {"edited": 2})
 
 
 def test_a_blob_leaves_the_rest_of_what_nobody_expected_it_in() -> None:
-    call = {**FUNCTION_CALL, "encrypted_content": BLOB}
-    assert items(call, {**USER, "encrypted_content": BLOB}) == [FUNCTION_CALL, USER]
     tool = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
     assert said({**tool, "thinking_blocks": [block(SAID)]}) == tool
 

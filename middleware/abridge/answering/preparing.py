@@ -55,7 +55,8 @@ class Preparing:
         route: Route = request.scope[ROUTE]
         learned = self._learned[route.upstream.name]
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
-        visit = Visit.begin(self.pasts.of(route), route, request.model, request.scope)
+        past, api = self.pasts.of(route), request.api.name
+        visit = Visit.begin(past, route, api, request.model, request.scope)
         try:
             if upstream is not None:
                 await self._cross(request, upstream, profile, visit)

@@ -111,8 +111,9 @@ class Past:
         """Whether reasoning may have to be said where its client does not."""
         return not self._profile.learns
 
-    def sealer(self, tenants: Mapping[str, bytes], model: str) -> Sealer | None:
-        """Seals and opens for one request; None where there are no keys that last."""
+    def sealer(self, tenants: Mapping[str, bytes], api: str, model: str) -> Sealer | None:
+        """Seals and opens for one request, of a client that speaks the API; None where there are no
+        keys that last."""
         if not self.keyring.lasting:
             return None
         from abridge.history.seal import Sealer  # noqa: PLC0415 -- an extra
@@ -120,6 +121,7 @@ class Past:
         return Sealer(
             self.keyring,
             tenants,
+            api=api,
             upstream=self._upstream,
             model=model,
             now=time(),

@@ -35,22 +35,15 @@ class Rule:
     profile: Profile
     crossed: bool = False
 
-    def demands(self, turn: Turn) -> bool:
-        """Whether upstream refuses the turn without its reasoning."""
-        return self.profile.returns.on_calls and bool(turn.calls)
+    def wants(self, *, current: bool) -> bool:
+        """Whether a turn's reasoning is sent at all; `current`: no user has spoken since."""
+        return self.keep != "none" and (self.keep != "tool_rounds" or current)
 
-    def wants(self, turn: Turn, *, current: bool) -> bool:
-        """Whether the turn's reasoning is sent at all; `current`: no user has spoken since."""
-        if self.keep == "none" or (self.keep == "tool_rounds" and not current):
-            return self.demands(turn)
-        return True
-
-    def restores(self, turn: Turn, *, altered: bool) -> bool:
-        """Whether what is missing of it is put back."""
+    def restores(self, *, altered: bool) -> bool:
+        """Whether what is missing of a turn's is put back."""
         if self.restore == "never":
             return False
-        insists = self.restore == "always" or self.keep in ("tool_rounds", "all")
-        return insists or altered or self.demands(turn)
+        return altered or self.restore == "always" or self.keep in ("tool_rounds", "all")
 
 
 @dataclass(slots=True)
@@ -80,12 +73,16 @@ class Sought(NamedTuple):
 
 @dataclass(slots=True)
 class _Spoken:
-    """A turn of the assistant's. `asked` are its texts that may be summaries; `removed` counts what
-    was taken out of it, `raw`: it has reasoning of the model's own; `sealed`: out of a blob that
-    was opened."""
+    """A turn of the assistant's.
+
+    `wanted`: its reasoning is sent; `demanded`: upstream refuses it without. `asked` are its texts
+    that may be summaries; `removed` counts what was taken out of it, `raw`: it has reasoning of the
+    model's own; `sealed`: that is out of a blob.
+    """
 
     turn: Turn
     wanted: bool
+    demanded: bool
     sealed: bool = False
     removed: int = 0
     raw: bool = False
@@ -111,10 +108,15 @@ class Mending:
         turns = conversation.turns
         spoke = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
         self._spoken = [
-            _Spoken(turn, rule.wants(turn, current=place > spoke))
+            self._spoke(turn, current=place > spoke)
             for place, turn in enumerate(turns)
             if turn.role == "assistant"
         ]
+
+    def _spoke(self, turn: Turn, *, current: bool) -> _Spoken:
+        insists = self._rule.profile.returns.on_calls or (self._conversation.insists and current)
+        demanded = insists and bool(turn.calls)
+        return _Spoken(turn, demanded or self._rule.wants(current=current), demanded)
 
     def unseal(self, opened: Open) -> None:
         """Put in place what the client returned sealed."""
@@ -177,15 +179,14 @@ class Mending:
     def _put_back(self, spoken: _Spoken, original: Original | None) -> None:
         turn, rule = spoken.turn, self._rule
         if original is None:
-            lost = bool(spoken.removed) or (
-                rule.demands(turn) and not rule.profile.returns.even_empty
-            )
+            lost = bool(spoken.removed) or (spoken.demanded and not rule.profile.returns.even_empty)
             self.mended.missed += lost and not spoken.raw
             return
         if spoken.raw:  # it was shown, perhaps in another field; if it was edited, the edit stays
             wanted = original.raw in map(digest, turn.shown)
         else:
-            wanted = rule.restores(turn, altered=original.altered or bool(spoken.removed))
+            duty = original.altered or bool(spoken.removed) or spoken.demanded
+            wanted = rule.restores(altered=duty)
         if wanted:
             self._conversation.put_back(turn, original.reasoning)
             self.mended.restored["store"] += 1

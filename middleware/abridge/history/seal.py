@@ -36,7 +36,8 @@ _HEAD = struct.Struct(f">Q{_SALT}s{_TAG}s")
 
 class Sealer:
     """Seals and opens for one request. `tenants` has its tenant's tag under each key's id; one who
-    belongs to nobody has none, and neither gets blobs nor can use any.
+    belongs to nobody has none, and neither gets blobs nor can use any. Reasoning is spelled for one
+    `api`, and of use to one model of one upstream.
 
     `now` is in seconds since the epoch, and a blob is good for `ttl` of them. What is opened comes
     to at most `limit` bytes. `opened` counts the blobs that were of use, `dropped` the others by
@@ -48,6 +49,7 @@ class Sealer:
         keys: Keyring,
         tenants: Mapping[str, bytes],
         *,
+        api: str,
         upstream: str,
         model: str,
         now: float,
@@ -56,7 +58,7 @@ class Sealer:
     ) -> None:
         self._keys = keys
         self._tenants = tenants
-        self._for = tuple(_bytes(name) for name in (upstream, family(model)))
+        self._for = tuple(_bytes(name) for name in (api, upstream, family(model)))
         self._now = now
         self._ttl = ttl
         self._limit = limit

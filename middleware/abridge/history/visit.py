@@ -44,10 +44,10 @@ class Visit:
     prefix: Prefix = field(default_factory=Prefix)
 
     @classmethod
-    def begin(cls, past: Past, route: Route, model: str, scope: Scope) -> Visit:
+    def begin(cls, past: Past, route: Route, api: str, model: str, scope: Scope) -> Visit:
         told = tags(scope, past.keyring, past.tenant, anonymous=past.settings.anonymous)
         whose = Whose(told, route.upstream.name, model) if told else None
-        return cls(past, route, model, whose, past.sealer(told or {}, model))
+        return cls(past, route, model, whose, past.sealer(told or {}, api, model))
 
     @property
     def keeps(self) -> bool:

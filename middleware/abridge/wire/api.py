@@ -70,6 +70,11 @@ class Conversation(Protocol):
 
     turns: list[Turn]
 
+    @property
+    def insists(self) -> bool:
+        """Whether the API itself refuses calls, while they are answered, without what was thought
+        before them."""
+
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         """Take out of a turn what Abridge put into it.
 

@@ -37,7 +37,8 @@ class Envelope:
         """Whether it is this turn's, and stood in this item; clients may leave out an item's id."""
         calls = tuple(call.id for call in turn.calls)
         return (
-            (not item or item == self.item)
+            turn.role == "assistant"
+            and (not item or item == self.item)
             and (self.calls is None or self.calls == calls)
             and (self.text is None or self.text == turn.text)
         )

@@ -65,7 +65,8 @@ class Learned:
             return profile
         if seen.place is not None:
             holds = (seen.place, *(place for place in profile.holds if place != seen.place))
-            returns = replace(profile.returns, place=seen.place)
+            on_calls = profile.returns.on_calls or seen.place == "extra_content"
+            returns = replace(profile.returns, place=seen.place, on_calls=on_calls)
             profile = replace(profile, holds=holds, returns=returns)
         if seen.masked is not None:
             profile = replace(profile, summary_is_raw=seen.masked)

@@ -72,12 +72,12 @@ class ComposedChoice:
         self._kept = Keeping(room) if display.seal is not None else None
 
     def say(self, event: Event) -> Iterator[Json]:
-        if self._kept is None:
-            yield from self._say(event)
-            return
-        self._kept.hear(event)
+        return self._say(event) if self._kept is None else self._keep_said(event, self._kept)
+
+    def _keep_said(self, event: Event, kept: Keeping) -> Iterator[Json]:
+        kept.hear(event)
         for said in self._say(event):
-            self._kept.see(said["delta"])
+            kept.see(said["delta"])
             yield said
 
     def _say(self, event: Event) -> Iterator[Json]:

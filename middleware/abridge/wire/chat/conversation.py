@@ -11,6 +11,7 @@ from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
+    ANSWER,
     LISTS,
     PLAIN,
     SPELLINGS,
@@ -31,12 +32,17 @@ from abridge.wire.profiles import PROFILES, Profile
 MARKS = ("summary_error",)
 """What Abridge adds to a message beside its reasoning."""
 
+COPIES = "provider_specific_fields"
+"""Where LiteLLM's client keeps, and returns, a second one of the fields that it does not know."""
+
 TEXTS = ("summary", "text", "thinking")
 """Where an entry of a list of reasoning has what can be read."""
 
 
 class ChatConversation:
     """See `abridge.wire.api.Conversation`. Each message is a turn."""
+
+    insists = False
 
     def __init__(self, body: Json) -> None:
         self._body = body
@@ -45,22 +51,15 @@ class ChatConversation:
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         message = turn.items[0]
         taken = sum(message.pop(mark, None) is not None for mark in MARKS)
-        for name in PLAIN:
-            if ours(string(message.get(name))):
-                del message[name]
-                taken += 1
-        for name in LISTS:
-            if isinstance(message.get(name), list):
-                kept = [entry for entry in message[name] if not _is(entry, ours)]
-                taken += len(message[name]) - len(kept)
-                message[name] = kept
-                if not kept:
-                    del message[name]
+        taken += _strip_fields(message, ours)
+        if isinstance(copies := message.get(COPIES), dict):
+            taken += _strip_fields(copies, ours)
         kept, inline = _without(message.get("content"), ours)
         if kept != message.get("content"):
             message["content"], turn.text = kept, _text(kept)
             taken += 1
-        left = inline or find(message) is not None
+        found = find(message)
+        left = inline or (found is not None and bool(found.text.strip()))
         return taken, left or (not taken and _has_state(message))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
@@ -70,14 +69,12 @@ class ChatConversation:
         if not blobs:
             return False
         turn.text = _said(message)
-        found = None
-        if turn.role == "assistant":
-            param = f"messages[{self._numbers[id(message)]}]"
-            opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
-            found = next(filter(None, opening), None)
+        param = f"messages[{self._numbers[id(message)]}]"
+        opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
+        found = next(filter(None, opening), None)
         if found is not None:
             self.put_back(turn, found.reasoning)
-        turn.shown = tuple(filter(None, _shown(message)))
+        turn.shown = _shown(message)
         return found is not None
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
@@ -85,18 +82,21 @@ class ChatConversation:
         for name in SPELLINGS:
             message.pop(name, None)
         for said in original:
-            edited = "content" in said and _is_edited(turn, said["content"])
-            apart = ("tool_calls", "content") if edited else ("tool_calls",)
-            message.update({key: said[key] for key in said if key not in apart})
+            content = _rejoined(turn, said["content"]) if "content" in said else None
+            message.update({key: said[key] for key in said if key not in ANSWER})
+            if content is not None:
+                message["content"] = content
             _restate(message, said)
 
     def drop(self, turn: Turn) -> bool:
         message, content = turn.items[0], turn.items[0].get("content")
-        said = [name for name in SPELLINGS if message.pop(name, None)]
-        inline, kept = split_inline(without_chunks(content), PROFILES["auto"], alone=True)
+        holders = [message, *filter(None, [_object(message.get(COPIES))])]
+        said = [name for said in holders for name in SPELLINGS if said.pop(name, None)]
+        said += [STATE for said in _holders(message) if said.pop(STATE, None)]
+        kept = _answer(content)
         if kept != content:
             message["content"] = kept or None
-        return bool(said or inline.strip() or thinking_chunks(content))
+        return bool(said) or kept != content
 
     def spell(self, turn: Turn, profile: Profile) -> Spelt:
         if profile.returns.place == "nothing":
@@ -143,17 +143,51 @@ def _original(message: Json) -> Json:
 
 
 def _has_state(message: Json) -> bool:
-    holders = [message, *objects(message.get("tool_calls"))]
-    return any(holder.get(STATE) for holder in holders)
+    return any(holder.get(STATE) for holder in _holders(message))
 
 
-def _is_edited(turn: Turn, content: Any) -> bool:
-    """Whether the answer is another by now than the one in a content with reasoning in it. A turn
-    that is known by its text alone is not."""
-    _, answer = split_inline(
-        without_chunks(turn.items[0].get("content")), PROFILES["auto"], alone=True
-    )
-    return bool(turn.calls) and not _text(without_chunks(content)).endswith(_text(answer))
+def _holders(message: Json) -> list[Json]:
+    """Where opaque state may stand beside an answer."""
+    return [message, *objects(message.get("tool_calls"))]
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _strip_fields(said: Json, ours: Callable[[str], bool]) -> int:
+    """Take our summaries out of the fields that hold reasoning and nothing else."""
+    taken = 0
+    for name in PLAIN:
+        if ours(string(said.get(name))):
+            del said[name]
+            taken += 1
+    for name in LISTS:
+        if isinstance(said.get(name), list):
+            kept = [entry for entry in said[name] if not _is(entry, ours)]
+            taken += len(said[name]) - len(kept)
+            said[name] = kept
+            if not kept:
+                del said[name]
+    return taken
+
+
+def _rejoined(turn: Turn, original: Any) -> Any:
+    """A content with reasoning in it, as the answer is by now: of a turn that is known by its calls
+    it may have been edited since."""
+    answer = _answer(turn.items[0].get("content"))
+    if not turn.calls or _text(without_chunks(original)).endswith(_text(answer)):
+        return original
+    if chunks := thinking_chunks(original):
+        text = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
+        return [*chunks, *objects(text)]
+    before = original.removesuffix(_answer(original)) if isinstance(original, str) else ""
+    return before + string(answer)
+
+
+def _answer(content: Any) -> Any:
+    """A content less the reasoning before it."""
+    return split_inline(without_chunks(content), PROFILES["auto"], alone=True)[1]
 
 
 def _restate(message: Json, said: Json) -> None:
@@ -171,16 +205,16 @@ def turn_of(message: Json) -> Turn:
         text=_said(message),
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
-        shown=tuple(filter(None, _shown(message))),
+        shown=_shown(message),
         items=[message],
     )
 
 
-def _shown(message: Json) -> Iterator[str]:
-    yield from (string(message[name]) for name in PLAIN if message.get(name))
-    if (found := find(message)) is not None:
-        yield found.text
-    yield split_inline(message.get("content"), PROFILES["auto"], alone=True)[0]
+def _shown(message: Json) -> tuple[str, ...]:
+    plain = [string(message.get(name)) for name in PLAIN]
+    found = find(message)
+    inline, _ = split_inline(message.get("content"), PROFILES["auto"], alone=True)
+    return tuple(filter(None, [*plain, found.text if found is not None else "", inline]))
 
 
 def _said(message: Json) -> str:

@@ -252,8 +252,7 @@ class ChatReader:
         """What a choice says; with its end comes, if it is to be sealed, the turn that it made."""
         ends = self._seals and bool(choice.get("finish_reason")) and not state.finished
         pieces = state.read(choice, apart=apart)
-        reasoned = self._reasoned(state) if ends else []
-        return [*pieces[:-1], *reasoned, *pieces[-1:]]
+        return [*pieces[:-1], *self._reasoned(state), *pieces[-1:]] if ends else pieces
 
     def _reasoned(self, state: Choice) -> list[Piece]:
         message = self._messages.get(state.lane)

@@ -28,6 +28,8 @@ PLACES = {"text": 1, "tool_use": 2}
 class MessagesConversation:
     """See `abridge.wire.api.Conversation`."""
 
+    insists = True
+
     def __init__(self, body: Json) -> None:
         self._body = body
         self.turns = [Turn("system", _text(body.get("system")))]

@@ -29,6 +29,8 @@ _BARE = frozenset({"id", "type", "status", *MARKS})
 class ResponsesConversation:
     """See `abridge.wire.api.Conversation`."""
 
+    insists = False
+
     def __init__(self, body: Json) -> None:
         self._body = body
         given = body.get("input")
@@ -75,19 +77,23 @@ class ResponsesConversation:
         return placed
 
     def _open(self, item: Json, turn: Turn, opened: Open) -> Envelope | None:
-        """What is in an item's blob, which is taken out of it."""
-        blob = item.pop(STATE)
-        if turn.role != "assistant" or not is_reasoning(item):
-            return None
-        param = f"input[{self._numbers[id(item)]}].{STATE}"
-        return opened(blob, param, turn, string(item.get("id")))
+        """What is in an item's blob, which is taken out of it. In an item that is no reasoning it
+        fits nobody's turn."""
+        number, blob = self._numbers.get(id(item)), item.pop(STATE)
+        place = "input" if number is None else f"input[{number}]"
+        turn = turn if is_reasoning(item) else Turn("")
+        return opened(blob, f"{place}.{STATE}", turn, string(item.get("id")))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
 
     def drop(self, turn: Turn) -> bool:
+        """What is left of the turn goes without its ids, by which upstream would know that it was
+        said after something ("provided without its required 'reasoning' item": OpenAI)."""
         kept = [item for item in turn.items if not is_reasoning(item)]
         dropped = len(kept) < len(turn.items)
+        if dropped:
+            kept = [{key: item[key] for key in item if key != "id"} for item in kept]
         turn.items[:] = kept
         return dropped
 
