@@ -112,7 +112,7 @@ class Chat(Provider):
         found = {name: message[name] for name in (*HOLDERS, STATE) if name in message}
         calls = message.get("tool_calls") or ()
         state = [made[STATE] for made in calls if STATE in made]
-        inline = INLINE.match(message["content"] or "") if _is_text(message) else None
+        inline = INLINE.match(text_of(message.get("content")))
         found |= {"calls": state} if state else {}
         found |= {"content": inline[0]} if inline else {}
         return [found] if found else []
@@ -128,9 +128,5 @@ class Chat(Provider):
 
 def text_of(content: Any) -> str:
     if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content)
+        return "".join(str(part.get("text", "")) for part in content)
     return content or ""
-
-
-def _is_text(message: Json) -> bool:
-    return isinstance(message.get("content"), str)
