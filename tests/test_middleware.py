@@ -301,14 +301,36 @@ class TestHiding:
         answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
         assert b"odd" in answer.data
 
-    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
-    async def test_stored_responses_are_not_available(self, tail: str) -> None:
+    @pytest.mark.parametrize(
+        ("method", "tail"),
+        [
+            ("GET", "resp_1/other"),
+            ("POST", "resp_1"),
+            ("POST", "compact"),
+            ("PUT", "resp_1"),
+            ("HEAD", "resp_1"),
+            ("GET", "resp_1/../resp_2"),
+            ("GET", "/resp_1"),
+            ("GET", "resp_1%2Finput_items"),
+            ("GET", "resp_1\n"),
+        ],
+    )
+    async def test_what_else_there_is_of_stored_responses_is_not_available(
+        self, method: str, tail: str
+    ) -> None:
         upstream = thinker()
         app = wrap(upstream, reasoning={"expose": "none"})
-        for method in ("GET", "POST"):
-            answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
-            assert answer.status == 404
+        answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
+        assert answer.status == 404
         assert not upstream.asked
+
+    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
+    async def test_nor_is_what_of_them_cannot_be_read(self, tail: str) -> None:
+        app = wrap(thinker(), reasoning={"expose": "none"})
+        method = "POST" if tail.endswith("cancel") else "GET"
+        answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
+        assert answer.status == 502
+        assert b"odd" not in answer.data
 
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}

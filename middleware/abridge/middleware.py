@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.answering import Answering
+from abridge.answering.stored import Named
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
 from abridge.exchange.body import Keep, Room, Taken, header, take
@@ -31,8 +32,9 @@ from abridge.wire.preset import Preset
 from abridge.wire.problem import problem
 from abridge.wire.wish import NEEDLE
 
-STORED = "Stored responses are not available here."
-"""Where reasoning is hidden: they hold it as the model wrote it."""
+STORED = "This is not available here."
+"""Of what belongs to stored responses, where reasoning is hidden: they hold it as the model wrote
+it, and it is not known where."""
 
 
 class AbridgeMiddleware:
@@ -105,6 +107,9 @@ class AbridgeMiddleware:
         api = None
         if scope["method"] == "POST":
             api = api_for(path, written_path(scope).decode("latin-1"))
+        named = Named.read(scope["method"], path) if api is None else None
+        if named is not None and await self._answering.stored.answer(named, scope, receive, send):
+            return
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):

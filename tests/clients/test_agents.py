@@ -150,10 +150,21 @@ async def test_a_conversation_goes_on_from_what_was_said(client: str, api: str) 
 
 
 @pytest.mark.parametrize("api", ["chat", "messages"])
-async def test_what_upstream_does_not_store_is_not_forgotten_quietly(api: str) -> None:
+async def test_an_agent_may_send_only_what_is_new(api: str) -> None:
+    upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, thought="So it is.", first=1))
+    async with agent(upstream, "responses", api) as (anna, looked):
+        result, _ = await streamed(anna, "Hi", auto_previous_response_id=True)
+    assert result.final_output == WORDS
+    assert looked == ["here"]
+    assert_returned(upstream)
+
+
+@pytest.mark.parametrize("api", ["chat", "messages"])
+async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
     """An agent that relies on it is told at its second turn, not answered out of nothing."""
     upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
-    async with agent(upstream, "responses", api) as (anna, looked):
+    nowhere: Any = {"history": {"store": "none"}}
+    async with agent(upstream, "responses", api, **nowhere) as (anna, looked):
         with pytest.raises(openai.BadRequestError) as caught:
             await streamed(anna, "Hi", auto_previous_response_id=True)
     assert caught.value.param == "previous_response_id"

@@ -32,10 +32,10 @@ LOOK = (TOOL, ARGUMENTS)
 
 
 async def ask(
-    upstream: Upstream, client: str, api: str, *, store: str = "own"
+    upstream: Upstream, client: str, api: str, *, store: str = "own", **tables: Any
 ) -> list[dict[str, Any]]:
     """The parts of the answer's stream."""
-    async with front(upstream, entry={"api": api}) as address:
+    async with front(upstream, entry={"api": api}, **tables) as address:
         process = await asyncio.create_subprocess_exec(
             *(NODE or "", "--input-type=module", "--eval", SCRIPT, address, client, store),
             cwd=FOLDER,
@@ -70,10 +70,23 @@ async def test_a_tool_loop(client: str, api: str) -> None:
 
 
 @RESPONSES
-async def test_what_is_stored_elsewhere_is_not_forgotten_quietly(api: str) -> None:
-    """By default it takes its items to be stored, and would send their ids alone."""
-    upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
+async def test_a_tool_loop_whose_items_are_stored(api: str) -> None:
+    """As it takes them to be by default, and sends their ids alone."""
+    upstream = Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, thought="So it is.", first=2))
     parts = await ask(upstream, "responses", api, store="stored")
+    assert not of("error", parts)
+    assert "".join(part["text"] for part in of("text-delta", parts)) == WORDS
+    assert "".join(part["text"] for part in of("reasoning-delta", parts)) == SUMMARY * 2
+    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    assert json.dumps(SUMMARY) not in again
+    assert again.count(json.dumps(THOUGHT)) == 1
+
+
+@RESPONSES
+async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
+    upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
+    nowhere = {"history": {"store": "none"}}
+    parts = await ask(upstream, "responses", api, store="stored", **nowhere)
     (error,) = of("error", parts)
     assert "store: false" in error["error"]
     assert len(upstream.asked) == 1

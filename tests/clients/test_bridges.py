@@ -182,13 +182,6 @@ class TestResponses:
                 async with client.responses.stream(**ASK) as stream:
                     await stream.get_final_response()
 
-    @RESPONSES
-    async def test_what_is_stored_elsewhere_is_not_forgotten_quietly(self, api: str) -> None:
-        async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
-            with pytest.raises(openai.BadRequestError) as caught:
-                await client.responses.create(**ASK, previous_response_id="resp_1")
-        assert caught.value.param == "previous_response_id"
-
     async def test_long_calls_that_take_turns(self) -> None:
         told = [json.dumps({"where": str(number) * 9000}) for number in range(2)]
         turns = zip(*(pieces(text, 100) for text in told), strict=True)

@@ -22,6 +22,10 @@ from tests.writers import Scripted
 
 CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "Hi"}
+SUMMARY = "**Adding up**\n\nI add the numbers."
+ENOUGH = 10_000
+"""Requests, in which the store is within reach again for its clients."""
+
 THOUGHT = "A thought about number {}: it is odd."
 
 
@@ -68,13 +72,21 @@ def server() -> Iterator[Server]:
 
 
 def replicas(
-    thinker: Thinker, server: Server, registry: CollectorRegistry | None = None
+    thinker: Thinker,
+    server: Server,
+    registry: CollectorRegistry | None = None,
+    writer: Scripted | None = None,
 ) -> list[ASGIApp]:
     history = {"store": server.url, "seal_keys_env": "SEAL_KEYS"}
     chat = {"envelope": "none"}  # the client carries nothing
     apps = [
         abridged(
-            "mounted", thinker, writer=Scripted(), registry=registry, history=history, chat=chat
+            "mounted",
+            thinker,
+            writer=writer or Scripted(),
+            registry=registry,
+            history=history,
+            chat=chat,
         )
         for _ in range(3)
     ]
@@ -143,16 +155,36 @@ class TestReplicas:
         histories = await asyncio.gather(*talks)
         for history in histories:
             for said in history[1::2]:
-                assert said["content"] in thinker.thoughts
                 assert thinker.thoughts[said["content"]] not in said["reasoning"]
         for body in thinker.asked:
             for message in body["messages"]:
-                thought = message.get("reasoning")
-                assert (
-                    thought in (None, thinker.thoughts.get(message["content"])) or thought is None
-                )
+                told = message.get("reasoning")
+                assert told in (None, SUMMARY, thinker.thoughts.get(message["content"]))
         errors = registry.get_sample_value(
-            "abridge_store_operations_total", {"operation": "remember", "result": "error"}
+            "abridge_store_operations_total", {"operation": "mark", "result": "error"}
         )
         assert errors
         await close(apps)
+
+    async def test_what_could_not_be_told_while_it_was_away_is_told_later(
+        self, server: Server
+    ) -> None:
+        thinker, writer = Thinker(), Scripted("**Said while it was away**\n\nI think.")
+        apps = replicas(thinker, server, writer=writer)
+        await asyncio.to_thread(server.kill)
+        returned = await say(apps[0], [USER], "anna")
+        await asyncio.to_thread(server.start)
+        writer.text = SUMMARY
+        for _ in range(ENOUGH):
+            if not await _is_told(apps[1], thinker, returned):
+                break
+            await say(apps[0], [USER], "bert")  # whatever it says, it shares what is left
+        else:
+            pytest.fail("what was said while it was away was never told")
+        await close(apps)
+
+
+async def _is_told(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
+    """Whether upstream is told a summary for reasoning."""
+    await say(app, [USER, returned, USER], "carl")
+    return "reasoning" in thinker.asked[-1]["messages"][1]

@@ -107,7 +107,7 @@ class TestResponses:
             ({}, FOREIGN, "foreign"),
         ],
     )
-    def test_new_02_what_is_of_no_use_is_taken_out_and_nothing_else(
+    def test_new_02_what_is_of_no_use_is_taken_out_with_the_summary_beside_it(
         self, replica: Json, blob: str, reason: str
     ) -> None:
         by = sealer(**replica)
@@ -115,10 +115,15 @@ class TestResponses:
         summed = reasoning(blob, id="rs_1", summary=SUMMARY)
         assert items(resting, reasoning(blob, id="rs_1"), summed, FUNCTION_CALL, replica=by) == [
             resting,
-            {"type": "reasoning", "id": "rs_1", "summary": SUMMARY},
             FUNCTION_CALL,
         ]
         assert by.dropped == {reason: 2}
+
+    def test_but_what_the_client_has_in_the_clear_is_its_own(self) -> None:
+        content = [{"type": "reasoning_text", "text": "raw"}]
+        given = reasoning(FOREIGN, summary=SUMMARY, content=content)
+        bare = {key: given[key] for key in given if key != "encrypted_content"}
+        assert items(given, FUNCTION_CALL) == [{**bare, "summary": []}, FUNCTION_CALL]
 
     def test_new_02_in_another_item_it_is_of_no_use(self) -> None:
         by = sealer()
@@ -146,13 +151,6 @@ class TestResponses:
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
         assert Prefix().after(conversation.turns).digest() == before
         assert not conversation.unseal(turn, sealer().open)
-
-    def test_where_nothing_fits_the_summary_is_still_taken_out(self) -> None:
-        conversation = of_responses(reasoning(FOREIGN, summary=SUMMARY), FUNCTION_CALL)
-        turn = conversation.turns[2]
-        assert not conversation.unseal(turn, sealer().open)
-        assert conversation.strip(turn, lambda text: text == "Ours.") == (1, False)
-        assert conversation.body()["input"] == [USER, FUNCTION_CALL]
 
 
 class TestChat:
@@ -190,14 +188,17 @@ class TestChat:
     def test_new_02_in_another_turn_it_is_of_no_use(self, edit: Json) -> None:
         by, edited = sealer(), message(**edit)
         given = {**edited, "reasoning_details": [detail(SAID)], "reasoning_content": "Ours."}
-        assert said(given, by) == {**edited, "reasoning_content": "Ours."}
+        assert said(given, by) == edited
         assert by.dropped == {"edited": 1}
 
-    def test_new_02_what_is_of_no_use_is_taken_out_and_nothing_else(self) -> None:
+    def test_new_02_what_is_of_no_use_is_taken_out_with_all_but_others_state(self) -> None:
         theirs = {"type": "reasoning.encrypted", "data": "gAAAAABo", "index": 0}
         by = sealer()
+        signature = {"type": "thinking", "thinking": "", "signature": "s"}
         given = message(
-            reasoning_details=[theirs, detail(FOREIGN)], thinking_blocks=[block(FOREIGN)]
+            reasoning="Ours.",
+            reasoning_details=[theirs, detail(FOREIGN)],
+            thinking_blocks=[signature, block(FOREIGN)],
         )
         assert said(given, by) == message(reasoning_details=[theirs])
         assert by.dropped == {"foreign": 2}

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.answering.counting import Counting
 from abridge.answering.engaging import Ends, Engaging
 from abridge.answering.preparing import Preparing
+from abridge.answering.stored import StoredResponses
 from abridge.errors import EndpointMissing, RequestError
 from abridge.exchange.request import Request
 from abridge.exchange.terms import hides
@@ -54,6 +55,7 @@ class Answering:
             review=review,
             transport=transport,
         )
+        self.stored = StoredResponses(app, settings, self._preparing.pasts)
         self.concerns = self._preparing.pasts.concerns
         self.demands = self._preparing.pasts.demands
         self.may_seal = self._preparing.pasts.may_seal

@@ -19,6 +19,7 @@ from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
 from abridge.summarize.guard import Guard, Review
 from abridge.summarize.patience import Patience
+from abridge.turn.events import Ended
 from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
 from abridge.wire.api import Reader, Writer
@@ -101,7 +102,7 @@ class Engaging:
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,
             showing=visit.showing(copied=free or route.summary.on_failure == "extract"),
-            keep=self._keeping(prepared, shown),
+            keep=self._keeping(prepared, shown, writer),
             event_limit=int(limits.event),
         )
 
@@ -124,9 +125,14 @@ class Engaging:
         composer = api.composer(profile, shown, request.asked, int(limits.event))
         return request.upstream.teller(profile, shown, kept), composer
 
-    def _keeping(self, prepared: Prepared, shown: Display) -> Keep:
-        visit = prepared.visit
-        return lambda reader, ended: self._preparing.keep(visit, shown, reader, ended)
+    def _keeping(self, prepared: Prepared, shown: Display, writer: Writer) -> Keep:
+        async def keep(reader: Reader, ended: Ended) -> None:
+            if ended.ok:
+                await self._preparing.keep(prepared.visit, shown, reader, ended)
+            if prepared.storing is not None and writer.shown is not None:
+                await self._preparing.store(prepared.storing, writer.shown, ended, shown)
+
+        return keep
 
     def _account(
         self, request: Request, style: Style | None, summarizer: Summarizer, route: Route

@@ -7,20 +7,25 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from abridge.answering.continuing import Continued, Continuing
 from abridge.answering.counting import Counting
+from abridge.answering.storing import Storing
 from abridge.errors import RequestError
 from abridge.exchange.request import Request
 from abridge.history.pasts import Pasts
+from abridge.history.policy import Mended
 from abridge.history.tenant import Named
 from abridge.history.visit import Visit
 from abridge.settings import ROUTE, Route, Settings
 from abridge.turn.conversation import Prefix
 from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
+from abridge.wire.codec import Json
 from abridge.wire.display import Display
 from abridge.wire.envelope import DAMAGED
 from abridge.wire.learned import Learned
 from abridge.wire.profiles import PROFILES, Profile
+from abridge.wire.responses.stored import forget_ids
 
 DEEP = "The request body is nested too deep."
 PREFILLED = (
@@ -33,11 +38,12 @@ _log = logging.getLogger(__name__)
 @dataclass(slots=True, frozen=True)
 class Prepared:
     """What is known of a request that is ready for upstream. `profile` is upstream's, with what was
-    learned of it."""
+    learned of it; `storing` stores its answer, if that is to be stored."""
 
     request: Request
     profile: Profile
     visit: Visit
+    storing: Storing | None = None
 
 
 class Preparing:
@@ -47,6 +53,7 @@ class Preparing:
         self._counting = counting
         self._learned = {route.upstream.name: Learned() for route in settings.routes}
         self.pasts = Pasts(settings, counting.store_operation, named)
+        self._continuing = Continuing(int(settings.limits.body))
 
     async def prepare(
         self, request: Request, upstream: UpstreamApi | None, *, engaged: bool
@@ -57,19 +64,24 @@ class Preparing:
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
         past, api = self.pasts.of(route), request.api.name
         visit = Visit.begin(past, route, api, request.model, request.scope)
+        continued = Continued()
         try:
+            continued = await self._continuing.go_on(request, visit, crosses=upstream is not None)
             if upstream is not None:
                 await self._cross(request, upstream, profile, visit)
             else:
                 await self._mend(request, profile, visit, engaged=engaged)
+            self._forget_ids(request)
+            if continued.storing is not None and request.asked is not None:
+                request.asked = continued.storing.told(request.asked)
             request.scope = request.inner_scope(engaged=engaged)
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None
         except RequestError as refusal:
             if refusal.code == DAMAGED:
                 self._counting.refused(request.api, request.scope)
-            raise
-        return Prepared(request, profile, visit)
+            raise continued.as_asked(refusal) from None
+        return Prepared(request, profile, visit, continued.storing)
 
     def keep(
         self, visit: Visit, shown: Display, reader: Reader, ended: Ended
@@ -80,6 +92,14 @@ class Preparing:
         if learned.note(visit.model, seen) and PROFILES[visit.route.upstream.profile].learns:
             _log.warning(PREFILLED, name)
         return self._remember(visit, shown, reader, ended)
+
+    async def store(self, storing: Storing, response: Json, ended: Ended, display: Display) -> None:
+        """Store an answer, or what upstream does not store of it."""
+        try:
+            await storing.keep(response, ended, display)
+        except Exception as error:  # noqa: BLE001 -- upstream may have said anything
+            _log.warning("an answer could not be stored: %s", type(error).__name__)
+        self._counting.store(self.pasts.size)
 
     async def _remember(self, visit: Visit, shown: Display, reader: Reader, ended: Ended) -> None:
         try:
@@ -104,6 +124,13 @@ class Preparing:
         request.fill(visit.route.upstream.preset, profile)
         if engaged or request.changed:
             self._drop_refused(request, profile, visit.model)
+
+    def _forget_ids(self, request: Request) -> None:
+        """Take out what no upstream can know: ids of ours."""
+        if (request.upstream or request.api).name == "responses":
+            removed = forget_ids(request.data)
+            self._counting.mended(request.api, request.scope, Mended(removed))
+            request.changed = request.changed or bool(removed)
 
     def _drop_refused(self, request: Request, profile: Profile, model: str) -> None:
         dropped = profile.drop_refused(request.data, model)

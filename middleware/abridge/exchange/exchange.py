@@ -37,7 +37,8 @@ STOPPED = Trouble("upstream_error", "The server is shutting down.")
 _log = logging.getLogger(__name__)
 
 Keep: TypeAlias = Callable[[Reader, Ended], Coroutine[Any, Any, None]]
-"""Remembers what there is of an answer; what it returns is done before the client hears the end."""
+"""Remembers what there is of an answer, whatever became of it; what it returns is done before the
+client hears the end, and after that was written."""
 
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
@@ -47,8 +48,8 @@ GOODBYE = 1.0
 class Terms:
     """What was decided for a request. `opaque`: nothing that was not read may get through, since
     raw reasoning is hidden, or the client speaks another API; `problem` says an error body in the
-    client's shape. `showing` follows what the client sees; `keep` is told when all was read well,
-    with the summaries that were shown."""
+    client's shape. `showing` follows what the client sees; `keep` is told of the end, with the
+    summaries that were shown."""
 
     reader: Reader
     writer: Writer
@@ -176,7 +177,7 @@ class Exchange:
         self._terms.showing.note(event)
         if isinstance(event, Closed):
             self._account.note_held(self._weaver.held)
-        if isinstance(event, Ended) and event.ok:
+        if isinstance(event, Ended):
             self._client.after(self._tasks.create_task(self._terms.keep(self._reader, event)))
         if self._answer is not None:
             self._answer.emit(event)

@@ -70,9 +70,10 @@ class Memory:
     async def known(self, marks: Sequence[bytes]) -> list[bool]:
         return self._read("known", [mark in self._marks for mark in marks])
 
-    async def mark(self, marks: Sequence[bytes]) -> None:
+    async def mark(self, marks: Sequence[bytes]) -> bool:
         self._marks.update(dict.fromkeys(marks))
         self._wrote("mark", marks)
+        return True
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self._read("get", [self._only(("key", key)) for key in keys])

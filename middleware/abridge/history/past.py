@@ -16,12 +16,13 @@ from abridge.history.tenant import Named, keyed
 from abridge.settings import History, Route
 from abridge.turn.conversation import Turn
 from abridge.wire.envelope import PREFIX
+from abridge.wire.mint import OURS
 from abridge.wire.profiles import PROFILES
 
 if TYPE_CHECKING:
     from abridge.history.seal import Sealer
 
-MARKS = (b'"summary_error"', PREFIX.encode())
+MARKS = (b'"summary_error"', PREFIX.encode(), OURS.encode())
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
 

@@ -71,10 +71,11 @@ class Redis:
         tell("error" if found is None else found_any(known))
         return known or [False] * len(marks)
 
-    async def mark(self, marks: Sequence[bytes]) -> None:
+    async def mark(self, marks: Sequence[bytes]) -> bool:
         values = dict.fromkeys(map(self._shelves.mark, marks), b"")
-        if values:
-            await self._write("mark", lambda client: fill(client, values, LONGER * self._ttl))
+        if not values:
+            return True
+        return await self._write("mark", lambda client: fill(client, values, LONGER * self._ttl))
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         where = [self._shelves.value(key) for key in keys]
@@ -112,9 +113,11 @@ class Redis:
             tell(found_any(values))
         return values
 
-    async def _write(self, operation: str, work: Callable[[Client], Awaitable[object]]) -> None:
+    async def _write(self, operation: str, work: Callable[[Client], Awaitable[object]]) -> bool:
         tell = self._begin(operation)
-        tell("error" if await self._line.ask(work) is None else "ok")
+        written = await self._line.ask(work) is not None
+        tell("ok" if written else "error")
+        return written
 
     def _begin(self, operation: str) -> Callable[[str], None]:
         """To be called with the operation's result."""

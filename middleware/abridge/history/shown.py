@@ -38,6 +38,7 @@ class Shown:
         self._store = store
         self._marks: TTLCache[bytes, None] = TTLCache(most, ttl, timer=time)
         self._new: list[bytes] = []
+        self._most = most
 
     def __bool__(self) -> bool:
         return bool(self._marks) or self._store is not None
@@ -53,10 +54,11 @@ class Shown:
                     self._new.append(mark)
 
     async def share(self) -> None:
-        """Let others know what is new."""
+        """Let others know what is new; what they cannot be told now they are told later."""
         if self._new and self._store is not None:
             new, self._new = self._new, []
-            await self._store.mark(new)
+            if not await self._store.mark(new):
+                self._new = [*new, *self._new][-self._most :]
 
     async def known(self, texts: Iterable[str], owner: Owner) -> set[str]:
         """Those of the texts that were shown to anyone, or as a copy to `owner`."""

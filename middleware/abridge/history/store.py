@@ -59,8 +59,9 @@ class Store(Protocol):
 
     async def known(self, marks: Sequence[bytes]) -> list[bool]: ...
 
-    async def mark(self, marks: Sequence[bytes]) -> None:
-        """Know each of them from now on, and `LONGER` than all else is kept."""
+    async def mark(self, marks: Sequence[bytes]) -> bool:
+        """Know each of them from now on, and `LONGER` than all else is kept; whether that could be
+        had."""
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 

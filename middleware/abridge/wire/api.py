@@ -60,6 +60,10 @@ class Writer(Protocol):
     def beat(self) -> bytes:
         """A sign of life that a client takes for an event; empty where the API has none."""
 
+    @property
+    def shown(self) -> Json | None:
+        """The response as the client was shown it, once it is over, on an API that stores them."""
+
 
 Spelt: TypeAlias = Literal["as it was", "moved", "dropped"]
 """What became of reasoning that upstream may read elsewhere than where its client has it."""
@@ -103,11 +107,12 @@ class Conversation(Protocol):
 class Asked:
     """What a client asked, as far as its answer repeats it. `body` is the request as the client
     wrote it; `tools` are those offered to upstream, by the names used there. `now` tells the time,
-    in seconds since the epoch."""
+    in seconds since the epoch. `stored`: the answer can be asked for again."""
 
     body: Json = field(default_factory=dict)
     tools: Mapping[str, Tool] = field(default_factory=dict)
     now: Callable[[], float] = float
+    stored: bool = False
 
 
 @dataclass(slots=True, frozen=True)

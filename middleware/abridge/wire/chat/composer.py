@@ -62,6 +62,8 @@ class ChatComposer:
     characters of each choice: past that it fails.
     """
 
+    shown = None
+
     def __init__(
         self, _profile: Profile, display: Display, asked: Asked, limit: int, mint: Mint = mint
     ) -> None:

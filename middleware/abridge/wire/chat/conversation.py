@@ -18,6 +18,7 @@ from abridge.wire.chat.dialects import (
     answer_text,
     chunk_text,
     find,
+    sealed,
     thinking_chunks,
     without_chunks,
 )
@@ -63,7 +64,8 @@ class ChatConversation:
         return taken, left or (not taken and _has_state(message))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of a message is all of its reasoning."""
+        """What was sealed of a message is all of its reasoning: what stands beside a blob that is
+        of no use is a summary, or state that means nothing without what it signs."""
         message = turn.items[0]
         blobs = take_blobs(message)
         if not blobs:
@@ -72,8 +74,7 @@ class ChatConversation:
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
-        if found is not None:
-            self.put_back(turn, found.reasoning)
+        self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
         turn.shown = _shown(message)
         return found is not None
 

@@ -40,6 +40,8 @@ from abridge.wire.usage import CHAT
 class ChatWriter:
     """Writes one response. See `abridge.wire.api.Writer`."""
 
+    shown = None
+
     def __init__(self, profile: Profile, display: Display) -> None:
         self._display = display
         self._shown = Shown(display)

@@ -82,6 +82,10 @@ class ResponsesComposer:
         refusal["error"]["response"] = response
         return dumps(refusal)
 
+    @property
+    def shown(self) -> Json | None:
+        return self._response if self._over else None
+
     def _frame(self, kind: str, fields: Json) -> bytes:
         self._next += 1
         return frame_of(kind, {"sequence_number": self._next - 1, **fields})

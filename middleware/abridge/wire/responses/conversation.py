@@ -60,7 +60,8 @@ class ResponsesConversation:
         return taken, any(is_reasoning(item) and raw_text(item) for item in kept)
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of an item stands for all of it."""
+        """What was sealed of an item stands for all of it; beside a blob that is of no use, its
+        summary is one of ours."""
         if not any(is_ours(item.get(STATE)) for item in turn.items):
             return False
         kept, placed = list[Json](), False
@@ -70,8 +71,9 @@ class ResponsesConversation:
             elif (found := self._open(item, turn, opened)) is not None:
                 kept += found.reasoning
                 placed = True
-            elif any(value for key, value in item.items() if key not in _BARE):
-                kept.append(item)
+            else:
+                bare = {**item, "summary": []} if is_reasoning(item) else item
+                kept += [bare] if any(bare[key] for key in bare.keys() - _BARE) else []
         turn.items[:] = kept
         turn.shown = self._shown(kept)
         return placed

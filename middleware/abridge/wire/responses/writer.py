@@ -49,6 +49,7 @@ class ResponsesWriter:
         self._response: bytes | None = None
         self._ids: dict[int, str] = {}
         self._blobs = Blobs(display.seal)
+        self.shown: Json | None = None
 
     def write(self, event: Event) -> bytes:
         match event:
@@ -82,7 +83,7 @@ class ResponsesWriter:
         response = read_object(body, loads_exactly) if end.ok else None
         if response is None:
             return body
-        response = final(response, end, {}, self._display, self._blobs)
+        response = self.shown = final(response, end, {}, self._display, self._blobs)
         if end.trouble is None:
             return dumps(response)
         refusal = problem(end.trouble.message, code=end.trouble.code)
@@ -181,7 +182,7 @@ class ResponsesWriter:
         response = ended.get("response")
         if not isinstance(response, dict):
             return self._number(event.frame or b"")
-        shown = final(response, event, self._ids, self._display, self._blobs)
+        shown = self.shown = final(response, event, self._ids, self._display, self._blobs)
         if event.ok and event.trouble is not None:
             return self._event("response.failed", {"response": failed(shown, event.trouble)})
         if shown == response:

@@ -28,8 +28,8 @@ DEFAULTS: Json = {
 """What a response says of a request's parameters where the request says nothing. Which of them must
 be there: openresponses, `ResponseResource`."""
 
-STATED: Json = {"background": False, "store": False, "service_tier": "default"}
-"""What is so whatever was asked: another API's answers are not kept for later."""
+STATED: Json = {"background": False, "service_tier": "default"}
+"""What is so whatever was asked."""
 
 
 def response_of(asked: Asked, display: Display, identity: str, model: str, created: int) -> Json:
@@ -47,6 +47,7 @@ def response_of(asked: Asked, display: Display, identity: str, model: str, creat
         **DEFAULTS,
         **given,
         **STATED,
+        "store": asked.stored,
         "model": model,
         "output": [],
         "reasoning": {

@@ -1,0 +1,169 @@
+"""The endpoints of stored responses: of those that are kept here, and of those which an upstream
+keeps, who does not know what its client was shown of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.answering.elsewhere import Again
+from abridge.answering.kept import Kept
+from abridge.answering.rewriting import Rewrite, Rewriting
+from abridge.errors import RequestError
+from abridge.exchange.answers import json_start
+from abridge.exchange.terms import hides, shows_summary
+from abridge.history.pasts import Pasts
+from abridge.history.responses import Elsewhere, Responses, Stored
+from abridge.history.tenant import tags
+from abridge.settings import ROUTE, Settings
+from abridge.wire.codec import Json, dumps
+from abridge.wire.display import Display
+from abridge.wire.mint import is_minted
+from abridge.wire.profiles import PROFILES
+from abridge.wire.responses.stored import no_response
+
+WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
+
+_PATH = re.compile(r".*/responses/([\w-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
+
+
+NOBODY_KNOWS = Elsewhere("", raw=False)
+"""What there is to know of most responses."""
+
+
+class Named(NamedTuple):
+    """A request for a response, or for something `of` it."""
+
+    method: str
+    identity: str
+    of: str
+
+    @classmethod
+    def read(cls, method: str, path: str) -> Named | None:
+        found = _PATH.fullmatch(path)
+        if found is None or (method, found[2] or "") not in WAYS:
+            return None
+        return cls(method, found[1], found[2] or "")
+
+
+class StoredResponses:
+    """`app` is the application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, pasts: Pasts) -> None:
+        self._app = app
+        self._routes = {route.upstream.name: route for route in settings.routes}
+        self._first = settings.routes[0]
+        self._hidden = [route for route in settings.routes if hides(route)]
+        self._pasts = {route.upstream.name: pasts.of(route) for route in settings.routes}
+        self._limit = int(settings.limits.event)
+
+    async def answer(self, named: Named, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Answer a request; false where there is nothing to be done about upstream's answer. Raises
+        RequestError."""
+        responses, record = await self._find(named.identity, scope)
+        if responses is not None and isinstance(record, Stored):
+            await self._tell(named, Kept(named.identity, record, responses), scope, send)
+            return True
+        if record is None and self._is_nowhere(named.identity):
+            raise no_response(named.identity)
+        known = isinstance(record, Elsewhere) and record.upstream in self._routes
+        if not (known or self._hidden):
+            return False
+        elsewhere = record if isinstance(record, Elsewhere) and known else NOBODY_KNOWS
+        route = self._routes.get(elsewhere.upstream, self._first)
+        masked = PROFILES[route.upstream.profile].summary_is_raw
+        again = self._again(elsewhere, responses, masked=masked)
+        await self._ask(named, again, {**scope, ROUTE: route}, receive, send)
+        return True
+
+    async def _tell(self, named: Named, kept: Kept, scope: Scope, send: Send) -> None:
+        """Answer for what is kept here."""
+        again = self._again(Elsewhere(kept.stored.upstream, raw=True), None)
+        way = _way(named, again, scope)
+        body = dumps(await way(await _said(named, kept, scope)))
+        await send(json_start(200, body))
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _ask(
+        self, named: Named, again: Again, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Have upstream answer, and say that anew."""
+        way = _way(named, again, scope)
+        if named.method == "DELETE" and again.responses is not None:
+            await again.responses.forget(named.identity)
+        app = Rewriting(self._app, way, self._limit, opaque=not again.display.raw)
+        await app(scope, receive, send)
+
+    async def _find(
+        self, identity: str, scope: Scope
+    ) -> tuple[Responses | None, Stored | Elsewhere | None]:
+        """What is known of a response, and whose it is."""
+        responses = None
+        for responses in self._tenants(scope):
+            (record,) = await responses.find(identity)
+            if record is not None:
+                return responses, record
+        return responses, None
+
+    def _tenants(self, scope: Scope) -> Iterator[Responses]:
+        """Who asks, for each store and each way to tell who does."""
+        pasts = self._pasts.values()
+        ways = {(past.store, past.tenant, past.settings.anonymous): past for past in pasts}
+        for past in ways.values():
+            told = tags(scope, past.keyring, past.tenant, anonymous=past.settings.anonymous)
+            if (responses := Responses.of(past, told)) is not None:
+                yield responses
+
+    def _is_nowhere(self, identity: str) -> bool:
+        """Whether no upstream can know it: it is ours, or the one to be asked keeps none."""
+        upstream = self._first.upstream
+        keeps_none = upstream.api in ("chat", "messages")
+        return is_minted(identity) or (keeps_none and self._pasts[upstream.name].store is not None)
+
+    def _again(
+        self, elsewhere: Elsewhere, responses: Responses | None, *, masked: bool = False
+    ) -> Again:
+        """How a response is to be said. Where nobody knows whose it was, no more is shown than the
+        settings of every upstream allow."""
+        route = self._routes.get(elsewhere.upstream)
+        concerned = self._hidden if route is None else [route]
+        display = Display(
+            raw=elsewhere.raw and not any(map(hides, concerned)),
+            summary=all(map(shows_summary, concerned)),
+        )
+        return Again(elsewhere, responses, display, masked)
+
+
+async def _said(named: Named, kept: Kept, scope: Scope) -> Json:
+    if named.of == "input_items":
+        return await kept.input_items(scope.get("query_string", b""))
+    if named.of == "cancel":
+        return kept.cancel()
+    if named.method == "DELETE":
+        return await kept.delete()
+    return await kept.whole()
+
+
+def _way(named: Named, again: Again, scope: Scope) -> Rewrite:
+    if named.of == "input_items":
+        return again.items
+    if named.method == "DELETE":
+        return again.deleted
+    _check_whole(scope)
+    return again.response
+
+
+def _check_whole(scope: Scope) -> None:
+    """A stream that was shown is over, and upstream's own is not what was shown."""
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    streams = any(value.lower() not in ("false", "0") for value in query.get("stream", ()))
+    if streams or "starting_after" in query:
+        raise RequestError(
+            "The stream of this response cannot be resumed: get the response itself.",
+            param="stream" if streams else "starting_after",
+            code="stream_not_resumable",
+        )

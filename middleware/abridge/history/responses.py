@@ -1,0 +1,161 @@
+"""The responses of one tenant that are remembered, and the items they are made of.
+
+An item is kept once, under its id, whichever responses it belongs to; a response is kept as what it
+says beside its items, and the ids of those. Of a response that upstream keeps itself, only what
+Abridge put into it is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, TypeAlias
+
+from abridge.history.keys import Key, Keyring
+from abridge.history.past import Past
+from abridge.history.store import Store
+from abridge.history.tenant import keyed
+from abridge.wire.codec import Json, dumps, loads_exactly
+from abridge.wire.mint import named
+
+Kind: TypeAlias = Literal["response", "item", "made"]
+_Name: TypeAlias = tuple[Kind, str]
+
+REASONING = "rs_"
+"""Begins the ids of reasoning items, which nobody's use of them keeps any longer."""
+
+
+@dataclass(slots=True, frozen=True)
+class Stored:
+    """A response that is kept here, as its client was shown what an upstream answered. `response`
+    lacks its output; `basis` are the ids of all items that it was made from."""
+
+    upstream: str
+    response: Json
+    basis: list[str]
+    output: list[str]
+
+
+@dataclass(slots=True, frozen=True)
+class Elsewhere:
+    """A response that an upstream keeps. `fields` are its own as the client was shown them, `made`
+    what its reasoning items show, by their ids; `raw`: their reasoning was shown."""
+
+    upstream: str
+    raw: bool
+    fields: Json = field(default_factory=dict)
+    made: Json = field(default_factory=dict)
+
+
+class Basis:
+    """The items that an answer is made from, by their ids, of which none is there twice. `new` are
+    those that are not kept yet."""
+
+    def __init__(self, key: bytes) -> None:
+        self.ids: list[str] = []
+        self.new: dict[str, bytes] = {}
+        self._key = key
+        self._seen: set[str] = set()
+        self._times: Counter[bytes] = Counter()
+
+    def know(self, identity: str) -> bool:
+        """The next is kept under this id; false where one before it is."""
+        if identity in self._seen:
+            return False
+        self._seen.add(identity)
+        self.ids.append(identity)
+        return True
+
+    def add(self, prefix: str, item: bytes) -> None:
+        """The next may be new. The same item has the same id each time that its conversation is
+        sent, so that a client which sends all of it again adds nothing but what is new."""
+        while not self.know(identity := self._name(prefix, item)):
+            pass
+        self.new[identity] = item
+
+    def _name(self, prefix: str, item: bytes) -> str:
+        time = self._times[item].to_bytes(8, "big")
+        self._times[item] += 1
+        return named(prefix, keyed(self._key, time, item))
+
+
+class Responses:
+    """What is remembered for one tenant, known by its tags under each key."""
+
+    def __init__(self, store: Store, keyring: Keyring, tags: Mapping[str, bytes]) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._tags = tags
+
+    @classmethod
+    def of(cls, past: Past, tags: Mapping[str, bytes] | None) -> Responses | None:
+        """None where there is no store, or no tenant."""
+        if past.store is None or tags is None:
+            return None
+        return cls(past.store, past.keyring, tags)
+
+    def basis(self) -> Basis:
+        key = self._keyring.first
+        return Basis(keyed(key.store, b"basis", self._tags[key.id]))
+
+    async def find(self, *identities: str) -> list[Stored | Elsewhere | None]:
+        return [_unpack(value) for value in await self._get("response", identities)]
+
+    async def items(self, identities: Sequence[str]) -> list[bytes | None]:
+        return await self._get("item", identities)
+
+    async def refresh(self, items: Mapping[str, bytes]) -> None:
+        """A conversation goes on with these, and is kept from now on for as long as a new one; not
+        so its reasoning, whose time is up when it is up."""
+        kept = {name: item for name, item in items.items() if not is_reasoning(name)}
+        await self._put(_items(kept))
+
+    async def shown_in(self, items: Sequence[str]) -> list[str]:
+        """The responses in which upstream's items were shown with something that Abridge made;
+        empty where there is none."""
+        return [value.decode() if value else "" for value in await self._get("made", items)]
+
+    async def keep(self, identity: str, stored: Stored, items: Mapping[str, bytes]) -> None:
+        await self._put({**_items(items), ("response", identity): dumps(asdict(stored))})
+
+    async def note(self, identity: str, elsewhere: Elsewhere) -> None:
+        values: dict[_Name, bytes] = {("made", name): identity.encode() for name in elsewhere.made}
+        await self._put({**values, ("response", identity): dumps(asdict(elsewhere))})
+
+    async def forget(self, identity: str) -> None:
+        """The response, that is: its items may be others', too, and go when their time is up."""
+        keys = self._keyring.keys
+        await self._store.delete([self._place(("response", identity), key) for key in keys])
+
+    async def _get(self, kind: Kind, identities: Sequence[str]) -> list[bytes | None]:
+        """What is kept, under whichever key."""
+        keys = self._keyring.keys
+        places = [self._place((kind, name), key) for name in identities for key in keys]
+        found = await self._store.get(places) if places else []
+        each = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
+        return [next((value for value in values if value is not None), None) for values in each]
+
+    async def _put(self, values: Mapping[_Name, bytes]) -> None:
+        key = self._keyring.first
+        if values:
+            await self._store.put({self._place(name, key): value for name, value in values.items()})
+
+    def _place(self, name: _Name, key: Key) -> bytes:
+        kind, identity = (part.encode(errors="surrogatepass") for part in name)
+        return keyed(key.store, b"responses", kind, self._tags[key.id], identity)
+
+
+def is_reasoning(identity: str) -> bool:
+    return identity.startswith(REASONING)
+
+
+def _items(items: Mapping[str, bytes]) -> dict[_Name, bytes]:
+    return {("item", name): item for name, item in items.items()}
+
+
+def _unpack(value: bytes | None) -> Stored | Elsewhere | None:
+    if value is None:
+        return None
+    fields = loads_exactly(value)
+    return Stored(**fields) if "response" in fields else Elsewhere(**fields)

@@ -1,0 +1,108 @@
+"""The official client relies on what is stored, over upstreams that store nothing, and before one
+that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from tests.bridges.play import ARGUMENTS, TOOL, WORDS, answer
+from tests.clients.front import connect
+from tests.clients.test_bridges import (
+    ASK,
+    RESPONSES,
+    SUMMARY,
+    assert_thought,
+    called,
+    over,
+    results,
+)
+from tests.clients.turns import turn
+from tests.scripts import THOUGHT, message_item, reasoning_item, response
+from tests.upstream import Answer, Upstream
+
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+LOOK = (TOOL, ARGUMENTS)
+
+
+async def final(client: AsyncOpenAI, *, stream: bool, **ask: Any) -> Any:
+    if not stream:
+        return await client.responses.create(**{**ASK, **ask})
+    async with client.responses.stream(**{**ASK, **ask}) as events:
+        async for _ in events:
+            pass
+        return await events.get_final_response()
+
+
+@RESPONSES
+async def test_ols_05_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
+    upstream = Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, first=2))
+    async with connect(upstream, **over(api)) as client:
+        first = await final(client, stream=True)
+        assert first.store is True
+        outputs = [
+            {"type": "function_call_output", "call_id": item.call_id, "output": "forty-two"}
+            for item in first.output
+            if item.type == "function_call"
+        ]
+        more = {"input": outputs, "previous_response_id": first.id}
+        second = await final(client, stream=True, **more)
+    assert second.previous_response_id == first.id
+    assert second.output_text == WORDS
+    again = upstream.asked[1]
+    assert SUMMARY not in again.body.decode()
+    assert called(api, again.json) == results(api, again.json) != []
+    assert_thought(api, again.json)
+
+
+@BOTH
+@RESPONSES
+async def test_a_response_can_be_retrieved_listed_and_deleted(api: str, *, stream: bool) -> None:
+    upstream = Upstream(answer(api, stream=stream), answer(api, stream=stream, text="Yes."))
+    async with connect(upstream, **over(api)) as client:
+        first = await final(client, stream=stream, tools=[])
+        more = {"input": "Sure?", "previous_response_id": first.id}
+        second = await final(client, stream=stream, tools=[], **more)
+        kept = await client.responses.retrieve(second.id)
+        assert [item.id for item in kept.output] == [item.id for item in second.output]
+        assert (kept.id, kept.usage, kept.output_text) == (second.id, second.usage, "Yes.")
+        items = [item async for item in client.responses.input_items.list(second.id, limit=1)]
+        assert [getattr(item, "role", item.type) for item in items] == [
+            *("user", "assistant", "reasoning", "user")
+        ]
+        assert len({item.id for item in items}) == 4
+        await client.responses.delete(second.id)
+        for identity in (second.id, "resp_1"):
+            with pytest.raises(openai.NotFoundError, match="not found"):
+                await client.responses.retrieve(identity)
+        with pytest.raises(openai.BadRequestError, match="synchronous"):
+            await client.responses.cancel(first.id)
+    assert len(upstream.asked) == 2
+
+
+@RESPONSES
+async def test_promise_10_what_is_not_there_is_not_forgotten_quietly(api: str) -> None:
+    async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
+        first = await final(client, stream=False)
+        other = client.with_options(api_key="sk-bert-5678")
+        for asking, identity in ((client, "resp_1"), (other, first.id)):
+            with pytest.raises(openai.BadRequestError) as caught:
+                await final(asking, stream=False, previous_response_id=identity)
+            assert caught.value.code == "previous_response_not_found"
+            assert caught.value.param == "previous_response_id"
+        with pytest.raises(openai.NotFoundError):
+            await other.responses.retrieve(first.id)
+
+
+async def test_what_upstream_stores_is_shown_with_its_summary() -> None:
+    output = [reasoning_item(0, THOUGHT), message_item(1, WORDS)]
+    upstream = Upstream(Answer.json(response(output, store=True)))
+    async with connect(upstream, reasoning={"expose": "summary"}) as client:
+        first = await final(client, stream=False)
+        kept = await client.responses.retrieve(first.id)
+    assert kept.to_dict() == first.to_dict()
+    assert "odd numbers" not in str(kept)
+    assert SUMMARY in str(kept.to_dict()["output"]).replace("\\n", "\n")

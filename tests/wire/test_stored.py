@@ -1,0 +1,271 @@
+"""What a request refers to, what of it can be listed, and what upstream keeps of an answer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from abridge.errors import RequestError
+from abridge.wire.display import Display
+from abridge.wire.mint import mint
+from abridge.wire.responses.again import items_again, made_in, response_again
+from abridge.wire.responses.listing import Page, listing
+from abridge.wire.responses.stored import (
+    forget_ids,
+    given,
+    is_same,
+    named_by,
+    no_item,
+    no_previous,
+    no_response,
+    own_id,
+    prefix_of,
+)
+from tests import openapi
+from tests.scripts import THOUGHT, call_item, message_item, reasoning_item, response
+
+Json = dict[str, Any]
+USER: Json = {"role": "user", "content": "Hi"}
+OURS = mint("msg_")
+
+
+class TestReferences:
+    @pytest.mark.parametrize(
+        ("item", "name"),
+        [
+            ({"type": "item_reference", "id": "msg_1"}, "msg_1"),
+            ({"type": None, "id": "msg_1"}, "msg_1"),
+            ({"id": "msg_1"}, "msg_1"),
+            ({"id": 1}, ""),
+            ({"type": "item_reference"}, ""),
+            ({"id": "msg_1", **USER}, ""),
+            ({"id": "msg_1", "output": "x"}, ""),
+            (message_item(1, "Hi"), ""),
+            ("msg_1", ""),
+            (None, ""),
+        ],
+    )
+    def test_an_item_stands_for_another_or_for_itself(self, item: Any, name: str) -> None:
+        assert named_by(item) == name
+
+    @pytest.mark.parametrize(
+        ("item", "identity"),
+        [
+            ({**USER, "id": OURS}, OURS),
+            ({**message_item(1, "Hi"), "id": OURS}, OURS),
+            (message_item(1, "Hi"), ""),
+            ({"type": "item_reference", "id": OURS}, ""),
+            ({"type": "local_shell_call_output", "id": mint("call_"), "output": "x"}, ""),
+            ("x", ""),
+        ],
+    )
+    def test_the_id_that_an_item_was_given_by_us(self, item: Any, identity: str) -> None:
+        assert own_id(item) == identity
+
+    @pytest.mark.parametrize(
+        ("said", "items"),
+        [
+            ({"input": "Hi"}, [USER]),
+            ({"input": [USER]}, [USER]),
+            ({}, []),
+            ({"input": None}, []),
+            ({"input": 5}, []),
+        ],
+    )
+    def test_a_text_is_a_message(self, said: Json, items: list[Json]) -> None:
+        assert given(said) == items
+
+    def test_ids_of_ours_are_taken_out_and_nothing_else(self) -> None:
+        ours = {**reasoning_item(0, THOUGHT), "id": mint("rs_"), "extra": 1}
+        shell = {"type": "local_shell_call_output", "id": mint("call_"), "output": "x"}
+        others = [USER, message_item(1, "Hi"), {"id": mint("rs_")}, shell]
+        body: Json = {"input": [ours, *copy.deepcopy(others)]}
+        assert forget_ids(body) == 1
+        left = {key: value for key, value in reasoning_item(0, THOUGHT).items() if key != "id"}
+        assert body == {"input": [{**left, "extra": 1}, *others]}
+
+    @pytest.mark.parametrize("said", ["Hi", None, 5, [5, "x", None]])
+    def test_where_there_are_none_nothing_is_done(self, said: Any) -> None:
+        body = {"input": said}
+        assert forget_ids(body) == 0
+        assert body == {"input": said}
+
+    def test_what_is_null_says_nothing(self) -> None:
+        item = message_item(1, "Hi")
+        assert is_same(item, {**item, "phase": None})
+        assert not is_same(item, message_item(1, "Ho"))
+
+    @pytest.mark.parametrize(
+        ("item", "prefix"),
+        [
+            (USER, "msg_"),
+            (message_item(0, "x"), "msg_"),
+            (call_item(0, "f", "{}"), "fc_"),
+            ({"type": "compaction"}, "item_"),
+        ],
+    )
+    def test_ids_begin_as_openais_do(self, item: Json, prefix: str) -> None:
+        assert prefix_of(item) == prefix
+
+    def test_what_is_not_there_is_told_in_openais_words(self) -> None:
+        previous, item, whole = no_previous("resp_1"), no_item("msg_1", 2), no_response("resp_1")
+        assert str(previous) == "Previous response with id 'resp_1' not found."
+        assert (previous.status, previous.code) == (400, "previous_response_not_found")
+        assert previous.param == "previous_response_id"
+        assert str(item) == "Item with id 'msg_1' not found."
+        assert (item.status, item.param) == (400, "input[2].id")
+        assert (str(whole), whole.status) == ("Response with id 'resp_1' not found.", 404)
+
+
+IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+ACTION = {"type": "exec", "command": ["ls"], "env": {}}
+ITEMS: dict[str, Json] = {
+    "a text": USER,
+    "a message": {"type": "message", **USER},
+    "a developer's": {"role": "developer", "content": [{"type": "input_text", "text": "Hi"}]},
+    "parts": {"role": "user", "content": [{"type": "text", "text": "Hi"}, IMAGE]},
+    "what the model said": {"role": "assistant", "content": "Hi"},
+    "in parts": {"role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
+    "as it was said": message_item(0, "Hi"),
+    "a refusal": {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+    "reasoning": {"type": "reasoning", "summary": None, "encrypted_content": "gAAA"},
+    "reasoning as it was said": reasoning_item(0, THOUGHT),
+    "a call": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    "a call as it was said": call_item(0, "f", "{}"),
+    "an output": {"type": "function_call_output", "call_id": "c", "output": "42"},
+    "a custom call": {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"},
+    "its output": {"type": "custom_tool_call_output", "call_id": "c", "output": "42"},
+    "a shell's call": {"type": "local_shell_call", "call_id": "c", "action": ACTION},
+    "a shell's output": {"type": "local_shell_call_output", "call_id": "c", "output": "{}"},
+    "the old way": {"type": "local_shell_call_output", "id": "c", "output": "{}"},
+    "a search": {
+        "type": "tool_search_call",
+        "call_id": "c",
+        "execution": "client",
+        "arguments": {},
+    },
+}
+
+
+class TestListing:
+    @pytest.mark.parametrize("name", ITEMS)
+    def test_an_item_is_listed_as_the_description_has_it(self, name: str) -> None:
+        shown = listing([(OURS, ITEMS[name])], more=False)
+        openapi.check("ResponseItemList", shown)
+        assert shown["data"][0]["id"] == OURS
+
+    def test_the_old_way_a_shells_output_keeps_its_call(self) -> None:
+        (item,) = listing([(OURS, ITEMS["the old way"])], more=False)["data"]
+        assert item["call_id"] == "c"
+
+    def test_an_empty_page_is_one(self) -> None:
+        shown = listing([], more=False)
+        openapi.check("ResponseItemList", shown)
+        assert shown["data"] == []
+
+    NAMES = tuple(f"msg_{number:03}" for number in range(130))
+
+    @pytest.mark.parametrize("order", ["asc", "desc", None])
+    @pytest.mark.parametrize("limit", [1, 7, 20, 100, None])
+    def test_pages_are_all_there_is(self, order: str | None, limit: int | None) -> None:
+        fields = {"order": order, "limit": limit}
+        query = "&".join(f"{key}={value}" for key, value in fields.items() if value is not None)
+        seen: list[str] = []
+        more = True
+        while more:
+            after = f"&after={seen[-1]}" if seen else ""
+            names, more = Page.read((query + after).encode()).of(self.NAMES)
+            assert len(names) == (limit or 20) or not more
+            seen += names
+        assert seen == sorted(self.NAMES, reverse=order != "asc")
+
+    @pytest.mark.parametrize(
+        ("query", "param", "code"),
+        [
+            ("limit=0", "limit", "integer_below_min_value"),
+            ("limit=-1", "limit", "integer_below_min_value"),
+            ("limit=101", "limit", "integer_above_max_value"),
+            ("limit=x", "limit", "invalid_value"),
+            ("limit=1.5", "limit", "invalid_value"),
+            ("order=up", "order", "invalid_value"),
+            ("after=msg_x", "after", None),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, query: str, param: str, code: str | None) -> None:
+        with pytest.raises(RequestError) as caught:
+            Page.read(query.encode()).of(self.NAMES)
+        assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
+
+    def test_what_else_is_asked_for_is_passed_over(self) -> None:
+        page = Page.read(b"include[]=x&include=reasoning.encrypted_content&limit=")
+        assert page == Page()
+
+
+SUMMARY = [{"type": "summary_text", "text": "I add."}]
+ERROR = {"code": "timeout", "message": "Too late."}
+BOTH = Display(raw=True, summary=True)
+HIDDEN = Display(raw=False, summary=True)
+NOTHING = Display(raw=False, summary=False)
+
+
+class TestAgain:
+    OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), reasoning_item(2, "So."))
+
+    def shown(self) -> Json:
+        """The response as its client was shown it."""
+        items = [dict(item) for item in self.OUTPUT]
+        items[0]["summary"] = SUMMARY
+        items[2]["summary_error"] = ERROR
+        return response(items, reasoning={"effort": None, "summary": "auto"})
+
+    def test_what_was_made_is_put_back_where_it_was(self) -> None:
+        shown = self.shown()
+        fields = {"reasoning": shown["reasoning"]}
+        kept = response(list(self.OUTPUT))
+        again = response_again(kept, BOTH, fields, made_in(shown), masked=False)
+        assert again == shown
+        openapi.check("Response", again)
+
+    def test_what_nothing_was_made_of_is_as_it_is(self) -> None:
+        kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
+        assert response_again(kept, BOTH, {}, {}, masked=False) == kept
+        assert made_in(response(list(self.OUTPUT))) == {}
+
+    @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
+    def test_new_03_raw_is_taken_out(self, display: Display) -> None:
+        shown = self.shown()
+        kept = response(
+            [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
+        )
+        again = response_again(kept, display, {}, made_in(shown), masked=False)
+        assert again is not None
+        assert THOUGHT not in str(again)
+        assert [item.get("summary") for item in again["output"][:3:2]] == (
+            [SUMMARY, []] if display.summary else [[], []]
+        )
+
+    @pytest.mark.parametrize("masked", [True, False])
+    def test_new_03_raw_that_goes_by_the_name_of_a_summary_is_taken_out(self, masked: bool) -> None:  # noqa: FBT001
+        said = [{"type": "summary_text", "text": THOUGHT}]
+        telling = {} if masked else {"encrypted_content": THOUGHT}
+        item = {"id": "rs_0", "type": "reasoning", "summary": said, **telling}
+        again = response_again(response([item]), HIDDEN, {}, {}, masked=masked)
+        listed = items_again({"object": "list", "data": [item]}, HIDDEN, {}, masked=masked)
+        assert THOUGHT not in str(again)
+        assert THOUGHT not in str(listed)
+
+    def test_a_list_is_said_anew_likewise(self) -> None:
+        items: list[Any] = [USER, *self.OUTPUT, None]
+        body = {"object": "list", "data": items, "has_more": False}
+        again = items_again(body, HIDDEN, made_in(self.shown()), masked=False)
+        assert again is not None
+        assert THOUGHT not in str(again)
+        assert again["data"][1]["summary"] == SUMMARY
+        assert (again["data"][0], again["data"][4]) == (USER, None)
+
+    @pytest.mark.parametrize("body", [{}, {"output": None}, {"data": {}}])
+    def test_what_is_no_such_thing_cannot_be_read(self, body: Json) -> None:
+        assert response_again(body, BOTH, {}, {}, masked=False) is None
+        assert items_again(body, BOTH, {}, masked=False) is None
