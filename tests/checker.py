@@ -33,6 +33,32 @@ def comments(stream: bytes) -> list[str]:
     return [line[1:].strip() for line in stream.decode().splitlines() if line.startswith(":")]
 
 
+Led = list[dict[str, str]] | str | None
+"""What led to a call: parts, or the id of another call, or nothing that is told."""
+
+
+def led_to(call: dict[str, Any]) -> Led:
+    """What a call says of that, in the one form or the other."""
+    assert not ("reasoning" in call and "reasoning_ref" in call), f"never both: {call}"
+    led: Led = call.get("reasoning", call.get("reasoning_ref"))
+    assert "reasoning" not in call or (isinstance(led, list) and led)
+    for part in led if isinstance(led, list) else ():
+        kind = part["type"]
+        assert kind in ("reasoning_text", "summary_text", "redacted")
+        assert part.keys() == ({"type"} if kind == "redacted" else {"type", "text"})
+        assert kind == "redacted" or part["text"].strip()
+    return led
+
+
+def check_led(ids: list[str], led: list[Led]) -> None:
+    """Assert that each call refers, if at all, to the latest before it that has parts."""
+    latest = None
+    for call, one in zip(ids, led, strict=True):
+        if isinstance(one, str):
+            assert one == latest, f"{call} refers to {one}, not to {latest}"
+        latest = call if isinstance(one, list) else latest
+
+
 @dataclass
 class Part:
     text: str = ""
@@ -194,7 +220,12 @@ def _check_end(seen: ResponsesStream, open_item: int | None) -> None:
     if seen.terminal is not None and seen.terminal["type"] == "response.completed":
         assert open_item is None, "completed while an item is open"
         assert [item["id"] for item in output] == [item.id for item in seen.items.values()]
+    calls = [item for item in output if item["type"].endswith("_call")]
+    check_led([call.get("call_id") or call["id"] for call in calls], list(map(led_to, calls)))
     done = {item.id: item.done for item in seen.items.values() if item.done is not None}
+    for call in calls:
+        if call["id"] in done:
+            assert led_to(call) == led_to(done[call["id"]]), "a call is attributed anew at the end"
     for item in output:
         if item["type"] == "reasoning" and item["id"] in done:
             assert item["summary"] == done[item["id"]]["summary"], "the final summary differs"
@@ -208,6 +239,7 @@ class Choice:
     fields: dict[str, str] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    led: list[Led] = field(default_factory=list)
     finish: str | None = None
     summary_error: dict[str, str] | None = None
 
@@ -286,8 +318,12 @@ def _check_call(state: Choice, call: dict[str, Any]) -> None:
     if index not in state.calls:
         assert index == len(state.calls), f"tool calls are dense: {index}"
         state.calls[index] = {"id": "", "name": "", "arguments": ""}
+        state.led.append(led_to(call))
+    else:
+        assert led_to(call) is None, f"a call is attributed once, by its first fragment: {call}"
     known, function = state.calls[index], call.get("function") or {}
     for name, value in (("id", call.get("id")), ("name", function.get("name"))):
         assert not (value and known[name]), f"a call's {name} comes once"
         known[name] = known[name] or value or ""
     known["arguments"] += function.get("arguments") or ""
+    check_led([call["id"] for call in state.calls.values()], state.led)

@@ -18,14 +18,13 @@ from abridge.turn.usage import Tokens
 from abridge.turn.weave import Ask, Cancel, Effect, Weaver
 from abridge.wire import sse
 from abridge.wire.api import Api, Asked, Writer
-from abridge.wire.apis import CHAT, RESPONSES
+from abridge.wire.apis import CHAT, RESPONSES, UPSTREAM_APIS
 from abridge.wire.chat.composer import ChatComposer
 from abridge.wire.display import Display, Expose, Listed
 from abridge.wire.envelope import Seal
 from abridge.wire.mint import Mint
 from abridge.wire.profiles import PROFILES, Profile
 from abridge.wire.responses.composer import ResponsesComposer
-from tests.told import TELLERS
 
 SPENT = Tokens(10, 5, 15)
 COMPOSERS: dict[str, Callable[[Profile, Display, Asked, int, Mint], Writer]] = {
@@ -60,7 +59,8 @@ class Minting:
 @dataclass
 class Pipeline:
     """One response through Reader, Weaver and Writer. `upstream` is the API that it comes in, where
-    it is to be told and composed anew."""
+    it is to be told and composed anew; `room` is what may be kept to attribute calls, if they are
+    to be."""
 
     api: Api
     expose: Expose = "auto"
@@ -71,6 +71,7 @@ class Pipeline:
     merged: bool = True
     upstream: str | None = None
     asked: Asked = field(default_factory=Asked)
+    room: int | None = None
     seal: Seal | None = None
     envelope: Listed = "reasoning_details"
 
@@ -87,9 +88,12 @@ class Pipeline:
             envelope=self.envelope,
         )
         self.passages: list[Passage] = []
-        reader = self.api.reader if self.upstream is None else TELLERS[self.upstream]
+        upstream = self.upstream
+        reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].teller
         self.reader = reader(self.profile, self.display, MUCH)
         self.writer = self._writer()
+        if self.room is not None:
+            self.writer = self.api.attributing(self.writer, self.display, self.room)
         self._streams = True
         plan = self.plan if summary else Plan(style=None)
         self.weaver = Weaver(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
 import pytest
@@ -14,11 +14,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from abridge import AbridgeMiddleware, Settings, SettingsError
 from abridge.summarize import Summarizer
+from abridge.wire import sse
 from tests.asgi import Call, begin, call, scope_for
+from tests.attribution import gist, unmarked
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for
 from tests.scripts import (
     THOUGHT,
+    call_item,
     chat_stream,
     completion,
     message_item,
@@ -26,6 +29,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
+from tests.scripts import call as tool_call
 from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
@@ -33,6 +37,7 @@ from tests.writers import Scripted
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 ASKING = {**CHAT, "reasoning": {"summary": "auto"}}
 CHAT_PATH, RESPONSES_PATH = "/v1/chat/completions", "/v1/responses"
+CALLS = [tool_call("look", "{}")]
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 
 
@@ -681,3 +686,67 @@ class TestSummarizers:
 
 def test_settings_may_be_made_in_code() -> None:
     assert Settings(summary={"default": "auto"}).summary.default == "auto"  # type: ignore[arg-type]
+
+
+class TestWhatIsReadAndNotChanged:
+    """Some answers are read for what is to be remembered of them, or said beside them."""
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
+    async def test_reasoning_stays_where_upstream_has_it(self, expose: str) -> None:
+        detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
+        said = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
+        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, said):
+            body = completion(message)
+            upstream = Upstream(Answer.json(body))
+            app = wrap(upstream, history={"restore": "always"}, reasoning={"expose": expose})
+            answer = await call(app, CHAT_PATH, {**CHAT, "stream": False})
+            assert answer.headers["x-abridge-summary"] in ("none", "native")
+            assert answer.json == body
+
+
+class TestAttribution:
+    ON: ClassVar[dict[str, Any]] = {"attribution": {"enabled": True}}
+
+    async def test_promise_1_by_itself_it_changes_nothing_else(self) -> None:
+        frames = chat_stream(THOUGHT, "Hello.", calls=CALLS, finish="tool_calls")
+        for field in ("reasoning_content", "reasoning"):
+            sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
+            answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
+            came = sse.frames(answer.data)
+            (made,) = [place for place, frame in enumerate(came) if frame != sent[place]]
+            assert unmarked(json.loads(came[made][6:])) == json.loads(sent[made][6:])
+            assert gist(check_chat(answer.data).choices[0].led) == [[THOUGHT]]
+
+    async def test_of_a_response_neither(self) -> None:
+        output = [*OUTPUT, call_item(2, "look", "{}")]
+        sent = responses_stream(output)
+        body = {"model": "m", "input": "Hi", "stream": True}
+        answer = await call(wrap(Upstream(Answer(sent)), **self.ON), RESPONSES_PATH, body)
+        came = sse.frames(answer.data)
+        changed = [place for place, frame in enumerate(came) if frame != sent[place]]
+        assert changed == [len(sent) - 2, len(sent) - 1]
+        whole = await call(
+            wrap(Upstream(Answer.json(response(output))), **self.ON), RESPONSES_PATH, body
+        )
+        assert unmarked(whole.json) == response(output)
+        assert check_responses(answer.data).response == whole.json
+
+    async def test_a_response_in_the_background_is_not_looked_at(self) -> None:
+        stream = responses_stream([*OUTPUT, call_item(2, "look", "{}")])
+        body = {"model": "m", "input": "x", "background": True}
+        answer = await call(wrap(Upstream(Answer(stream)), **self.ON), RESPONSES_PATH, body)
+        assert answer.data == b"".join(stream)
+
+    @pytest.mark.parametrize("body", [b"not json", b'{"choices": "tool_calls"}', b'["tool_calls"]'])
+    async def test_what_cannot_be_read_passes(self, body: bytes) -> None:
+        kind = {"content-type": "application/json"}
+        upstream = Upstream(Answer([body], headers=kind))
+        answer = await call(wrap(upstream, **self.ON), CHAT_PATH, {**CHAT, "stream": False})
+        assert answer.data == body
+
+    async def test_past_what_is_kept_of_reasoning_it_says_nothing(self) -> None:
+        frames = chat_stream(THOUGHT, calls=CALLS, finish="tool_calls")
+        limits = {"reasoning": 200}
+        app = wrap(Upstream(Answer(frames)), **self.ON, limits=limits)
+        answer = await call(app, CHAT_PATH, CHAT)
+        assert answer.data == b"".join(frames)

@@ -1,6 +1,7 @@
 """Live reasoning summaries, in OpenAI's own shape, for every model."""
 
 from abridge.app import create_app
+from abridge.attributing import attribute
 from abridge.errors import (
     AbridgeError,
     RequestError,
@@ -21,6 +22,7 @@ __all__ = [
     "SettingsError",
     "SummarizerError",
     "UpstreamBroken",
+    "attribute",
     "create_app",
 ]
 

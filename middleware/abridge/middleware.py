@@ -79,6 +79,7 @@ class AbridgeMiddleware:
             self._hides
             or self._crosses
             or len(self._routes) > 1
+            or self.settings.attribution.enabled
             or any(route.summary.default != "off" for route in self._routes)
             or any(route.upstream.preset != Preset() for route in self._routes)
         )

@@ -228,6 +228,12 @@ class Usage(Table):
     count: Literal["merged", "separate"] = "merged"
 
 
+class Attribution(Table):
+    """Whether each tool call says which reasoning led to it, of what its client is shown."""
+
+    enabled: bool = False
+
+
 class Limits(Table):
     """Ceilings. Past each: backpressure, doing without, or a clear error; never growth."""
 
@@ -309,6 +315,7 @@ class Settings(Table):
     chat: Chat = Chat()
     history: History = History()
     usage: Usage = Usage()
+    attribution: Attribution = Attribution()
     limits: Limits = Limits()
 
     _routes: tuple[Route, ...] = PrivateAttr(default=())

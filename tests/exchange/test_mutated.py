@@ -106,6 +106,7 @@ async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObj
         Upstream(answer(odd, stream=stream)),
         writer=Scripted("All is well."),
         reasoning={"expose": expose},
+        attribution={"enabled": data.draw(st.booleans())},
     )
     asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
     body = {"messages": []} if path == CHAT else {"input": "Hi"}

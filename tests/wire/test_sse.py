@@ -112,3 +112,15 @@ def test_an_encoded_frame_has_lf_ends_and_one_data_line() -> None:
 @pytest.mark.parametrize("name", ["a\nevent: b", "\ud800", "ü", "", None])
 def test_an_event_is_never_named_by_what_would_break_its_line(name: str | None) -> None:
     assert sse.encode(b"{}", name) == b"data: {}\n\n"
+
+
+@given(st.lists(st.sampled_from(["data: a", "event: b\ndata: {}", ": c", "id: 1"]), max_size=6))
+@pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
+def test_frames_that_were_put_together_are_told_apart(line: str, said: list[str]) -> None:
+    frames = [(one.replace("\n", line) + line * 2).encode() for one in said]
+    assert sse.frames(b"".join(frames)) == frames
+
+
+@given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r"]), max_size=12).map(b"".join))
+def test_what_is_told_apart_is_all_there(data: bytes) -> None:
+    assert b"".join(sse.frames(data)) == data

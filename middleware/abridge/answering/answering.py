@@ -1,8 +1,9 @@
 """Answers requests: on which API, with what of the past, with everything that is due.
 
-The response side is on where a summary is due, raw reasoning is hidden, or upstream speaks another
-API than the client; the request side where the body holds something that Abridge made, or refers to
-something it hid or replaced. With both off the application answers by itself.
+The response side is on where a summary is due, raw reasoning is hidden, calls are attributed, or
+upstream speaks another API than the client; the request side where the body holds something that
+Abridge made, or refers to something it hid or replaced. With both off the application answers by
+itself.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Answering:
     ) -> None:
         self._app = app
         self._ways = Ways()
+        self._attributes = settings.attribution.enabled
         self._counting = Counting(metrics)
         self._preparing = Preparing(settings, self._counting, tenant)
         self._engaging = Engaging(
@@ -109,6 +111,7 @@ class Answering:
             style is not None
             or hides(route)
             or upstream is not None
+            or (self._attributes and not request.background)
             or self._preparing.pasts.of(route).demands(request.clear)
             or (self._preparing.pasts.keyring.lasting and bool(request.asks_sealed))
         )

@@ -71,7 +71,7 @@ class Engaging:
         request, route = prepared.request, prepared.visit.route
         style = asked if shows_summary(route) else None
         summarizer = self._summarizer(request, prepared.profile)
-        terms = self._terms(prepared, style, summarizer)
+        terms = self._terms(prepared, asked, style, summarizer)
         account = self._account(request, style, summarizer, route)
         exchange = Exchange(terms, account, ends.receive, ends.send)
         try:
@@ -85,19 +85,28 @@ class Engaging:
             app, {**at, INNER: True}, request.model, request.api, profile
         )
 
-    def _terms(self, prepared: Prepared, style: Style | None, summarizer: Summarizer) -> Terms:
+    def _terms(
+        self,
+        prepared: Prepared,
+        asked: Style | None,
+        style: Style | None,
+        summarizer: Summarizer,
+    ) -> Terms:
         request, visit, limits = prepared.request, prepared.visit, self._settings.limits
         route, upstream = visit.route, request.upstream
         grace = self._patience.grace(route.upstream.name, monotonic(), route.summary.grace)
         free = summarizer.name == EXTRACTIVE
+        opaque = hides(route) or upstream is not None
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
+        if asked is None and not opaque:  # what came is shown as it came
+            shown = replace(shown, raw=True, summary=True)
         shown = replace(shown, seal=self._seal(prepared, shown))
         reader, writer = self._ways(prepared, shown)
         return Terms(
             reader=reader,
             writer=writer,
             plan=plan(route, style, limits, grace, free=free),
-            opaque=hides(route) or upstream is not None,
+            opaque=opaque,
             problem=upstream.problem if upstream is not None else None,
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,
@@ -121,9 +130,20 @@ class Engaging:
         request, profile, limits = prepared.request, prepared.profile, self._settings.limits
         api, kept = request.api, int(limits.reasoning)
         if request.upstream is None or request.asked is None:
-            return api.reader(profile, shown, kept), api.writer(profile, shown)
+            writer = self._attributing(prepared, shown, api.writer(profile, shown))
+            return api.reader(profile, shown, kept), writer
         composer = api.composer(profile, shown, request.asked, int(limits.event))
-        return request.upstream.teller(profile, shown, kept), composer
+        writer = self._attributing(prepared, shown, composer)
+        return request.upstream.teller(profile, shown, kept), writer
+
+    def _attributing(self, prepared: Prepared, shown: Display, writer: Writer) -> Writer:
+        """The Writer, with calls attributed if they are to be. Where they are not, and raw
+        reasoning is hidden, upstream may be another Abridge, whose calls repeat it: one that keeps
+        nothing takes that out."""
+        api, settings = prepared.request.api, self._settings
+        if settings.attribution.enabled:
+            return api.attributing(writer, shown, int(settings.limits.reasoning))
+        return api.attributing(writer, shown, 0) if hides(prepared.visit.route) else writer
 
     def _keeping(self, prepared: Prepared, shown: Display, writer: Writer) -> Keep:
         async def keep(reader: Reader, ended: Ended) -> None:

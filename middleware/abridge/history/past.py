@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import time
@@ -22,7 +23,11 @@ from abridge.wire.profiles import PROFILES
 if TYPE_CHECKING:
     from abridge.history.seal import Sealer
 
-MARKS = (b'"summary_error"', PREFIX.encode(), OURS.encode())
+MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode(), OURS.encode())
+LED = re.compile(rb'"reasoning"\s*:\s*\[')
+"""What led to a call. Under this name requests have a wish, messages a text and items their type:
+a list is only in a call that Abridge attributed, so that no more has to be known."""
+
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
 
@@ -74,7 +79,7 @@ class Past:
 
     def concerns(self, body: bytes) -> bool:
         """Whether there may be something to be done in a body: a search for bytes only."""
-        if any(mark in body for mark in MARKS):
+        if any(mark in body for mark in MARKS) or LED.search(body):
             return True
         spoken = any(needle in body for needle in ASSISTANT)
         if not spoken:

@@ -140,7 +140,7 @@ class Mending:
     def _strip(self, spoken: _Spoken, ours: Callable[[str], bool]) -> None:
         removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
         spoken.removed += removed
-        self.mended.removed += removed
+        self.mended.removed += removed + self._conversation.unmark(spoken.turn)
 
     def sought(self) -> list[Sought]:
         """The turns whose originals may be wanted, in order."""

@@ -86,6 +86,10 @@ class Conversation(Protocol):
         reasoning is left that is the model's own.
         """
 
+    def unmark(self, turn: Turn) -> int:
+        """Take out of a turn's calls what was said to have led to them; return how much that was.
+        It tells nothing of whether the turn's reasoning is amiss."""
+
     def unseal(self, turn: Turn, opened: Open) -> bool:
         """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
         anything. No blob of ours is left, whoever's turn it stands in."""
@@ -153,8 +157,9 @@ class Api:
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
     and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
-    API has no words for that;
-    `upstream` is this API as upstreams speak it.
+    API has no words for that; `attributing` is a Writer around another, which says of each call
+    what led to it, and keeps so many characters of that; `upstream` is this API as upstreams speak
+    it.
     """
 
     name: ApiName
@@ -167,4 +172,5 @@ class Api:
     question: Callable[[Json], Question]
     sealed: Callable[[Json], bool | None]
     composer: Callable[[Profile, Display, Asked, int], Writer]
+    attributing: Callable[[Writer, Display, int], Writer]
     upstream: UpstreamApi

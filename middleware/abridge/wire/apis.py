@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from abridge.wire.api import Api, UpstreamApi
 from abridge.wire.chat.asking import question as chat_question
+from abridge.wire.chat.attributing import AttributingChat
 from abridge.wire.chat.composer import ChatComposer
 from abridge.wire.chat.conversation import ChatConversation
 from abridge.wire.chat.reader import ChatReader
@@ -16,6 +17,7 @@ from abridge.wire.chat.teller import ChatTeller
 from abridge.wire.chat.writer import ChatWriter
 from abridge.wire.messages.api import MESSAGES
 from abridge.wire.responses.asking import question as responses_question
+from abridge.wire.responses.attributing import AttributingResponses
 from abridge.wire.responses.composer import ResponsesComposer
 from abridge.wire.responses.conversation import ResponsesConversation
 from abridge.wire.responses.reader import ResponsesReader
@@ -34,6 +36,7 @@ CHAT = Api(
     question=chat_question.read_question,
     sealed=lambda _: None,
     composer=ChatComposer,
+    attributing=AttributingChat,
     upstream=UpstreamApi(
         name="chat",
         path="/chat/completions",
@@ -53,6 +56,7 @@ RESPONSES = Api(
     question=responses_question.read_question,
     sealed=responses_question.asks_for_state,
     composer=ResponsesComposer,
+    attributing=AttributingResponses,
     upstream=UpstreamApi(
         name="responses",
         path="/responses",

@@ -29,3 +29,8 @@ class Display:
     details: bool = False
     seal: Seal | None = None
     envelope: Listed = "reasoning_details"
+
+    @property
+    def plain(self) -> bool:
+        """Whether all is shown as upstream shows it: no summary is made, and none hidden."""
+        return self.raw and self.summary and self.style is None

@@ -7,6 +7,7 @@ section 9.2: lines end in LF, CRLF or CR, so that CRLF is one line end and never
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from abridge.errors import EventTooLarge
 from abridge.wire.codec import loads
@@ -94,6 +95,14 @@ def _is_whole(said: bytes | None) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def frames(data: bytes) -> list[bytes]:
+    """Whole frames that were put together, told apart."""
+    if _is_one_frame(data):
+        return [data]
+    ends = [found.end() for found in _BLANK_LINE.finditer(data)]
+    return [data[start:end] for start, end in pairwise([0, *ends, len(data)]) if start < end]
 
 
 def data(frame: bytes) -> bytes | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
+from abridge.wire.attribution import unmark
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     ANSWER,
@@ -77,6 +78,9 @@ class ChatConversation:
         self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
         turn.shown = _shown(message)
         return found is not None
+
+    def unmark(self, turn: Turn) -> int:
+        return sum(map(unmark, objects(turn.items[0].get("tool_calls"))))
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]

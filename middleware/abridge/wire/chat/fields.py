@@ -21,7 +21,8 @@ class Fields:
     def raw(self, upstream: str) -> str:
         if self._display.raw_field != "auto":
             return self._display.raw_field
-        return PLAIN[1] if self._display.summary else upstream or PLAIN[0]
+        aside = self._display.summary and not (self._display.plain and upstream)
+        return PLAIN[1] if aside else upstream or PLAIN[0]
 
     def told(self, field: str, text: str) -> Json:
         told: Json = {field: text}

@@ -24,7 +24,7 @@ class Rewriter:
     def rewrite(self, choice: Json, summary: Summary) -> None:
         message = choice.get("message")
         found = self._find(message) if isinstance(message, dict) else None
-        if message is None or found is None:
+        if message is None or found is None or self._display.plain:
             return
         if not (found.native and self._display.summary):
             choice["message"] = self._shown(message, found, summary)

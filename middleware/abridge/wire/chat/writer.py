@@ -132,6 +132,8 @@ class ChatWriter:
     def _raw(self, event: Raw) -> bytes:
         if not self._display.raw or event.lane is None:
             return b""
+        if self._display.plain and event.frame is not None:
+            return event.frame
         told = self._shown.raw((event.lane, ITEM), event.text)
         if event.frame is None:
             return self._chunk(event.lane, told)

@@ -43,6 +43,9 @@ class MessagesConversation:
             turn.items[0]["content"] = kept
         return len(content) - len(kept), any(_thought(block).strip() for block in kept)
 
+    def unmark(self, turn: Turn) -> int:  # noqa: ARG002 -- no client of ours speaks this API
+        return 0
+
     def unseal(self, turn: Turn, opened: Open) -> bool:  # noqa: ARG002
         """No client speaks this API, so nothing of ours is in its words."""
         return False

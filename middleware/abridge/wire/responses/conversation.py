@@ -13,10 +13,11 @@ from typing import Any
 
 from abridge.turn.conversation import Call, Heard, Turn
 from abridge.wire.api import Spelt
+from abridge.wire.attribution import unmark
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Envelope, Open, is_ours
 from abridge.wire.profile import Profile
-from abridge.wire.responses.items import LANE, is_reasoning, raw_text, summary_text
+from abridge.wire.responses.items import LANE, is_call, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
 """What Abridge adds to an item beside its summary."""
@@ -58,6 +59,9 @@ class ResponsesConversation:
                 kept.append(item)
         turn.items[:] = kept
         return taken, any(is_reasoning(item) and raw_text(item) for item in kept)
+
+    def unmark(self, turn: Turn) -> int:
+        return sum(unmark(item) for item in turn.items if is_call(item))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
         """What was sealed of an item stands for all of it; beside a blob that is of no use, its
@@ -128,7 +132,7 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
             turn.shown += shown([item])
         elif role == "assistant":
             turn.text += _text(item.get("content"))
-        elif kind.endswith("_call"):
+        elif is_call(item):
             turn.calls = (_call(item),)
         else:
             if turn.items:

@@ -33,6 +33,11 @@ def is_reasoning(item: Any) -> bool:
     return isinstance(item, dict) and item.get("type") == "reasoning"
 
 
+def is_call(item: Any) -> bool:
+    """Whether it calls a tool, whoever runs that; what came of it is none."""
+    return isinstance(item, dict) and string(item.get("type")).endswith("_call")
+
+
 def texts(parts: Any) -> list[str]:
     """What each of a list of parts says."""
     return [string(part.get("text")) for part in objects(parts)]

@@ -52,7 +52,8 @@ def _shown(response: Json, display: Display, show: Callable[[int, Json], Json]) 
     shown: Json = {}
     reasoning, output = response.get("reasoning"), response.get("output")
     style = display.style if display.summary else None
-    if isinstance(reasoning, dict) and reasoning.get("summary") != style:
+    wrong = isinstance(reasoning, dict) and reasoning.get("summary") != style
+    if isinstance(reasoning, dict) and wrong and not display.plain:
         shown["reasoning"] = {**reasoning, "summary": style}
     if isinstance(output, list):
         shown["output"] = [

@@ -1,0 +1,117 @@
+"""Says which reasoning led to which call, as a Responses answer goes out.
+
+A reasoning item is one stretch, and every item whose type ends in `_call` is a call, whoever runs
+its tool; what came of it is none. An item says all when it is done, so that no other event is read.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from abridge.turn.attribution import RAW, SUMMARY, Attributor
+from abridge.turn.events import Ended, Event
+from abridge.turn.question import SIGNED
+from abridge.wire import sse
+from abridge.wire.api import Writer
+from abridge.wire.attribution import attributed, within
+from abridge.wire.codec import Json, string
+from abridge.wire.display import Display
+from abridge.wire.responses.frames import exactly, frame_of
+from abridge.wire.responses.items import is_call, is_reasoning, texts
+
+DONE = "response.output_item.done"
+TERMINAL = ("response.completed", "response.incomplete", "response.failed")
+CALL = b'_call"'
+_THOUGHT = b'"reasoning"'
+_DONE, _TERMINAL = DONE.encode(), tuple(kind.encode() for kind in TERMINAL)
+
+
+class Items:
+    """The items of one response, in order."""
+
+    def __init__(self, limit: int) -> None:
+        self._attributor: Attributor[str] = Attributor(limit)
+        self._stretch = 0
+
+    def read(self, item: Any) -> Any:
+        """The next item: the same, unless it is a call."""
+        if is_reasoning(item):
+            self._think(item)
+        elif is_call(item):
+            identity = string(item.get("call_id")) or string(item.get("id"))
+            told = self._attributor.call(identity)
+            return attributed(item, told.parts, told.ref or "")
+        return item
+
+    def _think(self, item: Json) -> None:
+        """Opaque state stands for reasoning where none is shown; a signature does not."""
+        raw, summary = texts(item.get("content")), texts(item.get("summary"))
+        self._stretch += 1
+        for kind, said in ((RAW, raw), (SUMMARY, summary)):
+            for place, text in enumerate(said):
+                self._attributor.think(kind, text, part=place, stretch=self._stretch)
+        sealed = string(item.get("encrypted_content"))
+        if sealed and not sealed.startswith(SIGNED) and not any([*raw, *summary]):
+            self._attributor.redact(stretch=self._stretch)
+
+
+def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
+    """A response with its calls attributed."""
+    output = response.get("output")
+    if not isinstance(output, list):
+        return response
+    items = Items(limit)
+    return {**response, "output": [items.read(item) for item in output]}
+
+
+class AttributingResponses:
+    """A Writer around another, of which at most `limit` characters of reasoning are kept."""
+
+    def __init__(self, writer: Writer, _display: Display, limit: int) -> None:
+        self._writer = writer
+        self._limit = limit
+        self._items = Items(limit)
+
+    @property
+    def shown(self) -> Json | None:
+        shown = self._writer.shown
+        return None if shown is None else attribute_response(shown, self._limit)
+
+    def write(self, event: Event) -> bytes:
+        data = self._writer.write(event)
+        if not _concerns(data):
+            return data
+        return b"".join(map(self._read, sse.frames(data)))
+
+    def note(self, event: Event) -> None:
+        self._writer.note(event)
+
+    def beat(self) -> bytes:
+        return self._writer.beat()
+
+    def whole(self, end: Ended) -> bytes:
+        body = self._writer.whole(end)
+        if CALL not in body:
+            return body
+        return within(body, lambda response: attribute_response(response, self._limit))
+
+    def _read(self, frame: bytes) -> bytes:
+        if not _concerns(frame):
+            return frame
+        event = exactly(frame)
+        kind = event.get("type")
+        if kind == DONE:
+            told = {**event, "item": self._items.read(event.get("item"))}
+        elif kind in TERMINAL and isinstance(event.get("response"), dict):
+            told = {**event, "response": attribute_response(event["response"], self._limit)}
+        else:
+            return frame
+        return frame if told == event else frame_of(kind, told)
+
+
+def _concerns(data: bytes) -> bool:
+    """Whether there may be a call in it, or reasoning that is done."""
+    if _DONE in data:
+        return CALL in data or _THOUGHT in data
+    return CALL in data and any(kind in data for kind in _TERMINAL)

@@ -1,0 +1,408 @@
+"""Which reasoning led to which call, as each API's answers say it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abridge.turn.plan import Plan
+from abridge.wire.apis import APIS
+from abridge.wire.display import Expose
+from abridge.wire.envelope import PREFIX, Envelope
+from tests.attribution import (
+    ARGUMENTS,
+    Step,
+    chat_frames,
+    expected,
+    gist,
+    items,
+    spelled,
+    told,
+    unmarked,
+)
+from tests.checker import check_chat, check_responses, frames, led_to
+from tests.pipeline import MUCH, Pipeline
+from tests.scripts import (
+    DONE,
+    call,
+    call_item,
+    chunk,
+    completion,
+    numbered,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+
+Way = tuple[str, str]
+"""A client's API, and upstream's."""
+
+CLIENTS = {api.name: api for api in APIS}
+BRIDGED: list[Way] = [
+    ("chat", "responses"),
+    ("chat", "messages"),
+    ("responses", "chat"),
+    ("responses", "messages"),
+]
+TOLD_WHOLE = [("responses", "responses"), *[way for way in BRIDGED if way[1] != "chat"]]
+"""Whose answers say, streamed or not, what was thought before which call."""
+
+OF_CHAT = [("chat", "chat"), ("responses", "chat")]
+EXPOSURES = ["both", "raw", "summary", "none"]
+WAYS: list[Way] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize(("client", "upstream"), WAYS)
+
+A, B, SAY, CALL, REDACT = (
+    ("think", "First.\n"),
+    ("think", "Then."),
+    ("say", "So"),
+    ("call", ""),
+    ("redact", ""),
+)
+
+
+def pipeline(client: str, upstream: str, room: int | None = MUCH, **how: Any) -> Pipeline:
+    way = {} if client == upstream else {"upstream": upstream}
+    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **way, **how})
+
+
+def run(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
+    data = spelled(way[1], steps, stream=stream)
+    run = pipeline(*way, **how)
+    return run.stream(data) if stream else run.whole(data)
+
+
+def led(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
+    return gist(told(way[0], run(way, steps, stream=stream, **how), stream=stream))
+
+
+def in_order(way: Way, *, stream: bool) -> bool:
+    """Whether it is known what was thought before which call: a message does not say it."""
+    return stream or way[1] != "chat"
+
+
+@BOTH
+@EACH
+def test_att_01_each_call_gets_the_reasoning_since_the_previous_one(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    said = led((client, upstream), [A, CALL, B, CALL], stream=stream)
+    if in_order((client, upstream), stream=stream):
+        assert said == [[A[1]], [B[1]]]
+    else:
+        assert said == [[A[1] + B[1]], True]
+
+
+@BOTH
+@EACH
+def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    assert led((client, upstream), [A, CALL, CALL, CALL], stream=stream) == [[A[1]], True, True]
+
+
+@BOTH
+@EACH
+def test_att_03_a_call_without_reasoning_has_neither(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    assert led((client, upstream), [SAY, CALL, CALL], stream=stream) == [False, False]
+
+
+@BOTH
+@EACH
+def test_att_04_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
+    assert led((client, upstream), [("think", " \n"), CALL, CALL], stream=stream) == [False, False]
+
+
+@BOTH
+@pytest.mark.parametrize("upstream", ["responses", "messages"])
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_att_04_several_blocks_go_to_one_call_in_order(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    assert led((client, upstream), [A, B, CALL], stream=stream) == [[A[1], B[1]]]
+
+
+@BOTH
+@EACH
+def test_att_05_deltas_join_with_nothing_between(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    thought = "  a b\n\nc\td \u00e9\U0001f642 " * 9
+    assert led((client, upstream), [("think", thought), CALL], stream=stream) == [[thought]]
+
+
+@BOTH
+@pytest.mark.parametrize("way", [way for way in WAYS if way != ("responses", "chat")])
+def test_att_06_what_nobody_shows_is_a_placeholder_in_its_place(way: Way, *, stream: bool) -> None:
+    said = run(way, [A, REDACT, B, CALL], stream=stream)
+    (parts,) = told(way[0], said, stream=stream)
+    assert isinstance(parts, list)
+    kinds = [part["type"] for part in parts]
+    assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
+    assert led(way, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
+
+
+@BOTH
+@EACH
+def test_att_07_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
+    assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
+
+
+SERVER = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
+RUN = {"id": "ci_3", "type": "code_interpreter_call", "code": "1", "outputs": [{"logs": "1"}]}
+SHELL = {"id": "sh_1", "type": "shell_call", "call_id": "call_sh", "action": {}}
+OUTPUT = {"id": "sho_1", "type": "shell_call_output", "call_id": "call_sh", "output": []}
+
+
+@BOTH
+def test_att_08_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
+    *, stream: bool
+) -> None:
+    output = [reasoning_item(0, "A"), SERVER, RUN, reasoning_item(3, "B"), SHELL, OUTPUT, SERVER]
+    output = [*output[:-1], {**SERVER, "id": "ws_2"}]
+    data = b"".join(responses_stream(output)) if stream else json.dumps(response(output)).encode()
+    done = pipeline("responses", "responses")
+    out = done.stream(data) if stream else done.whole(data)
+    said = check_responses(out).response if stream else json.loads(out)
+    assert gist([led_to(item) for item in said["output"]]) == [
+        *(False, ["A"], True, False),
+        *(["B"], False, True),
+    ]
+    assert [item.get("reasoning_ref") for item in said["output"][2::4]] == ["ws_1", "call_sh"]
+
+
+@BOTH
+@EACH
+def test_att_09_a_turn_without_a_call_stays_as_it_is(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    way = client, upstream
+    said = [run(way, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
+    assert said[0] == said[1]
+
+
+@BOTH
+@EACH
+def test_att_10_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
+    data = run((client, upstream), [A, CALL, B, CALL], stream=stream)
+    if client == "responses":
+        final = check_responses(data).response if stream else json.loads(data)
+        given = [item["arguments"] for item in final["output"] if "arguments" in item]
+    elif stream:
+        given = [made["arguments"] for made in check_chat(data).choices[0].calls.values()]
+    else:
+        calls = json.loads(data)["choices"][0]["message"]["tool_calls"]
+        given = [made["function"]["arguments"] for made in calls]
+    assert [json.loads(one) for one in given] == [json.loads(ARGUMENTS)] * 2
+
+
+def test_att_11_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
+    output = items([A, CALL, B, CALL])
+    sent = responses_stream(output)
+    last = json.loads(sent[-1].split(b"data: ")[1])
+    last["response"]["output"] = [item for item in output if item["type"] == "function_call"]
+    data = b"".join([*sent[:-1], *numbered(last)]).replace(
+        b'"type": "response.completed", "response"',
+        b'"type": "response.completed", "sequence_number": 99, "response"',
+    )
+    seen = check_responses(pipeline("responses", "responses").stream(data))
+    assert gist([led_to(item) for item in seen.response["output"]]) == [
+        *(False, [A[1]]),
+        *(False, [B[1]]),
+    ]
+
+
+def test_att_11_obfuscation_passes() -> None:
+    obfuscated = [
+        frame.replace(b'"delta": "', b'"obfuscation": "xyz", "delta": "')
+        for frame in responses_stream(items([A, CALL]))
+    ]
+    seen = check_responses(pipeline("responses", "responses").stream(b"".join(obfuscated)))
+    deltas = [event for event in seen.events if event["type"].endswith(".delta")]
+    assert {event.get("obfuscation") for event in deltas if "summary" not in event["type"]} == {
+        "xyz"
+    }
+    chunks = [
+        frame.replace(b'"id": ', b'"obfuscation": "xyz", "id": ', 1)
+        for frame in chat_frames([A, CALL])
+    ]
+    said = check_chat(pipeline("chat", "chat", plan=Plan(style=None)).stream(b"".join(chunks)))
+    assert {each.get("obfuscation") for each in said.chunks} == {"xyz"}
+    assert gist(said.choices[0].led) == [[A[1]]]
+
+
+# What is shown
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("expose", ["summary", "none"])
+def test_new_03_hidden_reasoning_is_attributed_nowhere(
+    expose: Expose, client: str, upstream: str, *, stream: bool
+) -> None:
+    data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
+    assert b"First" not in data
+    said = told(client, data, stream=stream)
+    if expose == "none":
+        assert said == [None, None]
+    else:
+        text = f"**Part**\n\nSaid of {len(A[1])} characters."
+        assert said[0] == [{"type": "summary_text", "text": text}]
+        assert isinstance(said[1], str)
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("details", [True, False])
+def test_att_05_parts_of_a_summary_stay_separate(
+    client: str, upstream: str, *, stream: bool, details: bool
+) -> None:
+    plan = Plan(part_chars=30, tail_chars=5)
+    thought = "One thing is this here now. " * 2 + "\n\n" + "Another thing is that there then. " * 2
+    how: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
+    steps = [("think", thought), CALL]
+    data = run((client, upstream), steps, stream=stream, **how)
+    (parts,) = told(client, data, stream=stream)
+    assert isinstance(parts, list)
+    assert len(parts) > 1
+    assert all(part["text"].startswith("**Part**\n\nSaid of ") for part in parts)
+    assert all(part["text"].count("**Part**") == 1 for part in parts)
+
+
+def sealing(_: Envelope) -> str:
+    return f"{PREFIX}k.AAAA"
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
+def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
+    client: str, upstream: str, envelope: str, *, stream: bool
+) -> None:
+    how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
+    wanted = {"none": ["[redacted]"] if client == "responses" else False, "both": [A[1]]}
+    for expose, parts in wanted.items():
+        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
+        assert PREFIX.encode() in data
+        assert gist(told(client, data, stream=stream)) == [parts]
+
+
+def test_upstreams_own_summary_is_one() -> None:
+    part = {"type": "summary_text", "text": "Theirs."}
+    output = [{**reasoning_item(0, ""), "summary": [part, {**part, "text": "More."}]}]
+    data = b"".join(responses_stream([*output, call_item(1, "look", ARGUMENTS)]))
+    wanted = [part, {**part, "text": "More."}]
+    for client in CLIENTS:
+        assert told(client, pipeline(client, "responses").stream(data), stream=True) == [wanted]
+    detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
+    thought = {"reasoning": "Theirs.", "reasoning_details": [detail]}
+    sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
+    sent += [chunk({"tool_calls": [call("look", ARGUMENTS)]}), chunk({}, finish="tool_calls"), DONE]
+    body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
+    for how in ({}, {"expose": "summary"}, {"plan": Plan(style=None)}):
+        said = pipeline("chat", "chat", **how).stream(b"".join(sent))
+        assert told("chat", said, stream=True) == [[part]]
+        said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())
+        assert told("chat", said, stream=False) == [[part]]
+
+
+# What holds for every turn
+
+thoughts = st.text("ab .\n\u00e9", min_size=1, max_size=30).filter(str.strip)
+kinds = st.one_of(
+    st.tuples(st.just("think"), thoughts),
+    st.sampled_from([REDACT, SAY, CALL, CALL]),
+)
+
+
+@st.composite
+def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
+    """Any turn that ends with a call. Without `items` what follows reasoning is something else: in
+    a chat nothing parts one stretch from the next."""
+    steps = draw(st.lists(kinds, max_size=9))
+    if not items:
+        said = pairwise([*(step for step in steps if step != REDACT), CALL])
+        steps = [step for step, then in said if (step[0], then[0]) != ("think", "think")]
+    return [*steps, CALL]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from(WAYS), st.sampled_from(["both", "raw"]))
+def test_any_turn_however_it_arrives(data: st.DataObject, way: Way, expose: str) -> None:
+    steps = data.draw(turns(items=way != ("responses", "chat")))
+    sent = spelled(way[1], steps, stream=True)
+    cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
+    out = pipeline(*way, expose=expose).stream(sent, cuts)
+    joins = way == ("chat", "chat")
+    assert gist(told(way[0], out, stream=True)) == expected(steps, joins=joins)
+
+
+@settings(max_examples=60, deadline=None)
+@given(turns(), st.sampled_from(TOLD_WHOLE), st.sampled_from(EXPOSURES))
+def test_att_11_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> None:
+    streamed = told(way[0], run(way, steps, stream=True, expose=expose), stream=True)
+    whole = told(way[0], run(way, steps, stream=False, expose=expose), stream=False)
+    assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
+
+
+@settings(max_examples=60, deadline=None)
+@given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
+def test_att_11_a_message_agrees_where_all_was_thought_before_it_called(
+    steps: list[Step], calls: int, way: Way, expose: str
+) -> None:
+    said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
+    streamed = told(way[0], run(way, said, stream=True, expose=expose), stream=True)
+    whole = told(way[0], run(way, said, stream=False, expose=expose), stream=False)
+    assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
+
+
+def _without_ref(led: Any) -> Any:
+    return "ref" if isinstance(led, str) else led
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(turns(), min_size=1, max_size=3), st.randoms())
+def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
+    lanes = [chat_frames(steps, index)[:-1] for index, steps in enumerate(turns)]
+    sent = [lane.pop(0) for lane in lanes]
+    while left := [lane for lane in lanes if lane]:
+        sent.append(random.choice(left).pop(0))
+    said = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
+    for index, steps in enumerate(turns):
+        assert gist(said.choices[index].led) == expected(steps, joins=True)
+
+
+@BOTH
+@settings(max_examples=25, deadline=None)
+@given(steps=turns(), way=st.sampled_from(WAYS), expose=st.sampled_from(["both", "raw", "summary"]))
+def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, stream: bool) -> None:
+    plain, said = (
+        run(way, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
+    )
+    if not stream:
+        assert unmarked(json.loads(said)) == json.loads(plain)
+        return
+    for (name, before), (same, after) in zip(frames(plain), frames(said), strict=True):
+        assert name == same
+        assert before == after or unmarked(json.loads(after)) == json.loads(before)
+
+
+@BOTH
+@settings(max_examples=40, deadline=None)
+@given(steps=turns(), way=st.sampled_from(WAYS), room=st.integers(0, 600))
+def test_past_what_may_be_kept_nothing_is_said_rather_than_half(
+    steps: list[Step], way: Way, room: int, *, stream: bool
+) -> None:
+    whole = led(way, steps, stream=stream)
+    said = led(way, steps, stream=stream, room=room)
+    same = [one == other for one, other in zip(said, whole, strict=True)]
+    known = same.index(False) if False in same else len(same)
+    assert said[known:] == [False] * (len(said) - known)

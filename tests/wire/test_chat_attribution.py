@@ -1,0 +1,250 @@
+"""Which reasoning led to which call, in the dialects of Chat Completions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.turn.plan import Plan
+from tests.attribution import ARGUMENTS, gist, told, unmarked
+from tests.checker import check_chat
+from tests.pipeline import MUCH, Pipeline, chat
+from tests.scripts import DONE, THOUGHT, call, chunk, completion
+
+Json = dict[str, Any]
+
+CALL = {"tool_calls": [call("look", ARGUMENTS)]}
+PLAIN = Plan(style=None)
+SUMMARY = f"**Part**\n\nSaid of {len(THOUGHT)} characters."
+
+
+def pipeline(**how: Any) -> Pipeline:
+    return chat(**{"expose": "both", "room": MUCH, **how})
+
+
+def sent(*deltas: Json) -> bytes:
+    """A stream that ends with calls."""
+    said = [{"role": "assistant", "content": ""}, *deltas]
+    return b"".join([*map(chunk, said), chunk({}, finish="tool_calls"), DONE])
+
+
+def streamed(*deltas: Json, **how: Any) -> list[Any]:
+    return told("chat", pipeline(**how).stream(sent(*deltas)), stream=True)
+
+
+def whole(message: Json, **how: Any) -> list[Any]:
+    body = json.dumps(completion(message)).encode()
+    return told("chat", pipeline(**how).whole(body), stream=False)
+
+
+def thinking(text: str, **more: Any) -> Json:
+    return {"thinking_blocks": [{"type": "thinking", "thinking": text, "index": 0, **more}]}
+
+
+def detail(kind: str, index: int, **said: str) -> Json:
+    return {"reasoning_details": [{"type": f"reasoning.{kind}", "index": index, **said}]}
+
+
+RAW_FIELDS = ["reasoning_content", "reasoning"]
+
+
+@pytest.mark.parametrize("field", RAW_FIELDS)
+@pytest.mark.parametrize("how", [{}, {"expose": "raw"}, {"plan": PLAIN}, {"details": True}])
+def test_raw_reasoning_in_either_field(field: str, how: Json) -> None:
+    wanted = [[{"type": "reasoning_text", "text": THOUGHT}]]
+    assert streamed({field: THOUGHT[:9]}, {field: THOUGHT[9:]}, CALL, **how) == wanted
+    assert whole({field: THOUGHT, **CALL}, **how) == wanted
+
+
+@pytest.mark.parametrize("field", RAW_FIELDS)
+@pytest.mark.parametrize("details", [True, False])
+def test_a_summary_in_its_place(field: str, *, details: bool) -> None:
+    how: Json = {"expose": "summary", "details": details}
+    wanted = [[{"type": "summary_text", "text": SUMMARY}]]
+    assert streamed({field: THOUGHT}, CALL, **how) == wanted
+    assert whole({field: THOUGHT, **CALL}, **how) == wanted
+
+
+@pytest.mark.parametrize("how", [{}, {"plan": PLAIN}, {"expose": "raw"}])
+def test_att_04_blocks_of_thinking_are_parts(how: Json) -> None:
+    blocks = [thinking("A a"), thinking("", signature="s"), thinking("B"), thinking(" b")]
+    redacted = {"thinking_blocks": [{"type": "redacted_thinking", "data": "x", "index": 0}]}
+    last = thinking("", signature="t")
+    led = streamed(*blocks, last, redacted, thinking("C"), CALL, **how)
+    assert gist(led) == [["A a", "B b", "[redacted]", "C"]]
+    said = [thinking("A a", signature="s"), thinking("B b", signature="t"), redacted, thinking("C")]
+    message = {"thinking_blocks": [block for one in said for block in one["thinking_blocks"]]}
+    assert whole({**message, **CALL}, **how) == led
+
+
+def test_entries_that_repeat_a_text_are_not_told_twice() -> None:
+    said = {"reasoning": "A", **detail("text", 0, text="A")}
+    opaque = detail("encrypted", 1, data="x")
+    assert gist(streamed(said, said, opaque, CALL)) == [["AA", "[redacted]"]]
+    entries = [detail("text", 0, text="AA"), opaque]
+    listed = [entry for one in entries for entry in one["reasoning_details"]]
+    assert gist(whole({"reasoning": "AA", "reasoning_details": listed, **CALL})) == [
+        ["AA", "[redacted]"]
+    ]
+
+
+def test_what_a_list_hides_beside_a_text_comes_after_it() -> None:
+    said = {"reasoning": "A", **detail("encrypted", 0, data="x")}
+    assert gist(streamed(said, {"reasoning": "B"}, CALL)) == [["A", "[redacted]", "B"]]
+    assert gist(whole({**said, **CALL})) == [["A", "[redacted]"]]
+
+
+def test_a_list_that_says_nothing_is_none() -> None:
+    said: Json = {"reasoning": "A", "reasoning_details": [], "thinking_blocks": None}
+    assert gist(streamed(said, said, {"tool_calls": []}, CALL)) == [["AA"]]
+    assert gist(whole({**said, **CALL})) == [["A"]]
+
+
+def test_chunks_of_a_content_are_one_text() -> None:
+    def chunks(*texts: str) -> list[Json]:
+        return [{"type": "thinking", "thinking": [{"type": "text", "text": t}]} for t in texts]
+
+    deltas = [{"content": chunks("A")}, {"content": chunks("B")}, {"content": "So"}]
+    said = [*chunks("A", "B"), {"type": "text", "text": "So"}]
+    for how in ({"plan": PLAIN}, {}):
+        assert gist(streamed(*deltas, CALL, **how)) == [["AB"]]
+        assert gist(whole({"content": said, **CALL}, **how)) == [["AB"]]
+
+
+@pytest.mark.parametrize("expose", ["both", "raw", "summary"])
+def test_inline_reasoning_is_told_as_it_is_shown(expose: str) -> None:
+    text = f"<think>{THOUGHT}</think>So"
+    wanted = ["summary_text" if expose == "summary" else "reasoning_text"]
+    for led in (
+        streamed({"content": text[:90]}, {"content": text[90:]}, CALL, expose=expose),
+        whole({"content": text, **CALL}, expose=expose),
+    ):
+        assert [part["type"] for part in led[0]] == wanted
+
+
+@pytest.mark.parametrize("expose", ["summary", "none"])
+def test_att_06_where_raw_is_hidden_what_stands_for_it_is_shown(expose: str) -> None:
+    opaque, shown = detail("encrypted", 1, data="x"), {"reasoning": THOUGHT}
+    listed = {**shown, **opaque, **CALL}
+    wanted = SUMMARY if expose == "summary" else "[redacted]"
+    assert gist(streamed(shown, opaque, CALL, expose=expose)) == [[wanted]]
+    assert gist(whole(listed, expose=expose)) == [[wanted]]
+
+
+# Sloppy calls
+
+
+def fragment(index: Any, **more: Any) -> Json:
+    return {"tool_calls": [{"index": index, **more}]}
+
+
+def function(name: str = "", arguments: str = "") -> Json:
+    return {"function": {"name": name, "arguments": arguments}}
+
+
+def test_att_02_an_id_that_comes_late_is_referred_to() -> None:
+    deltas = [
+        {"reasoning": "A"},
+        fragment(0, **function("look")),
+        fragment(0, id="call_a", **function(arguments="{}")),
+        fragment(1, id="call_b", **function("look", "{}")),
+    ]
+    assert streamed(*deltas)[1] == "call_a"
+
+
+def test_att_03_a_call_without_an_id_is_referred_to_by_none() -> None:
+    calls = [fragment(number, **function("look", "{}")) for number in range(2)]
+    assert gist(streamed({"reasoning": "A"}, *calls)) == [["A"], False]
+    said = [{"type": "function", **function("look", "{}")}] * 2
+    assert gist(whole({"reasoning": "A", "tool_calls": said})) == [["A"], False]
+
+
+@pytest.mark.parametrize("called", [function("look", "{}"), {"custom": {"name": "look"}}])
+def test_an_index_that_comes_again_is_another_calls(called: Json) -> None:
+    deltas = [
+        {"reasoning": "A"},
+        fragment(0, id="call_a", **called),
+        {"reasoning": "B"},
+        fragment(0, id="call_b", **called),
+    ]
+    out = pipeline().stream(sent(*deltas))
+    said = [
+        made.get("reasoning")
+        for line in out.splitlines()
+        if line.startswith(b"data: {")
+        for choice in json.loads(line[6:])["choices"]
+        for made in choice["delta"].get("tool_calls", ())
+    ]
+    assert [parts[0]["text"] for parts in said] == ["A", "B"]
+
+
+def test_fragments_that_repeat_their_id_are_of_one_call() -> None:
+    deltas = [
+        fragment(0, id="call_a", **function("look", "{")),
+        {"reasoning": "A"},
+        fragment(0, id="call_x", **function(arguments="}")),
+    ]
+    out = pipeline().stream(sent(*deltas))
+    assert b'"reasoning":[' not in out
+
+
+def test_several_calls_in_one_delta() -> None:
+    both = {"tool_calls": [call("look", "{}", number) for number in range(2)]}
+    assert streamed({"reasoning": "A"}, both)[1] == "call_0"
+
+
+# What is not ours
+
+
+LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "text": "secret"}]}
+
+
+@pytest.mark.parametrize("room", [0, MUCH])
+@pytest.mark.parametrize("expose", ["summary", "none"])
+def test_new_03_what_another_abridge_attributed_is_hidden_too(expose: str, room: int) -> None:
+    for calls in ([LEAK], [LEAK, {**call("look", "{}", 1), "reasoning_ref": "call_0"}]):
+        thought = {"reasoning": THOUGHT}
+        out = pipeline(expose=expose, room=room).stream(sent(thought, {"tool_calls": calls}))
+        assert b"secret" not in out
+        assert check_chat(out).choices[0].led[0] != LEAK["reasoning"]
+        body = json.dumps(completion({**thought, "tool_calls": calls})).encode()
+        out = pipeline(expose=expose, room=room).whole(body)
+        assert b"secret" not in out
+        assert room or b"reasoning_ref" not in out
+
+
+def test_what_others_say_of_a_call_in_words_of_their_own_stays() -> None:
+    made = {**call("look", ARGUMENTS), "reasoning": "because"}
+    out = pipeline().stream(sent({"content": "So"}, {"tool_calls": [made]}))
+    assert b'"reasoning": "because"' in out
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r\n"])
+def test_what_holds_neither_call_nor_list_goes_on_as_it_came(line: bytes) -> None:
+    said = sent({"reasoning": "A"}, {"content": "So"}, CALL).replace(b"\n", line)
+    frames = said.split(line * 2)
+    out = pipeline(plan=PLAIN).stream(said).split(line * 2)
+    if line == b"\n":
+        assert [frame for frame in frames if frame not in out] == [frames[3]]
+        (mine,) = [frame for frame in out if frame not in frames]
+        assert unmarked(json.loads(mine[6:])) == json.loads(frames[3][6:])
+    else:
+        assert frames[:3] == out[:3]
+
+
+def test_a_failed_answer_holds_the_attributed_one() -> None:
+    body = json.dumps(completion({"reasoning": THOUGHT, **CALL})).encode()
+    plan = Plan(fail=True)
+    failed = json.loads(pipeline(plan=plan, write=None).whole(body))["error"]["response"]
+    said = json.dumps(failed).encode()
+    assert gist(told("chat", said, stream=False)) == [[THOUGHT]]
+
+
+@pytest.mark.parametrize("calls", [None, "x", [7], [], {}])
+def test_odd_calls_are_left_alone(calls: Any) -> None:
+    message = {"content": "So", "reasoning": "A", "tool_calls": calls}
+    body = json.dumps(completion(message)).encode()
+    plain = json.loads(pipeline(plan=PLAIN, room=None).whole(body))
+    assert json.loads(pipeline(plan=PLAIN).whole(body)) == plain
