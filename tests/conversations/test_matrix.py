@@ -62,11 +62,12 @@ async def test_ols_05_mlx_11_two_questions(
     assert_due(client, due(PROVIDERS[name], api, keeps, expose))
 
 
-@BOTH
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("name", [name for name, kind in PROVIDERS.items() if not kind.seals])
 @pytest.mark.parametrize("expose", ["summary", "none"])
-@pytest.mark.parametrize("learns", [True, False], ids=["auto", "profile"])
+@pytest.mark.parametrize(
+    ("stream", "learns"), [(True, True), (True, False), (False, False)], ids=str
+)
 async def test_new_03_hidden_from_the_client_and_whole_for_the_model(
     api: str, name: str, expose: str, *, stream: bool, learns: bool
 ) -> None:
