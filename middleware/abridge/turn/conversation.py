@@ -38,8 +38,9 @@ class Turn:
     """One speaker's turn.
 
     `answers` is the id of the call that a tool's output is for. `shown` are the texts that stand
-    where reasoning stands: reasoning itself, or a summary of it. `items` is the JSON it came from,
-    in place: a message, or the items of a turn.
+    where reasoning stands: reasoning itself, or a summary of it; `opaque`: there is state of
+    upstream's beside what is said. `items` is the JSON it came from, in place: a message, or the
+    items of a turn.
     """
 
     role: str
@@ -47,6 +48,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     answers: str = ""
     shown: tuple[str, ...] = ()
+    opaque: bool = False
     items: list[dict[str, Any]] = field(default_factory=list)
 
     def identity(self) -> bytes:
