@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
-from abridge.turn.events import ItemKey
+ItemKey: TypeAlias = tuple[int, int]
+"""A reasoning item's address within a response: its lane, its item."""
 
 
 @dataclass(slots=True, frozen=True)
