@@ -174,6 +174,15 @@ class TestResponses:
         ]
         assert Prefix().after(kept.turns).digest() == Prefix().after(dropped.turns).digest()
 
+    @pytest.mark.parametrize("kind", ["message", "reasoning"])
+    def test_ever_so_many_items_make_one_turn(self, kind: str) -> None:
+        """Adding each to all those before it would take minutes here."""
+        part = {"type": "text", "text": "x" * 1000}
+        said = {"type": kind, "role": "assistant", "content": [part]}
+        (_, turn) = self.read([said] * 30_000).turns
+        assert len(turn.items) == 30_000
+        assert len(turn.text or "".join(turn.shown)) == 30_000_000
+
     @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
         assert self.read(given).body()["input"] == given
