@@ -13,6 +13,7 @@ from abridge.wire.attribution import unmark
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     ANSWER,
+    COPIES,
     LISTS,
     PLAIN,
     SPELLINGS,
@@ -33,9 +34,6 @@ from abridge.wire.profiles import PROFILES, Profile
 
 MARKS = ("summary_error",)
 """What Abridge adds to a message beside its reasoning."""
-
-COPIES = "provider_specific_fields"
-"""Where LiteLLM's client keeps, and returns, a second one of the fields that it does not know."""
 
 TEXTS = ("summary", "text", "thinking")
 """Where an entry of a list of reasoning has what can be read."""
@@ -75,6 +73,8 @@ class ChatConversation:
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
+        for name in SPELLINGS:
+            _object(message.get(COPIES)).pop(name, None)
         self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
         turn.shown = _shown(message)
         return found is not None
