@@ -92,6 +92,17 @@ class TestChat:
         conversation.put_back(turn, [{"content": "<think>raw</think>So."}])
         assert conversation.body()["messages"][2]["content"] == "<think>raw</think>So."
 
+    @pytest.mark.parametrize("identity", ["call_1", "", None, []])
+    def test_each_call_gets_its_own_state_back_whatever_their_ids(self, identity: Any) -> None:
+        call = {"id": identity, "function": {"name": "f", "arguments": "{}"}}
+        conversation, turn = self.read({"role": "assistant", "tool_calls": [{**call}, {**call}]})
+        original = {"tool_calls": [{"id": identity, "extra_content": "signature"}]}
+        conversation.put_back(turn, [original])
+        assert conversation.body()["messages"][2]["tool_calls"] == [
+            {**call, "extra_content": "signature"},
+            call,
+        ]
+
     @pytest.mark.parametrize("messages", [None, "text", [None, 7, "x"], {}])
     def test_odd_messages_are_not_fatal(self, messages: Any) -> None:
         body = {"messages": messages}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -196,11 +197,12 @@ def _answer(content: Any) -> Any:
 
 
 def _restate(message: Json, said: Json) -> None:
-    """Give the calls back their opaque state."""
-    states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
+    """Give the calls back their opaque state, each its own where several have the same id, or
+    none."""
+    stateful = deque(objects(said.get("tool_calls")))
     for call in objects(message.get("tool_calls")):
-        if (state := states.get(call.get("id"))) is not None:
-            call[STATE] = state
+        if stateful and stateful[0]["id"] == call.get("id"):
+            call[STATE] = stateful.popleft()[STATE]
 
 
 def turn_of(message: Json) -> Turn:
