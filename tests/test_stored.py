@@ -110,7 +110,9 @@ def says(api: str, *texts: str, stream: bool = False) -> Upstream:
 WAYS = ("everything", "previous", "references", "bare references", "by turns")
 
 
-async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[Json]:
+async def converse(
+    app: ASGIApp, times: int, way: str, *, stream: bool, **fields: Any
+) -> list[Json]:
     """A client that sends all of a conversation, or what is new of it; what it was told."""
     history: list[Json] = []
     new: list[Json] = [USER]
@@ -119,7 +121,7 @@ async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[
         goes_on = way == "previous" or (way == "by turns" and number % 2)
         previous = {"previous_response_id": responses[-1]["id"]} if goes_on and responses else {}
         history += new
-        more = {"tools": TOOLS["responses"], "stream": stream, **previous}
+        more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
         store = {"store": False} if way == "everything" else {}
         response = await told(app, new if previous else history, **store, **more)
         responses.append(response)
@@ -151,6 +153,24 @@ class TestGoingOn:
         assert len(sent[0]) == times
         assert SUMMARY.encode() not in sent[0][-1]
         assert all(b"At %d0 I look" % number in sent[0][-1] for number in range(min(times - 1, 2)))
+
+    @BOTH
+    @OVER
+    @pytest.mark.parametrize("way", ["previous", "references"])
+    async def test_new_02_what_is_sealed_in_them_is_opened(
+        self, api: str, way: str, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    ) -> None:
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        sealing: Json = {"history": {"seal_keys_env": "KEYS", "restore": "never"}}
+        sent = []
+        for each in (way, "everything"):
+            played = turns(api, 3, stream=stream)
+            app = bridge(played, api, expose="summary", **sealing)
+            await converse(app, 3, each, stream=stream, include=["reasoning.encrypted_content"])
+            sent.append([asked.body for asked in played.asked])
+        assert sent[0] == sent[1]
+        assert b"At 10 I look" in sent[0][-1]
+        assert b"abr1." not in sent[0][-1]
 
     @BOTH
     @OVER
@@ -433,11 +453,13 @@ class TestTheStore:
         monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
         monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
         history = {"seal_keys_env": "KEYS"}
-        played = says("chat", WORDS, "Yes.")
-        app = bridge(played, "chat", expose="both", history=history)
-        first = await told(app, "Hi")
+        calls = answer("chat", stream=False, calls=True)
+        played = Upstream(calls, answer("chat", stream=False))
+        both: Json = {"history": history, "attribution": {"enabled": True}}
+        app = bridge(played, "chat", expose="both", **both)
+        first = await told(app, "Hi", tools=TOOLS["responses"])
         second = await told(app, "Sure?", previous_response_id=first["id"])
-        assert "odd numbers" in (await fetch(app, first["id"])).data.decode()
+        assert (await fetch(app, first["id"])).data.count(b"odd numbers") > 2
         app = bridge(played, "chat", expose="summary", history=history)
         for tail in (first["id"], f"{second['id']}/input_items"):
             came = await fetch(app, tail)
@@ -466,6 +488,23 @@ class TestRetrieving:
         assert (b"I look in two more" in came.data) is (expose in ("auto", "both"))
         assert (b"I add the numbers" in came.data) is (expose != "none")
         assert len(played.asked) == 1
+
+    @BOTH
+    @OVER
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_att_11_its_calls_are_attributed_again(
+        self, api: str, expose: Expose, *, stream: bool
+    ) -> None:
+        played = Upstream(*(play(api, number, "calls", stream=stream) for number in range(2)))
+        app = bridge(played, api, expose=expose, attribution={"enabled": True})
+        first, second = await converse(app, 2, "previous", stream=stream)
+        assert [set(item) & {"reasoning", "reasoning_ref"} for item in first["output"][1:]] == [
+            {"reasoning"},
+            {"reasoning_ref"},
+        ]
+        for shown in (first, second):
+            assert (await fetch(app, shown["id"])).json == shown
+        assert b"reasoning_ref" not in played.asked[1].body
 
     @BOTH
     async def test_it_says_from_the_start_that_it_is_stored(self, *, stream: bool) -> None:
@@ -722,6 +761,14 @@ class TestKeptByUpstream:
         asked = upstream.asked[1]
         assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
 
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_att_11_so_do_attributions(self, expose: Expose) -> None:
+        upstream = Upstream(Answer.json(keeps()))
+        app = same(upstream, expose=expose, attribution={"enabled": True})
+        shown = await told(app, "Hi")
+        assert "reasoning" in shown["output"][1]
+        assert (await fetch(app, "resp_1")).json == shown
+
     async def test_a_summary_that_failed_is_told_again(self) -> None:
         upstream = Upstream(Answer.json(keeps()))
         app = abridged("sidecar", upstream, writer=Scripted(error=ValueError()))
@@ -763,6 +810,17 @@ class TestKeptByUpstream:
             assert RAW not in came.data.decode()
             openapi.check("Response", came.json)
         assert shown is None or (await fetch(app, "resp_1")).json == shown
+
+    async def test_new_03_nor_does_another_abridge_say_it_of_calls(self) -> None:
+        parts = [{"type": "reasoning_text", "text": THOUGHT}]
+        output = [*KEPT, {**call_item(3, "f", "{}"), "reasoning": parts}]
+        page = {"object": "list", "data": output, "has_more": False}
+        upstream = Upstream(Answer.json(keeps(output)), Answer.json(page))
+        app = same(upstream, expose="summary")
+        for tail in ("resp_1", "resp_1/input_items"):
+            came = await fetch(app, tail)
+            assert came.status == 200
+            assert RAW not in came.data.decode()
 
     @pytest.mark.parametrize("tail", ["resp_1?stream=true", "resp_1?starting_after=2"])
     @pytest.mark.parametrize("known", [True, False])

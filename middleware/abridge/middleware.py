@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.answering import Answering
-from abridge.answering.stored import Named
+from abridge.answering.stored import About
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
 from abridge.exchange.body import Keep, Room, Taken, header, take
@@ -108,8 +108,8 @@ class AbridgeMiddleware:
         api = None
         if scope["method"] == "POST":
             api = api_for(path, written_path(scope).decode("latin-1"))
-        named = Named.read(scope["method"], path) if api is None else None
-        if named is not None and await self._answering.stored.answer(named, scope, receive, send):
+        about = About.read(scope["method"], path) if api is None else None
+        if about is not None and await self._answering.stored.answer(about, scope, receive, send):
             return
         if self._hides and api is None and "/responses/" in path:
             raise RequestError(STORED, status=404, code="not_found")
