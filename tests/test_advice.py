@@ -13,6 +13,8 @@ U = "http://127.0.0.1:8000/v1"
 SMALL = {"kind": "model", "base_url": "http://127.0.0.1:8001/v1", "model": "small"}
 HIDING = {"reasoning": {"expose": "summary"}, "summarizer": SMALL}
 
+SEALED = {"store": "none", "seal_keys_env": "KEYS"}
+
 
 def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
     known = {**settings, "upstreams": [{"base_url": U, **upstream}]}
@@ -37,6 +39,12 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),
+        ({"history": SEALED}, {"profile": "deepseek"}, []),
+        (
+            {"history": SEALED, "chat": {"envelope": "none"}},
+            {"profile": "deepseek"},
+            ["history.store"],
+        ),
         ({"history": {"restore": "never"}}, {"profile": "deepseek"}, ["history.restore"]),
         ({"history": {"restore": "never"}}, {"profile": "vllm"}, []),
         (HIDING, {}, []),

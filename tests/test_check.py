@@ -92,8 +92,46 @@ class TestEffective:
         assert 'api_key_env = "KEY_B"  # is NOT set' in lines
         assert "geheim" not in "\n".join(lines)
 
+    @pytest.mark.parametrize(
+        ("address", "shown"),
+        [
+            ("redis://anna:geheim@h:1/0", "redis://***@h:1/0"),
+            ("redis://:ge/geheim@h", "redis://***@h"),
+            ("redis://h?password=geheim&ssl_password=geheim", None),
+            ("unix://:geheim@/run/redis.sock?db=1", "unix://***@/run/redis.sock?db=1"),
+            ("rediss://h:1/0?ssl_cert_reqs=none", "rediss://h:1/0?ssl_cert_reqs=none"),
+        ],
+    )
+    def test_nor_is_the_password_of_a_store(self, address: str, shown: str | None) -> None:
+        history = {"store": address, "seal_keys_env": "KEYS"}
+        told = "\n".join(effective(Settings.model_validate({"history": history}), {}))
+        shown = shown or "redis://h?password=***&ssl_password=***"
+        assert f'store = "{shown}"' in told
+        assert "geheim" not in told
+
 
 class TestReaching:
+    @pytest.mark.parametrize(
+        ("keys", "store", "told"),
+        [
+            (None, "memory", "history.seal_keys_env: takes the name"),
+            ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
+            (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: takes an address"),
+            (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
+        ],
+    )
+    async def test_what_would_stop_the_start(
+        self, keys: str | None, store: str, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if keys is not None:
+            monkeypatch.setenv("KEYS", keys)
+        history = {"seal_keys_env": "KEYS", "store": store}
+        findings = await found(Server(models=MODELS), {"history": history})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == bool(told)
+        assert "".join(faults).startswith(told)
+        assert "geheim" not in str(findings)
+
     async def test_a_server_that_lists_models(self) -> None:
         findings = await found(Server(models=MODELS))
         upstream = about(findings, "default")

@@ -145,6 +145,14 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
             {"reasoning": {"expose": "none"}, "history": {"store": "none"}},
             "history.store: 'none' would lose",
         ),
+        (
+            {
+                "reasoning": {"expose": "none"},
+                "history": {"store": "none", "seal_keys_env": "K"},
+                "chat": {"envelope": "none"},
+            },
+            "history.store: 'none' would lose",
+        ),
         ({"history": {"store": "disk"}}, "history.store: takes memory, none or an address"),
         ({"history": {"store": "redis://"}}, "history.store: takes memory, none or an address"),
         ({"history": {"store": "redis://x"}}, "history.store: what leaves the process is sealed"),
@@ -226,6 +234,8 @@ def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
 def test_nor_is_the_password_of_a_store() -> None:
     assert "secret" not in refused(history={"store": "http://:secret@x"})
     assert "secret" not in refused(history={"store": "redis://:secret@x"})
+    assert "secret" not in refused(history="redis://:secret@x")
+    assert "secret" not in refused(upstreams=[{"history": "redis://:secret@x"}])
 
 
 @pytest.mark.parametrize("spared", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])

@@ -55,7 +55,7 @@ def _server(url: str) -> str:
 def _reasoning_lost(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
         name, history = route.upstream.name, route.history
-        if shows_both_for_want_of_a_store(route):
+        if shows_both_for_want_of_a_store(route, settings.chat):
             yield (
                 f"history.store: 'none', and upstream {name!r} wants reasoning back: clients "
                 "see it raw beside the summary, since nobody could restore it"

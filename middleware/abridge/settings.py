@@ -356,11 +356,13 @@ class Settings(Table):
         )
 
     def _check_history(self, history: History, expose: Expose) -> None:
-        keeps = history.store != "none" or history.seal_keys_env or history.keep == "none"
+        sealed = history.seal_keys_env and self.chat.envelope != "none"
+        keeps = history.store != "none" or sealed or history.keep == "none"
         if expose in ("summary", "none") and not keeps:
             raise ValueError(
                 f"history.store: 'none' would lose the reasoning that reasoning.expose = "
-                f"{expose!r} hides; takes memory, or history.seal_keys_env with it"
+                f"{expose!r} hides; takes memory, or history.seal_keys_env and a chat.envelope "
+                "with it"
             )
         if history.shared and not history.seal_keys_env:
             raise ValueError(
@@ -403,13 +405,14 @@ def _override(general: T, own: dict[str, Any], where: str) -> T:
 
 def explain(error: ValidationError) -> str:
     """One line: the key, what it got, what it takes. What no setting takes is not repeated, nor is
-    an address: there may be a secret in it."""
+    an address, wherever it was written: there may be a secret in it."""
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place[1:]}: there is no such setting"
-    private = place.endswith((".base_url", ".store")) or isinstance(first["input"], dict)
+    address = place.endswith((".base_url", ".store")) or "://" in str(first["input"])
+    private = address or isinstance(first["input"], dict)
     if not place or private or first["type"] == "missing":
         return f"{place[1:]}: {message}".removeprefix(": ")
     return f"{place[1:]}: got {first['input']!r:.80}; {message}"

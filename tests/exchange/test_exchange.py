@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.exchange.client import HIGH_WATER, Client
+from abridge.history.memory import Memory
 from abridge.wire.chat.reader import ChatReader
 from abridge.wire.chat.writer import ChatWriter
 from tests.asgi import Call, begin
@@ -363,6 +364,34 @@ class TestBreaking:
         error = check_chat(request.data).error
         assert error is not None
         assert "shutting down" in error["message"]
+
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_a_shutdown_while_an_answer_is_remembered_costs_nothing_of_it(
+        self,
+        stream: bool,  # noqa: FBT001 -- a table
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        reached, gate = asyncio.Event(), asyncio.Event()
+
+        async def remember(*_: object) -> None:
+            reached.set()
+            await gate.wait()
+
+        monkeypatch.setattr(Memory, "remember", remember)
+        message = {"role": "assistant", "content": "Hello.", "reasoning_content": THOUGHT}
+        whole = Answer.json(completion(message))
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole)
+        app = abridged("mounted", upstream, writer=Scripted())
+        request = begin(app, PATHS["chat"], {**CHAT, "stream": stream}, {"api-key": "sk-anna"})
+        await reached.wait()
+        assert request.task is not None
+        request.task.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await request.finish()
+        assert request.complete
+        assert b"Hello." in request.data
 
     async def test_a_shutdown_before_the_answer_is_a_503(self) -> None:
         reached = asyncio.Event()

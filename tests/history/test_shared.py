@@ -14,6 +14,8 @@ from tests.history.stores import RING, TTL
 ADDRESSES = [
     "redis://localhost",
     "redis://anna:sesame@[::1]:6380/3",
+    "redis://localhost/",
+    "redis://localhost/?db=1",
     "rediss://cache.example:6380?ssl_ca_certs=/etc/ca.pem",
     "valkey://cache.example",
     "valkeys://cache.example/1?ssl_cert_reqs=required",
@@ -28,6 +30,8 @@ NO_ADDRESSES = [
     "localhost:6379",
     "redis://localhost:many",
     "redis://localhost:sesame:6379",
+    "redis://anna:123/sesame@localhost",
+    "redis://localhost/sesame",
     "redis://localhost?sesame=1",
     "redis://localhost?decode_responses=sesame",
     "redis://localhost?socket_timeout=100",

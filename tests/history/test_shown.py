@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
+from collections.abc import Sequence
+
+import pytest
 
 from abridge.history.keys import Keyring
 from abridge.history.memory import Memory
-from abridge.history.shown import Owner, Shown
+from abridge.history.shown import AT_ONCE, Owner, Shown
 
 
 class Time:
@@ -74,3 +78,46 @@ async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> Non
     assert await knows(other, "I add.", owner(b"bert", keyring("b", "a")))
     assert await knows(other, "I copy.", owner(b"anna", keyring("b", "a")))
     assert not await knows(other, "I copy.", owner(b"bert", keyring("b", "a")))
+
+
+class Away(Memory):
+    """A store that is out of reach until it is `back`; it notes how much it is told at once."""
+
+    def __init__(self) -> None:
+        super().__init__(10_000, 60)
+        self.back = asyncio.Event()
+        self.told: list[int] = []
+
+    async def mark(self, marks: Sequence[bytes]) -> bool:
+        self.told.append(len(marks))
+        return self.back.is_set() and await super().mark(marks)
+
+
+async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() -> None:
+    store = Away()
+    one, other = Shown(KEYS, 60, store), Shown(KEYS, 60, store)
+    one.add(f"Part {number}" for number in range(3 * AT_ONCE))
+    await one.share()
+    store.back.set()
+    one.add(["The latest"])
+    await one.share()
+    assert await knows(other, "The latest")
+    assert not await knows(other, "Part 0")
+    while not await knows(other, "Part 0"):
+        assert len(store.told) < 10
+        await one.share()
+    assert max(store.told) == AT_ONCE
+
+
+async def test_what_nobody_could_wait_for_is_told_later() -> None:
+    class Stuck(Memory):
+        async def mark(self, marks: Sequence[bytes]) -> bool:
+            return await asyncio.Event().wait()
+
+    shown, store = Shown(KEYS, 60, Stuck(10_000, 60)), Memory(10_000, 60)
+    shown.add(["I add."])
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(shown.share(), 0.01)
+    shown._store = store
+    await shown.share()
+    assert await knows(Shown(KEYS, 60, store), "I add.")

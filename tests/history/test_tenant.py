@@ -80,6 +80,8 @@ def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
     assert one == tenant("header:X-User", x_user="anna", authorization="Bearer rotating-2")
     assert one != tenant("header:X-User", x_user="bert", authorization="Bearer rotating-1")
     assert tenant("header:X-User", anonymous=False, authorization="Bearer x") is None
+    assert tenant("header:X-User", anonymous=False, x_user=" ") is None
+    assert tenant("header:X-User", x_user="token") != tenant("header:X-User", x_user="empty")
 
 
 def test_an_application_that_knows_says_who_asks() -> None:
@@ -89,7 +91,9 @@ def test_an_application_that_knows_says_who_asks() -> None:
     anna = tag({**scope(), "user": "anna"}, KEY, named, anonymous="loopback")
     assert anna == tag({**scope(x_api_key="x"), "user": "anna"}, KEY, named, anonymous=False)
     assert anna != tag({**scope(), "user": "bert"}, KEY, named, anonymous="loopback")
-    assert tag({**scope(authorization="Bearer x")}, KEY, named, anonymous=False) is None
+    for nobody in ("", None):
+        by_nobody = {**scope(authorization="Bearer x"), "user": nobody}
+        assert tag(by_nobody, KEY, named, anonymous="loopback") is None
     assert anna not in {tenant(authorization="anna"), tenant("header:named", named="anna")}
 
 

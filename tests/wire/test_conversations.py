@@ -92,6 +92,17 @@ class TestChat:
         conversation.put_back(turn, [{"content": "<think>raw</think>So."}])
         assert conversation.body()["messages"][2]["content"] == "<think>raw</think>So."
 
+    @pytest.mark.parametrize("identity", ["call_1", "", None, []])
+    def test_each_call_gets_its_own_state_back_whatever_their_ids(self, identity: Any) -> None:
+        call = {"id": identity, "function": {"name": "f", "arguments": "{}"}}
+        conversation, turn = self.read({"role": "assistant", "tool_calls": [{**call}, {**call}]})
+        original = {"tool_calls": [{"id": identity, "extra_content": "signature"}]}
+        conversation.put_back(turn, [original])
+        assert conversation.body()["messages"][2]["tool_calls"] == [
+            {**call, "extra_content": "signature"},
+            call,
+        ]
+
     @pytest.mark.parametrize("messages", [None, "text", [None, 7, "x"], {}])
     def test_odd_messages_are_not_fatal(self, messages: Any) -> None:
         body = {"messages": messages}
@@ -173,6 +184,15 @@ class TestResponses:
             turn.identity() for turn in dropped.turns
         ]
         assert Prefix().after(kept.turns).digest() == Prefix().after(dropped.turns).digest()
+
+    @pytest.mark.parametrize("kind", ["message", "reasoning"])
+    def test_ever_so_many_items_make_one_turn(self, kind: str) -> None:
+        """Adding each to all those before it would take minutes here."""
+        part = {"type": "text", "text": "x" * 1000}
+        said = {"type": kind, "role": "assistant", "content": [part]}
+        (_, turn) = self.read([said] * 30_000).turns
+        assert len(turn.items) == 30_000
+        assert len(turn.text or "".join(turn.shown)) == 30_000_000
 
     @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:

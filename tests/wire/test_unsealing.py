@@ -175,6 +175,18 @@ class TestChat:
         blob = sealer().seal(Envelope([{"content": inline}], calls=("call_1",), text="So."))
         assert said(message(reasoning_details=[detail(blob)])) == message(content=inline)
 
+    @pytest.mark.parametrize("blob", [SAID, FOREIGN])
+    @pytest.mark.parametrize("above", [{}, {"reasoning_details": [detail(SAID)]}])
+    def test_new_02_what_a_client_copies_is_taken_out_of_the_copy(
+        self, blob: str, above: Json
+    ) -> None:
+        """LiteLLM's client keeps, and returns, beside a message what it does not know of it."""
+        copies = {"reasoning": "Ours.", "reasoning_details": [detail(blob)], "refusal": None}
+        kept = KEPT if above or blob is SAID else {}
+        assert said(message(**above, provider_specific_fields=copies)) == message(
+            **kept, provider_specific_fields={"refusal": None}
+        )
+
     @pytest.mark.parametrize(
         "edit",
         [
@@ -211,6 +223,10 @@ class TestChat:
             (
                 {"reasoning_details": [detail(SAID)], "thinking_blocks": [block(DAMAGED)]},
                 "thinking_blocks[0].data",
+            ),
+            (
+                {"provider_specific_fields": {"thinking_blocks": [block(DAMAGED)]}},
+                "provider_specific_fields.thinking_blocks[0].data",
             ),
         ],
     )
@@ -259,6 +275,9 @@ UNEXPECTED: dict[str, Callable[[str], Conversation]] = {
     "a message of nobody's": lambda blob: of_chat({"reasoning_details": [detail(blob)]}),
     "a detail of another kind": lambda blob: of_chat(
         message(reasoning_details=[detail(blob, type="reasoning.text", text="x")])
+    ),
+    "a message's copies": lambda blob: of_chat(
+        {**USER, "provider_specific_fields": {"reasoning_details": [detail(blob)]}}
     ),
     "messages that are none": lambda blob: of_chat(7, message(thinking_blocks=[block(blob)])),
 }

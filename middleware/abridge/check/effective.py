@@ -1,7 +1,7 @@
 """The settings in force, as TOML, with secrets masked.
 
 Secrets are named by variable, so what could be one is only what `extra_body` hands on to a model,
-and what a store's address says before its host.
+and what a store's address says before its host, or in its query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MASK = "***"
 
 _SECRET = re.compile("key|token|secret|password|auth|credential", re.IGNORECASE)
 
-_PASSWORD = re.compile(r"://[^/]*@")
+_PASSWORD = re.compile(r"(?<=://)\S*(?=@)|(?<=password=)[^&\s]+")
 
 
 def effective(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _masked(value: Any) -> Any:
             if under is not None
         }
     if isinstance(value, str):
-        return _PASSWORD.sub(f"://{MASK}@", value)
+        return _PASSWORD.sub(MASK, value)
     return [_masked(under) for under in value] if isinstance(value, list | tuple) else value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -15,6 +15,8 @@ from abridge.check.probe import probe
 from abridge.check.reach import Reached, reach
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
 from abridge.errors import SettingsError
+from abridge.history.pasts import Pasts
+from abridge.history.store import unwatched
 from abridge.http import Transport
 from abridge.settings import Route, Settings
 from abridge.wire.api import UpstreamApi
@@ -40,6 +42,8 @@ class Check:
     async def findings(self) -> AsyncIterator[Finding]:
         for surprise in surprises(self.settings):
             yield Finding("settings", surprise, "note")
+        for finding in _past(self.settings):
+            yield finding
         limits = self.settings.limits
         patience = min(PATIENCE, limits.headers)
         transport = Transport(connect=limits.connect, headers=patience, idle=patience)
@@ -117,3 +121,11 @@ def _apis(route: Route) -> Sequence[UpstreamApi]:
 
 def _matches(model: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(model, glob) for glob in globs)
+
+
+def _past(settings: Settings) -> Iterator[Finding]:
+    """What would stop the start: keys that are none, a store's address. Nothing is opened."""
+    try:
+        Pasts(settings, unwatched, None)
+    except SettingsError as error:
+        yield Finding("settings", str(error), "fault")

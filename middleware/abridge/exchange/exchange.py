@@ -87,15 +87,13 @@ class Exchange:
                 listening = tasks.create_task(self._client.listen())
                 sending = tasks.create_task(self._client.run())
                 try:
-                    await app(scope, self._receive, self._send)
+                    failure = await self._ask(app, scope)
+                    self._finish(_trouble(failure))
+                    await asyncio.wait([sending])
                 except asyncio.CancelledError:
                     self._stop()
                     await asyncio.wait([sending], timeout=GOODBYE)
                     raise
-                except Exception as error:  # noqa: BLE001 -- the client is told first
-                    failure = error
-                self._finish(_trouble(failure))
-                await asyncio.wait([sending])
                 self._loom.stop()
                 listening.cancel()
         finally:
@@ -129,6 +127,14 @@ class Exchange:
         self._client.on_leave = self._loom.stop
 
     # What the application gets
+
+    async def _ask(self, app: ASGIApp, scope: Scope) -> Exception | None:
+        """Have it answer; what it raised, since the client is told first."""
+        try:
+            await app(scope, self._receive, self._send)
+        except Exception as error:  # noqa: BLE001 -- any may be the application's
+            return error
+        return None
 
     async def _receive(self) -> Message:
         return self._request.pop() if self._request else await self._client.receive()

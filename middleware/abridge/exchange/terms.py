@@ -24,11 +24,12 @@ def hides(route: Route) -> bool:
     return route.reasoning.expose in ("summary", "none")
 
 
-def shows_both_for_want_of_a_store(route: Route) -> bool:
+def shows_both_for_want_of_a_store(route: Route, chat: Chat) -> bool:
     """Whether clients must keep the reasoning themselves: upstream wants it back, and what was
     replaced could not be restored."""
     wanted = PROFILES[route.upstream.profile].wants_reasoning or route.upstream.api == "messages"
-    kept = route.history.store != "none" or route.history.seal_keys_env is not None
+    sealed = route.history.seal_keys_env is not None and chat.envelope != "none"
+    kept = route.history.store != "none" or sealed
     return wanted and not kept and route.reasoning.expose == "auto"
 
 
@@ -39,7 +40,7 @@ def shows_summary(route: Route) -> bool:
 def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str) -> Display:
     """`style` is None where no summary is made; `count` is `merged` or `separate`."""
     expose: Expose = route.reasoning.expose
-    if shows_both_for_want_of_a_store(route):
+    if shows_both_for_want_of_a_store(route, chat):
         expose = "both"
     raw, summary = SHOWN.get(expose, api.auto)
     if style is None and not hides(route):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from redis._parsers import _AsyncRESP2Parser
 from redis.asyncio.connection import ConnectionPool, parse_url
@@ -28,10 +29,13 @@ WRONG = "takes an address such as redis://user:password@host:6379/0"
 
 
 def options(url: str) -> dict[str, Any]:
-    """What a connection to `url` is made with. Raises ValueError, which does not repeat it."""
+    """What a connection to `url` is made with. Raises ValueError, which does not repeat it. A path
+    that is no number is none either: the host before it may be what stands before a password's
+    slash."""
     try:
         said: dict[str, Any] = {**parse_url(_VALKEY.sub("redis", url))}
         fits = all(name in SAID or name.startswith("ssl_") for name in said)
+        fits = fits and (bool(said.keys() & {"db", "path"}) or urlsplit(url).path in ("", "/"))
         said |= OURS
         ConnectionPool(**said).make_connection()  # type: ignore[no-untyped-call]  # sends nothing
     except (TypeError, ValueError, RedisError):

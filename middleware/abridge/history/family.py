@@ -32,6 +32,8 @@ def family(model: str) -> str:
     last = name.rpartition("/")[2]
     if last[:1].isalpha() and not name.startswith(("/", ".", "~")):
         name = last
-    while (cut := name.rpartition(":"))[2] in TAGS and cut[0]:
-        name = cut[0]
+    parts = name.split(":")
+    while len(parts) > 1 + (not parts[0]) and parts[-1] in TAGS:
+        parts.pop()
+    name = ":".join(parts)
     return _DATE.sub("", name) or name

@@ -7,6 +7,7 @@ its owner only.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import monotonic
 
@@ -17,6 +18,9 @@ from abridge.history.store import Store
 from abridge.history.tenant import keyed
 
 MOST = 100_000
+
+AT_ONCE = 256
+"""Others are told of so many at a time: more take longer than a store is waited for."""
 
 Owner = Mapping[str, bytes]
 """Who owns a copy: a tag by each key's id."""
@@ -37,8 +41,7 @@ class Shown:
         self._keyring = keyring
         self._store = store
         self._marks: TTLCache[bytes, None] = TTLCache(most, ttl, timer=time)
-        self._new: list[bytes] = []
-        self._most = most
+        self._new: deque[bytes] = deque(maxlen=most)
 
     def __bool__(self) -> bool:
         return bool(self._marks) or self._store is not None
@@ -54,11 +57,16 @@ class Shown:
                     self._new.append(mark)
 
     async def share(self) -> None:
-        """Let others know what is new; what they cannot be told now they are told later."""
-        if self._new and self._store is not None:
-            new, self._new = self._new, []
-            if not await self._store.mark(new):
-                self._new = [*new, *self._new][-self._most :]
+        """Let others know what is new, the latest first; what they cannot be told now they are told
+        later."""
+        if not self._new or self._store is None:
+            return
+        new, told = [self._new.pop() for _ in range(min(AT_ONCE, len(self._new)))], False
+        try:
+            told = await self._store.mark(new)
+        finally:
+            if not told:
+                self._new.extend(reversed(new))
 
     async def known(self, texts: Iterable[str], owner: Owner) -> set[str]:
         """Those of the texts that were shown to anyone, or as a copy to `owner`."""

@@ -43,12 +43,14 @@ def tag(
 ) -> bytes | None:
     """The tenant's tag, or None for a request that belongs to nobody.
 
-    `rule` is `credential`, `header:<name>` or what the application says; `anonymous` says whether
-    requests without one are a tenant together.
+    `rule` is `credential`, `header:<name>` or what the application says, which knows who is nobody;
+    else `anonymous` says whether requests without one are a tenant together.
     """
     given = _named(scope, rule) if callable(rule) else _given(scope, rule)
     if given:
         return keyed(key, *given)
+    if callable(rule):
+        return None
     if anonymous is True or (anonymous == "loopback" and _is_local(scope)):
         return keyed(key, ANONYMOUS)
     return None
@@ -60,11 +62,11 @@ def _named(scope: Scope, rule: Named) -> list[bytes]:
 
 
 def _given(scope: Scope, rule: str) -> list[bytes]:
-    """The headers that say it, and their names."""
+    """The headers that say it, and their names. A name is what its proxy says, whatever it is."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     name = rule.removeprefix("header:").strip().lower().encode()
-    names = CREDENTIALS if rule == "credential" else (name,)
-    found = sorted((key, value) for key, value in headers if key in names and not _is_dummy(value))
+    names, none = (CREDENTIALS, _is_dummy) if rule == "credential" else ((name,), _is_blank)
+    found = sorted((key, value) for key, value in headers if key in names and not none(value))
     return [part for pair in found for part in pair]
 
 
@@ -72,6 +74,10 @@ def keyed(key: bytes, *parts: bytes) -> bytes:
     """An HMAC over parts, none of which can pass for another split of the same bytes."""
     message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
     return hmac.digest(key, message, "sha256")
+
+
+def _is_blank(value: bytes) -> bool:
+    return not value.strip()
 
 
 def _is_dummy(value: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from abridge.wire.attribution import unmark
 from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     ANSWER,
+    COPIES,
     LISTS,
     PLAIN,
     SPELLINGS,
@@ -33,9 +35,6 @@ from abridge.wire.profiles import PROFILES, Profile
 
 MARKS = ("summary_error",)
 """What Abridge adds to a message beside its reasoning."""
-
-COPIES = "provider_specific_fields"
-"""Where LiteLLM's client keeps, and returns, a second one of the fields that it does not know."""
 
 TEXTS = ("summary", "text", "thinking")
 """Where an entry of a list of reasoning has what can be read."""
@@ -74,6 +73,8 @@ class ChatConversation:
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
+        for name in SPELLINGS:
+            _object(message.get(COPIES)).pop(name, None)
         self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
         turn.shown = _shown(message)
         return found is not None
@@ -191,11 +192,12 @@ def _answer(content: Any) -> Any:
 
 
 def _restate(message: Json, said: Json) -> None:
-    """Give the calls back their opaque state."""
-    states = {call["id"]: call[STATE] for call in objects(said.get("tool_calls"))}
+    """Give the calls back their opaque state, each its own where several have the same id, or
+    none."""
+    stateful = deque(objects(said.get("tool_calls")))
     for call in objects(message.get("tool_calls")):
-        if (state := states.get(call.get("id"))) is not None:
-            call[STATE] = state
+        if stateful and stateful[0]["id"] == call.get("id"):
+            call[STATE] = stateful.popleft()[STATE]
 
 
 def turn_of(message: Json) -> Turn:

@@ -21,6 +21,9 @@ from abridge.wire.profile import Place
 PLAIN = ("reasoning_content", "reasoning")
 LISTS = ("reasoning_details", "thinking_blocks")
 SPELLINGS = (*PLAIN, *LISTS)
+COPIES = "provider_specific_fields"
+"""Where LiteLLM's client keeps, and returns, a second one of the fields that it does not know."""
+
 ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
 KNOWN = frozenset({"role", "name", "annotations", *ANSWER})
 """What a message may still hold once its reasoning is hidden."""
@@ -147,8 +150,7 @@ def without_chunks(content: Any) -> Any:
     """The content without its reasoning."""
     if not isinstance(content, list):
         return content
-    chunks = thinking_chunks(content)
-    return [chunk for chunk in content if chunk not in chunks]
+    return [chunk for chunk in content if not thinking_chunks([chunk])]
 
 
 def conceal(message: Json) -> Json:

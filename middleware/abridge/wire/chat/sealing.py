@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.turn.conversation import Heard
-from abridge.wire.chat.dialects import LISTS, native_summary
+from abridge.wire.chat.dialects import COPIES, LISTS, native_summary
 from abridge.wire.codec import Json
 from abridge.wire.display import Display, Listed
 from abridge.wire.envelope import Envelope, is_ours
@@ -55,18 +55,25 @@ def after(entries: list[Any]) -> int:
 
 
 def take_blobs(message: Json) -> list[tuple[str, str]]:
-    """Take out of a message all that is ours; return it, with its places."""
+    """Take out of a message, and of what its client copied beside it, all that is ours; return it,
+    with its places."""
+    copies = message.get(COPIES)
+    copied = _take_blobs(copies) if isinstance(copies, dict) else []
+    return [*_take_blobs(message), *((f"{COPIES}.{place}", blob) for place, blob in copied)]
+
+
+def _take_blobs(said: Json) -> list[tuple[str, str]]:
     taken: list[tuple[str, str]] = []
     for name in (*LISTS, "content"):
-        entries = message.get(name)
+        entries = said.get(name)
         if not (isinstance(entries, list) and any(map(_is_blob, entries))):
             continue
         for place, entry in enumerate(entries):
             if _is_blob(entry):
                 taken.append((f"{name}[{place}].data", entry["data"]))
-        message[name] = [entry for entry in entries if not _is_blob(entry)]
-        if not message[name]:
-            del message[name]
+        said[name] = [entry for entry in entries if not _is_blob(entry)]
+        if not said[name]:
+            del said[name]
     return taken
 
 

@@ -122,30 +122,27 @@ class ResponsesConversation:
 
 def turns(items: Sequence[Json]) -> Iterator[Turn]:
     """The turns that items make, one after the other."""
-    turn = Turn("assistant")
+    run, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
-        if is_reasoning(item):
-            if turn.text or turn.calls:
-                yield turn
-                turn = Turn("assistant")
-            turn.shown += shown([item])
-        elif role == "assistant":
-            turn.text += _text(item.get("content"))
-        elif is_call(item):
-            turn.calls = (_call(item),)
-        else:
-            if turn.items:
-                yield turn
+        thinks = is_reasoning(item)
+        speaks = not thinks and role == "assistant"
+        calls = not (thinks or speaks) and is_call(item)
+        other = not (thinks or speaks or calls)
+        if (thinks and texts) or (other and run):
+            yield _spoken(run, texts)
+            run, texts = [], []
+        if other:
             yield _other(item, kind, role)
-            turn = Turn("assistant")
             continue
-        turn.items.append(item)
-        if turn.calls:
-            yield turn
-            turn = Turn("assistant")
-    if turn.items:
-        yield turn
+        run.append(item)
+        if speaks:
+            texts += filter(None, [_text(item.get("content"))])
+        elif calls:
+            yield _spoken(run, texts, _call(item))
+            run, texts = [], []
+    if run:
+        yield _spoken(run, texts)
 
 
 def shown(items: Iterable[Json]) -> tuple[str, ...]:
@@ -188,6 +185,10 @@ def _strip(item: Json, ours: Callable[[str], bool]) -> int:
 
 def _is_ours(part: Any, ours: Callable[[str], bool]) -> bool:
     return isinstance(part, dict) and ours(string(part.get("text")))
+
+
+def _spoken(items: list[Json], texts: list[str], *calls: Call) -> Turn:
+    return Turn("assistant", "".join(texts), calls, shown=shown(items), items=items)
 
 
 def _call(item: Json) -> Call:
