@@ -13,7 +13,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from abridge.errors import UpstreamBroken
-from abridge.history.memory import Memory
+from abridge.history.stores.memory import Memory
 from abridge.wire.display import Expose
 from abridge.wire.mint import is_minted, mint
 from tests import openapi

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.exchange.client import HIGH_WATER, Client
-from abridge.history.memory import Memory
+from abridge.history.stores.memory import Memory
 from abridge.wire.chat.reader import ChatReader
 from abridge.wire.chat.writer import ChatWriter
 from tests.asgi import Call, begin

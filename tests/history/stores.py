@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 
 from abridge.history.keys import Key, Keyring
-from abridge.history.memory import Memory
-from abridge.history.shared import shared
-from abridge.history.store import Store, Wanted
+from abridge.history.stores.memory import Memory
+from abridge.history.stores.opening import shared
+from abridge.history.stores.store import Store, Wanted
 from tests.redis import Server
 
 TTL = 3600.0

@@ -12,9 +12,9 @@ import pytest
 
 from abridge.history import line
 from abridge.history.box import Box
-from abridge.history.line import Line
-from abridge.history.redis import Redis
-from abridge.history.store import Wanted
+from abridge.history.stores.line import Line
+from abridge.history.stores.redis import Redis
+from abridge.history.stores.store import Wanted
 from tests.history.stores import RING, TTL, Seen, Time
 from tests.redis import Server, forward, relay
 from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.history.memory import Memory
-from abridge.history.store import ENTRY, Wanted
+from abridge.history.stores.memory import Memory
+from abridge.history.stores.store import ENTRY, Wanted
 from tests.history.stores import TTL, Time, in_memory
 
 PLACE = b"place"

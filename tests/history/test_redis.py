@@ -15,10 +15,10 @@ import pytest
 from abridge.history import line
 from abridge.history.box import Box
 from abridge.history.keys import Key, Keyring
-from abridge.history.line import Line
-from abridge.history.redis import LARGE, PORTION, Redis
-from abridge.history.shared import shared
-from abridge.history.store import LONGER, MOST_ORIGINALS, Store, Wanted
+from abridge.history.stores.line import Line
+from abridge.history.stores.opening import shared
+from abridge.history.stores.redis import LARGE, PORTION, Redis
+from abridge.history.stores.store import LONGER, MOST_ORIGINALS, Store, Wanted
 from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
 from tests.redis import Server
 from tests.servers import nothing_left, refused, soon, until

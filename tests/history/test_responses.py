@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.history.keys import Key, Keyring
-from abridge.history.memory import Memory
 from abridge.history.responses import Basis, Elsewhere, Responses, Stored
-from abridge.history.store import ENTRY, Store
+from abridge.history.stores.memory import Memory
+from abridge.history.stores.store import ENTRY, Store
 from abridge.wire.mint import is_minted
 from tests.history.stores import TTL, Case, in_memory
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from abridge.history.keys import Keyring
-from abridge.history.memory import Memory
 from abridge.history.shown import AT_ONCE, Owner, Shown
+from abridge.history.stores.memory import Memory
 
 
 class Time:

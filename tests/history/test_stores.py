@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from abridge.history.store import LONGER, MOST_ORIGINALS, Wanted
+from abridge.history.stores.store import LONGER, MOST_ORIGINALS, Wanted
 from tests.history.stores import TTL, Case, in_memory, in_redis
 from tests.redis import Server
 

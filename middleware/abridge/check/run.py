@@ -16,7 +16,7 @@ from abridge.check.reach import Reached, reach
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
 from abridge.errors import SettingsError
 from abridge.history.pasts import Pasts
-from abridge.history.store import unwatched
+from abridge.history.stores.store import unwatched
 from abridge.http import Transport
 from abridge.settings import Route, Settings
 from abridge.wire.api import UpstreamApi

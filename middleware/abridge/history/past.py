@@ -12,7 +12,7 @@ from abridge.history.keys import Key, Keyring
 from abridge.history.original import Original, is_unique
 from abridge.history.policy import Sought
 from abridge.history.shown import Shown
-from abridge.history.store import Store, Wanted
+from abridge.history.stores.store import Store, Wanted
 from abridge.history.tenant import Named, keyed
 from abridge.settings import History, Route
 from abridge.turn.conversation import Turn

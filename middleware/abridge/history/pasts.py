@@ -6,11 +6,11 @@ from abridge.configure import secret
 from abridge.errors import SettingsError
 from abridge.extras import needed
 from abridge.history.keys import Keyring
-from abridge.history.memory import Memory
 from abridge.history.past import Past
-from abridge.history.shared import shared
 from abridge.history.shown import Shown
-from abridge.history.store import LONGER, Store, Watch
+from abridge.history.stores.memory import Memory
+from abridge.history.stores.opening import shared
+from abridge.history.stores.store import LONGER, Store, Watch
 from abridge.history.tenant import Named
 from abridge.settings import History, Route, Settings
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from abridge.history.keys import Key, Keyring
 from abridge.history.past import Past
-from abridge.history.store import Store
+from abridge.history.stores.store import Store
 from abridge.history.tenant import keyed
 from abridge.wire.codec import Json, dumps, loads_exactly
 from abridge.wire.mint import named

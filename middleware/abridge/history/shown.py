@@ -14,7 +14,7 @@ from time import monotonic
 from cachetools import TTLCache
 
 from abridge.history.keys import Key, Keyring
-from abridge.history.store import Store
+from abridge.history.stores.store import Store
 from abridge.history.tenant import keyed
 
 MOST = 100_000

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from cachetools import TTLCache
 
-from abridge.history.store import (
+from abridge.history.stores.store import (
     ENTRY,
     LONGER,
     MOST_ORIGINALS,

@@ -24,7 +24,7 @@ from redis.asyncio import Redis as Client
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from abridge.breaker import Breaker
-from abridge.history.address import options, server
+from abridge.history.stores.address import options, server
 
 CEILING = 0.05
 """Seconds that anybody waits."""

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from redis.asyncio import Redis as Client
 from redis.exceptions import InvalidResponse
 
-from abridge.history.store import MOST_ORIGINALS, Wanted
+from abridge.history.stores.store import MOST_ORIGINALS, Wanted
 
 Found: TypeAlias = list[tuple[bytes, bytes | None]]
 """Keys, and what is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abridge.errors import SettingsError
 from abridge.extras import needed
 from abridge.history.keys import Keyring
-from abridge.history.store import Store, Watch, unwatched
+from abridge.history.stores.store import Store, Watch, unwatched
 
 SETTING = "history.store"
 
@@ -22,8 +22,8 @@ def shared(
     package is missing or the address is none."""
     with needed("redis", SETTING):
         from abridge.history.box import Box  # noqa: PLC0415 -- an extra
-        from abridge.history.line import Line  # noqa: PLC0415
-        from abridge.history.redis import Redis  # noqa: PLC0415
+        from abridge.history.stores.line import Line  # noqa: PLC0415
+        from abridge.history.stores.redis import Redis  # noqa: PLC0415
     try:
         line = Line(url)
     except ValueError as error:

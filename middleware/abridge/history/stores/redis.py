@@ -16,9 +16,9 @@ from typing import TypeAlias, TypeVar
 from redis.asyncio import Redis as Client
 
 from abridge.history.box import Box
-from abridge.history.line import Line
-from abridge.history.shelves import Found, Shelves, clear, fetch, fill
-from abridge.history.store import LONGER, Wanted, Watch, found_any, unwatched
+from abridge.history.stores.line import Line
+from abridge.history.stores.shelves import Found, Shelves, clear, fetch, fill
+from abridge.history.stores.store import LONGER, Wanted, Watch, found_any, unwatched
 
 PORTION = 128
 """Things that are asked for, or written, at once."""

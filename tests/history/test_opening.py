@@ -8,7 +8,7 @@ import pytest
 
 from abridge.errors import SettingsError
 from abridge.extras import needed
-from abridge.history.shared import shared
+from abridge.history.stores.opening import shared
 from tests.history.stores import RING, TTL
 
 ADDRESSES = [
