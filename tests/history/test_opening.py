@@ -58,7 +58,7 @@ def test_no_addresses(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "who"), [("redis.asyncio", "line"), ("cryptography.exceptions", "box")]
+    ("package", "who"), [("redis.asyncio", "stores.line"), ("cryptography.exceptions", "box")]
 )
 def test_a_package_that_is_missing_is_named(
     package: str, who: str, monkeypatch: pytest.MonkeyPatch

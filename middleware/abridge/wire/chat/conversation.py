@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from abridge.turn.conversation import Call, Heard, Turn
+from abridge.turn.conversation import Turn
 from abridge.wire.api import Spelt
 from abridge.wire.attribution import unmark
-from abridge.wire.chat.choice import ITEM
 from abridge.wire.chat.dialects import (
     ANSWER,
     COPIES,
     LISTS,
     PLAIN,
     SPELLINGS,
-    answer_text,
     chunk_text,
     find,
     sealed,
@@ -29,6 +26,7 @@ from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
 from abridge.wire.chat.respelling import respell
 from abridge.wire.chat.sealing import take_blobs
+from abridge.wire.chat.turns import answer_of, holders, said_by, text_of, texts_shown, turn_of
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Open
 from abridge.wire.profiles import PROFILES, Profile
@@ -57,7 +55,7 @@ class ChatConversation:
             taken += _strip_fields(copies, ours)
         kept, inline = _without(message.get("content"), ours)
         if kept != message.get("content"):
-            message["content"], turn.text = kept, _text(kept)
+            message["content"], turn.text = kept, text_of(kept)
             taken += 1
         found = find(message)
         return taken, inline or (found is not None and bool(found.text.strip()))
@@ -69,14 +67,14 @@ class ChatConversation:
         blobs = take_blobs(message)
         if not blobs:
             return False
-        turn.text = _said(message)
+        turn.text = said_by(message)
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
         for name in SPELLINGS:
             _object(message.get(COPIES)).pop(name, None)
         self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
-        turn.shown = _shown(message)
+        turn.shown = texts_shown(message)
         return found is not None
 
     def unmark(self, turn: Turn) -> int:
@@ -95,10 +93,10 @@ class ChatConversation:
 
     def drop(self, turn: Turn) -> bool:
         message, content = turn.items[0], turn.items[0].get("content")
-        holders = [message, *filter(None, [_object(message.get(COPIES))])]
-        said = [name for said in holders for name in SPELLINGS if said.pop(name, None)]
-        said += [STATE for said in _holders(message) if said.pop(STATE, None)]
-        kept = _answer(content)
+        fields = [message, *filter(None, [_object(message.get(COPIES))])]
+        said = [name for said in fields for name in SPELLINGS if said.pop(name, None)]
+        said += [STATE for said in holders(message) if said.pop(STATE, None)]
+        kept = answer_of(content)
         if kept != content:
             message["content"] = kept or None
         return bool(said) or kept != content
@@ -115,41 +113,6 @@ class ChatConversation:
     def _numbers(self) -> dict[int, int]:
         """Which message is which, as the client counts them."""
         return {id(message): number for number, message in enumerate(self._body["messages"])}
-
-
-def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning, or opaque state.
-
-    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
-    """
-    turn, content = turn_of(message), message.get("content")
-    original = _original(message)
-    found, kept, raw = find(message), content, ""
-    if found is None or hidden:
-        raw, kept = split_inline(content, profile, alone=found is None)
-    if found is not None and not found.native:
-        raw = found.text
-    if kept != content:
-        turn.text = _text(kept)
-    if kept != content or thinking_chunks(content):
-        original["content"] = content
-    return Heard(turn, raw, [original], ((lane, ITEM),)) if raw.strip() or original else None
-
-
-def _original(message: Json) -> Json:
-    """What of a message is to come back; its calls, too, where they hold opaque state."""
-    original = {name: message[name] for name in (*SPELLINGS, STATE) if message.get(name)}
-    calls = [
-        {"id": call.get("id"), STATE: call[STATE]}
-        for call in objects(message.get("tool_calls"))
-        if call.get(STATE)
-    ]
-    return {**original, "tool_calls": calls} if calls else original
-
-
-def _holders(message: Json) -> list[Json]:
-    """Where opaque state may stand beside an answer."""
-    return [message, *objects(message.get("tool_calls"))]
 
 
 def _object(value: Any) -> Json:
@@ -176,19 +139,14 @@ def _strip_fields(said: Json, ours: Callable[[str], bool]) -> int:
 def _rejoined(turn: Turn, original: Any) -> Any:
     """A content with reasoning in it, as the answer is by now: of a turn that is known by its calls
     it may have been edited since."""
-    answer = _answer(turn.items[0].get("content"))
-    if not turn.calls or _text(without_chunks(original)).endswith(_text(answer)):
+    answer = answer_of(turn.items[0].get("content"))
+    if not turn.calls or text_of(without_chunks(original)).endswith(text_of(answer)):
         return original
     if chunks := thinking_chunks(original):
         text = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
         return [*chunks, *objects(text)]
-    before = original.removesuffix(_answer(original)) if isinstance(original, str) else ""
+    before = original.removesuffix(answer_of(original)) if isinstance(original, str) else ""
     return before + string(answer)
-
-
-def _answer(content: Any) -> Any:
-    """A content less the reasoning before it."""
-    return split_inline(without_chunks(content), PROFILES["auto"], alone=True)[1]
 
 
 def _restate(message: Json, said: Json) -> None:
@@ -198,54 +156,6 @@ def _restate(message: Json, said: Json) -> None:
     for call in objects(message.get("tool_calls")):
         if stateful and stateful[0]["id"] == call.get("id"):
             call[STATE] = stateful.popleft()[STATE]
-
-
-def turn_of(message: Json) -> Turn:
-    """The turn that a message is."""
-    return Turn(
-        role=string(message.get("role")),
-        text=_said(message),
-        calls=tuple(_calls(message)),
-        answers=string(message.get("tool_call_id")),
-        shown=_shown(message),
-        opaque=any(holder.get(STATE) for holder in _holders(message)),
-        items=[message],
-    )
-
-
-def _shown(message: Json) -> tuple[str, ...]:
-    plain = [string(message.get(name)) for name in PLAIN]
-    found = find(message)
-    inline, _ = split_inline(message.get("content"), PROFILES["auto"], alone=True)
-    return tuple(filter(None, [*plain, found.text if found is not None else "", inline]))
-
-
-def _said(message: Json) -> str:
-    """Its answer: what stands inline before it is reasoning, unless that stands elsewhere."""
-    content = message.get("content")
-    if find(message) is None:
-        _, content = split_inline(content, PROFILES["auto"], alone=True)
-    return _text(content) or string(message.get("refusal"))
-
-
-def _text(content: Any) -> str:
-    """All that a content says: its text, and what is no text as JSON."""
-    if isinstance(content, str):
-        return content
-    others = [
-        json.dumps(chunk, sort_keys=True)
-        for chunk in objects(content)
-        if "text" not in chunk and chunk.get("type") != "thinking"
-    ]
-    return "\n".join([answer_text(content), *others])
-
-
-def _calls(message: Json) -> Iterator[Call]:
-    for call in objects(message.get("tool_calls")):
-        function = call.get("function") or call.get("custom")
-        function = function if isinstance(function, dict) else {}
-        arguments = function.get("arguments", function.get("input"))
-        yield Call(string(call.get("id")), string(function.get("name")), string(arguments))
 
 
 def _is(entry: Any, ours: Callable[[str], bool]) -> bool:

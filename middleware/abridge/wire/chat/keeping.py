@@ -5,9 +5,9 @@ from __future__ import annotations
 from io import StringIO
 
 from abridge.turn.events import Closed, Event, Native, Raw, Sealed
-from abridge.wire.chat.conversation import turn_of
 from abridge.wire.chat.dialects import ANSWER
 from abridge.wire.chat.message import Message
+from abridge.wire.chat.turns import turn_of
 from abridge.wire.codec import Json
 from abridge.wire.envelope import Envelope
 

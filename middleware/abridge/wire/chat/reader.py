@@ -21,9 +21,9 @@ from abridge.turn.events import (
 from abridge.wire import sse
 from abridge.wire.chat.beside import is_silent
 from abridge.wire.chat.choice import Choice, Piece
-from abridge.wire.chat.conversation import hear
 from abridge.wire.chat.dialects import place_in, said_in
 from abridge.wire.chat.frames import bill, envelope, frame_pieces, says_more
+from abridge.wire.chat.hearing import hear
 from abridge.wire.chat.inline import closes_unopened, split_inline
 from abridge.wire.chat.mend import Mender
 from abridge.wire.codec import Json, dumps, loads_exactly, objects, read_object, string
