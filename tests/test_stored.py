@@ -21,7 +21,7 @@ from tests.asgi import Call, begin, call
 from tests.bridges.loops import play, results
 from tests.bridges.play import WORDS, answer
 from tests.bridges.test_bridges import BOTH, KEY, SUMMARY, TOOLS, bridge
-from tests.checker import check_responses
+from tests.checker import check_responses, led_to
 from tests.forms import FORMS, PREFIX, Form, abridged
 from tests.scripts import (
     DONE,
@@ -44,6 +44,7 @@ OVER = pytest.mark.parametrize("api", ["chat", "messages"])
 EXPOSES = pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
 USER: Json = {"role": "user", "content": "Where is it?"}
 AGAIN: Json = {"role": "user", "content": "Sure?"}
+ATTRIBUTED: Json = {"attribution": {"enabled": True}}
 
 
 async def ask(app: ASGIApp, said: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
@@ -445,6 +446,25 @@ class TestTheStore:
             assert b"odd numbers" not in came.data
             assert b"I add the numbers" in came.data
 
+    async def test_new_03_nor_as_what_led_to_a_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        kept = Memory(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        tables: Json = {"history": {"seal_keys_env": "KEYS"}, **ATTRIBUTED}
+        played = Upstream(play("chat", 0, "text and calls", stream=False), *says("chat").answers)
+        app = bridge(played, "chat", expose="both", **tables)
+        first = await told(app, "Hi", tools=TOOLS["responses"])
+        assert (await fetch(app, first["id"])).json == first
+        second = await told(app, "Sure?", previous_response_id=first["id"])
+        app = bridge(played, "chat", expose="summary", **tables)
+        for tail in (first["id"], f"{second['id']}/input_items"):
+            came = await fetch(app, tail)
+            assert came.status == 200
+            assert b"I look in two more" not in came.data
+        (led, *_) = [led_to(item) for item in first["output"] if item["type"] == "function_call"]
+        assert isinstance(led, list)
+        assert led[0]["type"] == "reasoning_text"
+
 
 class TestRetrieving:
     @BOTH
@@ -721,6 +741,28 @@ class TestKeptByUpstream:
         openapi.check("Response", came.json)
         asked = upstream.asked[1]
         assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
+
+    @BOTH
+    @EXPOSES
+    async def test_what_led_to_a_call_comes_back(self, expose: Expose, *, stream: bool) -> None:
+        first = Answer(responses_stream(list(KEPT), store=True)) if stream else Answer.json(keeps())
+        app = same(Upstream(first, Answer.json(keeps())), expose=expose, **ATTRIBUTED)
+        shown = await told(app, "Hi", stream=stream)
+        assert (await fetch(app, "resp_1")).json == shown
+        assert isinstance(led_to(shown["output"][1]), list) is (expose != "none")
+
+    @pytest.mark.parametrize("tables", [{}, ATTRIBUTED])
+    async def test_new_03_upstream_may_say_what_led_to_a_call(self, tables: Json) -> None:
+        """As another Abridge does, of the reasoning that it shows."""
+        led = {**KEPT[1], "reasoning": [{"type": "reasoning_text", "text": THOUGHT}]}
+        page = {"object": "list", "data": [KEPT[0], led], "has_more": False}
+        upstream = Upstream(*[Answer.json(keeps([KEPT[0], led]))] * 2, Answer.json(page))
+        app = same(upstream, expose="summary", **tables)
+        shown = await told(app, "Hi")
+        assert (await fetch(app, "resp_1")).json == shown
+        came = await fetch(app, "resp_1/input_items")
+        assert RAW not in f"{shown}{came.json}"
+        assert came.json["data"][1] == KEPT[1]
 
     async def test_a_summary_that_failed_is_told_again(self) -> None:
         upstream = Upstream(Answer.json(keeps()))

@@ -8,6 +8,7 @@ from abridge.history.responses import Elsewhere, Responses
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.display import Display
 from abridge.wire.responses.again import items_again, response_again
+from abridge.wire.responses.attributing import attribute_response
 from abridge.wire.responses.items import is_reasoning
 
 DELETED = ("id", "object", "deleted")
@@ -16,16 +17,19 @@ DELETED = ("id", "object", "deleted")
 @dataclass(slots=True, frozen=True)
 class Again:
     """Each method says a body anew, and returns None for one that it cannot read. `masked`:
-    upstream's summaries are its reasoning."""
+    upstream's summaries are its reasoning. `room`: characters of reasoning that are kept where
+    calls are attributed; 0 where they are not."""
 
     elsewhere: Elsewhere
     responses: Responses | None
     display: Display
     masked: bool
+    room: int
 
     async def response(self, body: Json) -> Json | None:
         said = self.elsewhere
-        return response_again(body, self.display, said.fields, said.made, masked=self.masked)
+        shown = response_again(body, self.display, said.fields, said.made, masked=self.masked)
+        return attribute_response(shown, self.room) if shown and self.room else shown
 
     async def items(self, body: Json) -> Json | None:
         """A list of items, which may have been shown in any response."""

@@ -60,6 +60,7 @@ class StoredResponses:
         self._hidden = [route for route in settings.routes if hides(route)]
         self._pasts = {route.upstream.name: pasts.of(route) for route in settings.routes}
         self._limit = int(settings.limits.event)
+        self._room = int(settings.limits.reasoning) if settings.attribution.enabled else 0
 
     async def answer(self, named: Named, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; false where there is nothing to be done about upstream's answer. Raises
@@ -135,7 +136,7 @@ class StoredResponses:
             raw=elsewhere.raw and not any(map(hides, concerned)),
             summary=all(map(shows_summary, concerned)),
         )
-        return Again(elsewhere, responses, display, masked)
+        return Again(elsewhere, responses, display, masked, self._room)
 
 
 async def _said(named: Named, kept: Kept, scope: Scope) -> Json:
