@@ -537,6 +537,13 @@ class TestRetrieving:
         shown = came.json["error"]["response"]
         assert (await fetch(app, shown["id"])).json == shown
 
+    @EXPOSES
+    async def test_a_summary_that_failed_is_told_again(self, expose: Expose) -> None:
+        app = bridge(says("chat"), "chat", expose=expose, writer=Scripted(error=ValueError()))
+        first = await told(app, "Hi")
+        assert ("summary_error" in first["output"][0]) is (expose != "none")
+        assert (await fetch(app, first["id"])).json == first
+
     async def test_an_error_is_no_response(self) -> None:
         error = Answer.json({"error": {"message": "Slow down.", "type": "x"}}, 429)
         app = bridge(Upstream(error, answer("chat", stream=False)), "chat", history={"bytes": 900})

@@ -24,6 +24,7 @@ from abridge.wire.codec import Json, dumps
 from abridge.wire.display import Display
 from abridge.wire.mint import is_minted
 from abridge.wire.profiles import PROFILES
+from abridge.wire.responses.again import made_in
 from abridge.wire.responses.stored import no_response
 
 WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
@@ -83,9 +84,10 @@ class StoredResponses:
 
     async def _tell(self, named: Named, kept: Kept, scope: Scope, send: Send) -> None:
         """Answer for what is kept here."""
-        again = self._again(Elsewhere(kept.stored.upstream, raw=True), None)
-        way = _way(named, again, scope)
-        body = dumps(await way(await _said(named, kept, scope)))
+        said = await _said(named, kept, scope)
+        made = made_in(said.get("output") or said.get("data"))
+        again = self._again(Elsewhere(kept.stored.upstream, raw=True, made=made), None)
+        body = dumps(await _way(named, again, scope)(said))
         await send(json_start(200, body))
         await send({"type": "http.response.body", "body": body, "more_body": False})
 

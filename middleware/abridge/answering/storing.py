@@ -63,5 +63,5 @@ class There:
         if response.get("store") is False:
             return
         fields = {key: response[key] for key in FIELDS if key in response}
-        made = made_in(response) if ours else {}
+        made = made_in(response.get("output")) if ours else {}
         await self.responses.note(identity, Elsewhere(self.upstream, display.raw, fields, made))
