@@ -165,6 +165,14 @@ class TestGoingOn:
         assert second["previous_response_id"] == first["id"]
         assert first["store"] is second["store"] is True
 
+    @BOTH
+    async def test_so_it_does_if_it_is_not_to_be_stored(self, *, stream: bool) -> None:
+        app = bridge(says("chat", WORDS, "Yes.", stream=stream), "chat")
+        first = await told(app, "Hi", stream=stream)
+        more = {"previous_response_id": first["id"], "store": False}
+        second = await told(app, "Sure?", stream=stream, **more)
+        assert (second["previous_response_id"], second["store"]) == (first["id"], False)
+
     @OVER
     async def test_instructions_are_not_carried_over(self, api: str) -> None:
         played = says(api, WORDS, "Yes.")
@@ -244,9 +252,10 @@ class TestWhatIsNotThere:
         assert (await fetch(app, first["id"])).status == 200
 
     @BOTH
-    async def test_what_was_not_to_be_stored(self, *, stream: bool) -> None:
+    @pytest.mark.parametrize("store", [False, 0, "false"])
+    async def test_what_was_not_to_be_stored(self, store: Any, *, stream: bool) -> None:
         app = bridge(says("chat", stream=stream), "chat")
-        first = await told(app, "Hi", store=False, stream=stream)
+        first = await told(app, "Hi", store=store, stream=stream)
         assert first["store"] is False
         assert refused(await fetch(app, first["id"])) == NOT_FOUND
         assert refused(await ask(app, "Hi", previous_response_id=first["id"])) == NO_PREVIOUS
