@@ -329,6 +329,35 @@ class TestHiding:
         assert answer.status == 404
         assert not upstream.asked
 
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/v1/responses",
+            "/v1/responses/",
+            "/v1//responses",
+            "/v1/responses/x/..",
+            "/v1/responses%2F.",
+            "/v1/chat/completions",
+            "/v1/chat/completions/chatcmpl-1",
+            "/v1/chat/completions/chatcmpl-1/messages",
+        ],
+    )
+    async def test_new_03_nor_are_lists_of_answers(self, path: str, method: str) -> None:
+        """As some servers have them beside the endpoints."""
+        upstream = thinker()
+        app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
+        answer = await call(app, unquote(path), b"", method=method, raw_path=path.encode())
+        assert answer.status == 404
+        assert not upstream.asked
+
+    @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_1", CHAT_PATH])
+    async def test_but_browsers_may_ask_whether_they_may_ask(self, path: str) -> None:
+        upstream = Upstream(Answer([], 200, {"access-control-allow-origin": "*"}))
+        app = wrap(upstream, reasoning={"expose": "none"})
+        answer = await call(app, path, b"", method="OPTIONS")
+        assert (answer.status, answer.headers) == (200, {"access-control-allow-origin": "*"})
+
     @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
     async def test_nor_is_what_of_them_cannot_be_read(self, tail: str) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
