@@ -188,6 +188,7 @@ class TestListing:
             ("limit=-1", "limit", "integer_below_min_value"),
             ("limit=101", "limit", "integer_above_max_value"),
             ("limit=x", "limit", "invalid_value"),
+            (f"limit={'9' * 5000}", "limit", "invalid_value"),
             ("limit=1.5", "limit", "invalid_value"),
             ("order=up", "order", "invalid_value"),
             ("after=msg_x", "after", None),
