@@ -869,6 +869,20 @@ class TestKeptByUpstream:
         assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
         assert [asked.method for asked in upstream.asked] == ["POST", "POST", "DELETE", "GET"]
 
+    async def test_an_id_may_be_base64(self) -> None:
+        identity = "resp_bGl0ZWxsbTo+Og=="
+        upstream = Upstream(Answer.json(keeps(id=identity)))
+        app = same(upstream, expose="summary")
+        shown = await told(app, "Hi")
+        assert (await fetch(app, identity)).json == shown
+
+    async def test_a_response_may_be_deleted_without_a_word(self) -> None:
+        upstream = Upstream(Answer.json(keeps()), Answer([], 204, {}))
+        app = same(upstream, expose="summary")
+        await told(app, "Hi")
+        came = await fetch(app, "resp_1", method="DELETE")
+        assert (came.status, came.data) == (204, b"")
+
     async def test_a_response_is_asked_for_where_it_is(self) -> None:
         places = [
             {"name": "first", "models": ["a"], "base_url": "http://first.test/v1"},

@@ -29,8 +29,8 @@ from abridge.wire.responses.stored import no_response
 
 WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
-_PATH = re.compile(r".*/responses/([\w-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
-
+_PATH = re.compile(r".*/responses/([\w+=-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
+"""An id may be base64, as LiteLLM's are."""
 
 NOBODY_KNOWS = Elsewhere("", raw=False)
 """What there is to know of most responses."""
