@@ -851,6 +851,19 @@ class TestKeptByUpstream:
         assert RAW not in came.data.decode()
         assert SUMMARY not in came.json["data"][1]["summary"]
 
+    async def test_promise_3_no_item_is_listed_with_the_summary_of_another(self) -> None:
+        """Where upstream gives ids again."""
+        items = [reasoning_item(0, f"Thought {number}.") for number in range(2)]
+        page = {"object": "list", "data": items[:1], "has_more": False}
+        upstream = Upstream(
+            *(Answer.json(keeps([item], id=f"resp_{n}")) for n, item in enumerate(items)),
+            Answer.json(page),
+        )
+        app = same(upstream)
+        await told(app, "Hi")
+        await told(app, "Sure?", previous_response_id="resp_0")
+        assert (await fetch(app, "resp_1/input_items")).json == page
+
     async def test_deleting_and_cancelling_are_upstreams_affair(self) -> None:
         gone = {"id": "resp_1", "object": "response", "deleted": True}
         upstream = Upstream(

@@ -33,7 +33,7 @@ class Again:
 
     async def items(self, body: Json) -> Json | None:
         """A list of items, which may have been shown in any response."""
-        made = dict(self.elsewhere.made)
+        made: Json = {}
         if self.responses is not None:
             thoughts = filter(is_reasoning, objects(body.get("data")))
             names = await self.responses.shown_in([string(item.get("id")) for item in thoughts])
