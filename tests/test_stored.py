@@ -358,6 +358,22 @@ class TestBounds:
         came = await ask(app, [item, item, item])
         assert refused(came) == (413, "request_too_large", None)
 
+    async def test_promise_9_nor_are_all_together_larger_than_bodies_may_be(self) -> None:
+        gate = asyncio.Event()
+        (long,), (short,) = says("chat", "x" * 6000).answers, says("chat").answers
+        upstream = Upstream(long, Answer([gate, *short.steps], headers=short.headers), short)
+        app = bridge(upstream, "chat", limits={"body": 8000, "bodies": 8000})
+        first = await told(app, "Hi")
+        body = {"model": "m", "input": [{"id": first["output"][-1]["id"]}]}
+        running = begin(app, PATH, body, KEY)
+        while not upstream.running:
+            await asyncio.sleep(0)
+        refusal = await call(app, PATH, body, KEY)
+        assert (refusal.status, refusal.json["error"]["code"]) == (503, "overloaded")
+        gate.set()
+        assert (await running.finish()).status == 200
+        assert (await call(app, PATH, body, KEY)).status == 200
+
 
 class Down(Memory):
     """A store that cannot be reached."""

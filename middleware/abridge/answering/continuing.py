@@ -79,6 +79,7 @@ class Continuing:
         await told.look_up(responses, own=crosses and wanted)
         if told.size + len(request.clear) > self._limit:
             raise _too_large(self._limit)
+        request.taken.keep(told.size)
         storing = None
         if responses is not None and wanted:
             storing = _storing(responses, told, visit, crosses=crosses)
