@@ -366,6 +366,25 @@ class TestHiding:
         assert answer.status == 502
         assert b"odd" not in answer.data
 
+    @pytest.mark.parametrize("within", [True, False])
+    async def test_new_03_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
+        """As that of another Abridge does, whose summary failed, and that of some aggregators."""
+        said = completion({"content": "So.", "reasoning": "odd numbers"})
+        error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
+        body = {"error": {**error, "response": said}} if within else {**said, "error": error}
+        upstream = Upstream(Answer.json(body, 502, **{"retry-after": "3"}))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert (answer.status, answer.json) == (502, {"error": error})
+        assert answer.headers["retry-after"] == "3"
+
+    @pytest.mark.parametrize(
+        "data", [b'{"error" : {"message": "No."}}', b'{"detail":"No."}', b"No."]
+    )
+    async def test_any_other_error_is_told_as_it_is(self, data: bytes) -> None:
+        upstream = Upstream(Answer([data], 400, {"content-type": "application/json"}))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert (answer.status, answer.data) == (400, data)
+
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}
         upstream = Upstream(Answer([b'{"reasoning": "odd numbers'], headers=headers))
