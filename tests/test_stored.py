@@ -612,6 +612,14 @@ class TestRetrieving:
         assert came.json["error"]["message"] == f"Response with id '{identity}' not found."
         assert not played.asked
 
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    async def test_what_an_application_calls_so_is_its_own(self, method: str) -> None:
+        upstream = Upstream(Answer.json({"name": "Anna", "likes": "tea"}))
+        came = await call(
+            bridge(upstream, "chat", "mounted"), "/surveys/responses/7", b"", KEY, method=method
+        )
+        assert (came.status, came.json) == (200, {"name": "Anna", "likes": "tea"})
+
 
 class TestListing:
     @OVER

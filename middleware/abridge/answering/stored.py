@@ -32,6 +32,9 @@ WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 _PATH = re.compile(r".*/responses/([\w+=-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
 """An id may be base64, as LiteLLM's are."""
 
+RESPONSE = "resp_"
+"""Begins the ids of responses."""
+
 NOBODY_KNOWS = Elsewhere("", raw=False)
 """What there is to know of most responses."""
 
@@ -122,10 +125,11 @@ class StoredResponses:
                 yield responses
 
     def _is_nowhere(self, identity: str) -> bool:
-        """Whether no upstream can know it: it is ours, or the one to be asked keeps none."""
+        """Whether no upstream can know it: it is ours, or the one to be asked keeps none. What is
+        called otherwise may be anything of an application's."""
         upstream = self._first.upstream
-        keeps_none = upstream.api in ("chat", "messages")
-        return is_minted(identity) or (keeps_none and self._pasts[upstream.name].store is not None)
+        ours = upstream.api in ("chat", "messages") and self._pasts[upstream.name].store is not None
+        return is_minted(identity) or (ours and identity.startswith(RESPONSE))
 
     def _again(
         self, elsewhere: Elsewhere, responses: Responses | None, *, masked: bool = False
