@@ -44,7 +44,7 @@ def test_one_is_told_whole(row: Profile) -> None:
     [
         ("deepseek", "required on turns that call tools, even if empty"),
         ("gemini", "required on turns that call tools\n"),
-        ("zai", "without it, answers get worse"),
+        ("minimax", "without it, answers get worse"),
         ("groq", "refuses reasoning_content"),
         ("ollama", "what it calls a summary on Responses is the reasoning itself"),
         ("prefilled", "the prompt's template opens <think>"),

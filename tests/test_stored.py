@@ -21,7 +21,7 @@ from tests.asgi import Call, begin, call
 from tests.bridges.loops import play, results
 from tests.bridges.play import WORDS, answer
 from tests.bridges.test_bridges import BOTH, KEY, SUMMARY, TOOLS, bridge
-from tests.checker import check_responses, led_to
+from tests.checker import check_responses
 from tests.forms import FORMS, PREFIX, Form, abridged
 from tests.scripts import (
     DONE,
@@ -34,6 +34,7 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.scripts import response as whole_response
+from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
 
@@ -44,7 +45,6 @@ OVER = pytest.mark.parametrize("api", ["chat", "messages"])
 EXPOSES = pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
 USER: Json = {"role": "user", "content": "Where is it?"}
 AGAIN: Json = {"role": "user", "content": "Sure?"}
-ATTRIBUTED: Json = {"attribution": {"enabled": True}}
 
 
 async def ask(app: ASGIApp, said: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
@@ -111,7 +111,9 @@ def says(api: str, *texts: str, stream: bool = False) -> Upstream:
 WAYS = ("everything", "previous", "references", "bare references", "by turns")
 
 
-async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[Json]:
+async def converse(
+    app: ASGIApp, times: int, way: str, *, stream: bool, **fields: Any
+) -> list[Json]:
     """A client that sends all of a conversation, or what is new of it; what it was told."""
     history: list[Json] = []
     new: list[Json] = [USER]
@@ -120,7 +122,7 @@ async def converse(app: ASGIApp, times: int, way: str, *, stream: bool) -> list[
         goes_on = way == "previous" or (way == "by turns" and number % 2)
         previous = {"previous_response_id": responses[-1]["id"]} if goes_on and responses else {}
         history += new
-        more = {"tools": TOOLS["responses"], "stream": stream, **previous}
+        more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
         store = {"store": False} if way == "everything" else {}
         response = await told(app, new if previous else history, **store, **more)
         responses.append(response)
@@ -152,6 +154,24 @@ class TestGoingOn:
         assert len(sent[0]) == times
         assert SUMMARY.encode() not in sent[0][-1]
         assert all(b"At %d0 I look" % number in sent[0][-1] for number in range(min(times - 1, 2)))
+
+    @BOTH
+    @OVER
+    @pytest.mark.parametrize("way", ["previous", "references"])
+    async def test_new_02_what_is_sealed_in_them_is_opened(
+        self, api: str, way: str, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    ) -> None:
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        sealing: Json = {"history": {"seal_keys_env": "KEYS", "restore": "never"}}
+        sent = []
+        for each in (way, "everything"):
+            played = turns(api, 3, stream=stream)
+            app = bridge(played, api, expose="summary", **sealing)
+            await converse(app, 3, each, stream=stream, include=["reasoning.encrypted_content"])
+            sent.append([asked.body for asked in played.asked])
+        assert sent[0] == sent[1]
+        assert b"At 10 I look" in sent[0][-1]
+        assert b"abr1." not in sent[0][-1]
 
     @BOTH
     @OVER
@@ -366,8 +386,7 @@ class TestBounds:
         first = await told(app, "Hi")
         body = {"model": "m", "input": [{"id": first["output"][-1]["id"]}]}
         running = begin(app, PATH, body, KEY)
-        while not upstream.running:
-            await asyncio.sleep(0)
+        await until(lambda: upstream.running == 1)
         refusal = await call(app, PATH, body, KEY)
         assert (refusal.status, refusal.json["error"]["code"]) == (503, "overloaded")
         gate.set()
@@ -459,36 +478,19 @@ class TestTheStore:
         monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
         monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
         history = {"seal_keys_env": "KEYS"}
-        played = says("chat", WORDS, "Yes.")
-        app = bridge(played, "chat", expose="both", history=history)
-        first = await told(app, "Hi")
+        calls = answer("chat", stream=False, calls=True)
+        played = Upstream(calls, answer("chat", stream=False))
+        both: Json = {"history": history, "attribution": {"enabled": True}}
+        app = bridge(played, "chat", expose="both", **both)
+        first = await told(app, "Hi", tools=TOOLS["responses"])
         second = await told(app, "Sure?", previous_response_id=first["id"])
-        assert "odd numbers" in (await fetch(app, first["id"])).data.decode()
+        assert (await fetch(app, first["id"])).data.count(b"odd numbers") > 2
         app = bridge(played, "chat", expose="summary", history=history)
         for tail in (first["id"], f"{second['id']}/input_items"):
             came = await fetch(app, tail)
             assert came.status == 200
             assert b"odd numbers" not in came.data
             assert b"I add the numbers" in came.data
-
-    async def test_new_03_nor_as_what_led_to_a_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        kept = Memory(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
-        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
-        tables: Json = {"history": {"seal_keys_env": "KEYS"}, **ATTRIBUTED}
-        played = Upstream(play("chat", 0, "text and calls", stream=False), *says("chat").answers)
-        app = bridge(played, "chat", expose="both", **tables)
-        first = await told(app, "Hi", tools=TOOLS["responses"])
-        assert (await fetch(app, first["id"])).json == first
-        second = await told(app, "Sure?", previous_response_id=first["id"])
-        app = bridge(played, "chat", expose="summary", **tables)
-        for tail in (first["id"], f"{second['id']}/input_items"):
-            came = await fetch(app, tail)
-            assert came.status == 200
-            assert b"I look in two more" not in came.data
-        (led, *_) = [led_to(item) for item in first["output"] if item["type"] == "function_call"]
-        assert isinstance(led, list)
-        assert led[0]["type"] == "reasoning_text"
 
 
 class TestRetrieving:
@@ -511,6 +513,23 @@ class TestRetrieving:
         assert (b"I look in two more" in came.data) is (expose in ("auto", "both"))
         assert (b"I add the numbers" in came.data) is (expose != "none")
         assert len(played.asked) == 1
+
+    @BOTH
+    @OVER
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_att_11_its_calls_are_attributed_again(
+        self, api: str, expose: Expose, *, stream: bool
+    ) -> None:
+        played = Upstream(*(play(api, number, "calls", stream=stream) for number in range(2)))
+        app = bridge(played, api, expose=expose, attribution={"enabled": True})
+        first, second = await converse(app, 2, "previous", stream=stream)
+        assert [set(item) & {"reasoning", "reasoning_ref"} for item in first["output"][1:]] == [
+            {"reasoning"},
+            {"reasoning_ref"},
+        ]
+        for shown in (first, second):
+            assert (await fetch(app, shown["id"])).json == shown
+        assert b"reasoning_ref" not in played.asked[1].body
 
     @BOTH
     async def test_it_says_from_the_start_that_it_is_stored(self, *, stream: bool) -> None:
@@ -564,10 +583,14 @@ class TestRetrieving:
 
     @EXPOSES
     async def test_a_summary_that_failed_is_told_again(self, expose: Expose) -> None:
-        app = bridge(says("chat"), "chat", expose=expose, writer=Scripted(error=ValueError()))
+        played = says("chat", WORDS, "Yes.")
+        app = bridge(played, "chat", expose=expose, writer=Scripted(error=ValueError()))
         first = await told(app, "Hi")
         assert ("summary_error" in first["output"][0]) is (expose != "none")
         assert (await fetch(app, first["id"])).json == first
+        second = await told(app, "Sure?", previous_response_id=first["id"])
+        thought = (await listed(app, second["id"]))[1]
+        assert thought.get("summary_error") == first["output"][0].get("summary_error")
 
     async def test_an_error_is_no_response(self) -> None:
         error = Answer.json({"error": {"message": "Slow down.", "type": "x"}}, 429)
@@ -782,27 +805,13 @@ class TestKeptByUpstream:
         asked = upstream.asked[1]
         assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
 
-    @BOTH
-    @EXPOSES
-    async def test_what_led_to_a_call_comes_back(self, expose: Expose, *, stream: bool) -> None:
-        first = Answer(responses_stream(list(KEPT), store=True)) if stream else Answer.json(keeps())
-        app = same(Upstream(first, Answer.json(keeps())), expose=expose, **ATTRIBUTED)
-        shown = await told(app, "Hi", stream=stream)
-        assert (await fetch(app, "resp_1")).json == shown
-        assert isinstance(led_to(shown["output"][1]), list) is (expose != "none")
-
-    @pytest.mark.parametrize("tables", [{}, ATTRIBUTED])
-    async def test_new_03_upstream_may_say_what_led_to_a_call(self, tables: Json) -> None:
-        """As another Abridge does, of the reasoning that it shows."""
-        led = {**KEPT[1], "reasoning": [{"type": "reasoning_text", "text": THOUGHT}]}
-        page = {"object": "list", "data": [KEPT[0], led], "has_more": False}
-        upstream = Upstream(*[Answer.json(keeps([KEPT[0], led]))] * 2, Answer.json(page))
-        app = same(upstream, expose="summary", **tables)
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_att_11_so_do_attributions(self, expose: Expose) -> None:
+        upstream = Upstream(Answer.json(keeps()))
+        app = same(upstream, expose=expose, attribution={"enabled": True})
         shown = await told(app, "Hi")
+        assert "reasoning" in shown["output"][1]
         assert (await fetch(app, "resp_1")).json == shown
-        came = await fetch(app, "resp_1/input_items")
-        assert RAW not in f"{shown}{came.json}"
-        assert came.json["data"][1] == KEPT[1]
 
     async def test_a_summary_that_failed_is_told_again(self) -> None:
         upstream = Upstream(Answer.json(keeps()))
@@ -846,6 +855,17 @@ class TestKeptByUpstream:
             openapi.check("Response", came.json)
         assert shown is None or (await fetch(app, "resp_1")).json == shown
 
+    async def test_new_03_nor_does_another_abridge_say_it_of_calls(self) -> None:
+        parts = [{"type": "reasoning_text", "text": THOUGHT}]
+        output = [*KEPT, {**call_item(3, "f", "{}"), "reasoning": parts}]
+        page = {"object": "list", "data": output, "has_more": False}
+        upstream = Upstream(Answer.json(keeps(output)), Answer.json(page))
+        app = same(upstream, expose="summary")
+        for tail in ("resp_1", "resp_1/input_items"):
+            came = await fetch(app, tail)
+            assert came.status == 200
+            assert RAW not in came.data.decode()
+
     @pytest.mark.parametrize("tail", ["resp_1?stream=true", "resp_1?starting_after=2"])
     @pytest.mark.parametrize("known", [True, False])
     async def test_a_stream_is_not_resumed(self, tail: str, known: bool) -> None:  # noqa: FBT001
@@ -877,16 +897,19 @@ class TestKeptByUpstream:
 
     async def test_promise_3_no_item_is_listed_with_the_summary_of_another(self) -> None:
         """Where upstream gives ids again."""
-        items = [reasoning_item(0, f"Thought {number}.") for number in range(2)]
-        page = {"object": "list", "data": items[:1], "has_more": False}
+        first, again = (reasoning_item(0, text) for text in ("First.", "Again."))
+        other = reasoning_item(5, "Else.")
+        page = {"object": "list", "data": [first, other], "has_more": False}
         upstream = Upstream(
-            *(Answer.json(keeps([item], id=f"resp_{n}")) for n, item in enumerate(items)),
+            Answer.json(keeps([first, other], id="resp_0")),
+            Answer.json(keeps([again])),
             Answer.json(page),
         )
         app = same(upstream)
         await told(app, "Hi")
         await told(app, "Sure?", previous_response_id="resp_0")
-        assert (await fetch(app, "resp_1/input_items")).json == page
+        data = (await fetch(app, "resp_1/input_items")).json["data"]
+        assert data == [first, {**other, "summary": [{"type": "summary_text", "text": SUMMARY}]}]
 
     async def test_deleting_and_cancelling_are_upstreams_affair(self) -> None:
         gone = {"id": "resp_1", "object": "response", "deleted": True}

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.answering import Answering
-from abridge.answering.stored import Named
+from abridge.answering.stored import About
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
 from abridge.exchange.body import Keep, Room, Taken, header, take
@@ -106,8 +106,8 @@ class AbridgeMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, written = path_of(scope), written_path(scope).decode("latin-1")
         api = api_for(path, written) if scope["method"] == "POST" else None
-        named = Named.read(scope["method"], path) if api is None else None
-        if named is not None and await self._answering.stored.answer(named, scope, receive, send):
+        about = About.read(scope["method"], path) if api is None else None
+        if about is not None and await self._answering.stored.answer(about, scope, receive, send):
             return
         preflight = scope["method"] == "OPTIONS"
         if self._hides and api is None and not preflight and may_hold_answers(path, written):

@@ -22,7 +22,11 @@ const { fullStream } = streamText({
   stopWhen: stepCountIs(3),
   maxRetries: 0,
   providerOptions: {
-    openai: { reasoningSummary: "auto", forceReasoning: true, store: store === "stored" },
+    openai: {
+      reasoningSummary: "auto",
+      forceReasoning: true,
+      ...(store === "stored" ? {} : { store: false }), // stored by default
+    },
   },
   onError: () => {}, // told in the stream
 });

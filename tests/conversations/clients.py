@@ -16,7 +16,7 @@ from tests.asgi import Call, call
 from tests.bridges.loops import answered, results
 from tests.bridges.play import PATHS
 from tests.bridges.test_bridges import TOOLS
-from tests.conversations.chats import INLINE, text_of
+from tests.conversations.chat import INLINE, text_of
 from tests.conversations.provider import SERIAL, Json, Plain, Provider
 
 Keep = Callable[[Json], Json]
@@ -74,7 +74,6 @@ KINDS: Mapping[str, Keep] = MappingProxyType(
         "keeps answers": _answers,
     }
 )
-LOSSY = tuple(KINDS)[1:]
 
 
 class Refused(Exception):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.conversations.chats import invalid
+from tests.conversations.chat import invalid
 from tests.conversations.provider import Entry, Json, Plain, Provider, Refusal, Turn
 from tests.conversations.said import Said
 from tests.scripts import numbered, response, responses_stream

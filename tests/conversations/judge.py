@@ -48,12 +48,13 @@ def assert_safe(sent: Sent, provider: Provider) -> None:
     }
 
 
+def assert_hidden(client: Client) -> None:
+    """Nothing the client has says in the clear what was thought."""
+    assert not [label for label in labels(str(client.history)) if label.piece == "t"]
+
+
 def everything(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
     return True
-
-
-def nothing(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
-    return False
 
 
 def demanded(provider: type[Provider]) -> Due:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conversations.clients import Client, Refused
 from tests.conversations.judge import assert_due, assert_safe, everything
-from tests.conversations.provider import Entry, Provider
+from tests.conversations.provider import Entry
 from tests.conversations.providers import PROVIDERS
 from tests.conversations.stage import stage
 
@@ -17,7 +17,6 @@ BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 ALTERED = [name for name, kind in PROVIDERS.items() if not kind.seals]
 EACH = pytest.mark.parametrize("name", ALTERED)
 TOLD_APART = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDERS[n].distinct])
-FREE = pytest.mark.parametrize("name", [n for n in ALTERED if not PROVIDERS[n].demands])
 
 
 async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
@@ -29,20 +28,20 @@ async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
         going = [client for client in going if await client.step()]
 
 
-def hiding(provider: Provider, api: str, stream: bool = False, **more: str) -> Client:  # noqa: FBT001, FBT002
+def hiding(name: str, api: str, *, stream: bool = False) -> Client:
     """A client that has nothing of what was thought."""
-    return Client(stage(provider, "summary"), provider, api, "keeps answers", stream, **more)
+    provider = PROVIDERS[name]()
+    return Client(stage(provider, "summary"), provider, api, "keeps answers", stream)
 
 
-@BOTH
 @APIS
 @TOLD_APART
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_mlx_10_two_conversations_that_are_the_same(
-    api: str, name: str, *, stream: bool, at_once: bool
+    api: str, name: str, *, at_once: bool
 ) -> None:
     """Word for word, but for the ids of their calls and what was thought."""
-    one = hiding(PROVIDERS[name](), api, stream)
+    one = hiding(name, api, stream=at_once)
     other = one.fork()
     if at_once:
         await asyncio.gather(one.ask(rounds=2), other.ask(rounds=2))
@@ -53,13 +52,10 @@ async def test_mlx_10_two_conversations_that_are_the_same(
         assert_due(client, everything)
 
 
-@BOTH
 @APIS
 @EACH
-async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(
-    api: str, name: str, *, stream: bool
-) -> None:
-    blue = hiding(PROVIDERS[name](), api, stream)
+async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(api: str, name: str) -> None:
+    blue = hiding(name, api)
     green = blue.fork(conversation="green")
     await turn_by_turn(blue, green, rounds=2)
     await turn_by_turn(green, blue, rounds=1)
@@ -71,7 +67,7 @@ async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(
 @APIS
 @EACH
 async def test_promise_10_two_credentials(api: str, name: str, *, stream: bool) -> None:
-    anna = hiding(PROVIDERS[name](), api, stream)
+    anna = hiding(name, api, stream=stream)
     bert = anna.fork(tenant="bert")
     await turn_by_turn(anna, bert, rounds=2)
     await asyncio.gather(bert.ask(rounds=1), anna.ask(rounds=1))
@@ -86,7 +82,7 @@ async def test_promise_10_a_history_in_other_hands(
     api: str, name: str, theft: dict[str, str]
 ) -> None:
     """Who sends what another was told gets nothing of what was thought, nor does another model."""
-    anna = hiding(PROVIDERS[name](), api)
+    anna = hiding(name, api)
     await anna.ask(rounds=1)
     other = anna.fork(**theft)
     other.question()
@@ -106,7 +102,7 @@ async def test_mlx_10_a_request_that_is_sent_twice(
     api: str, name: str, *, keeps_first: bool
 ) -> None:
     """Its client goes on from one of the answers. Where nothing tells them apart, from the last."""
-    client = hiding(PROVIDERS[name](), api)
+    client = hiding(name, api)
     keeps_first = keeps_first and client.provider.distinct
     client.question(rounds=2)
     for _ in range(3):
@@ -119,24 +115,20 @@ async def test_mlx_10_a_request_that_is_sent_twice(
 @EACH
 async def test_mlx_10_the_same_words_at_several_times(api: str, name: str) -> None:
     """Each time for a reason of its own."""
-    client = hiding(PROVIDERS[name](), api)
+    client = hiding(name, api)
     for _ in range(3):
         await client.ask()
     assert_due(client, everything)
 
 
-@BOTH
 @APIS
 @EACH
-async def test_mlx_10_a_conversation_that_forks(api: str, name: str, *, stream: bool) -> None:
-    trunk = hiding(PROVIDERS[name](), api, stream)
+async def test_mlx_10_a_conversation_that_forks(api: str, name: str) -> None:
+    trunk = hiding(name, api)
     await trunk.ask(rounds=1)
-    branch = trunk.fork()
-    trunk.question(rounds=2)
-    branch.question(rounds=1)
-    while await trunk.step() and await branch.step():
-        pass
-    await turn_by_turn(trunk, branch)
+    branch = trunk.fork(conversation="green")
+    await turn_by_turn(trunk, branch, rounds=2)
+    await turn_by_turn(branch, trunk)
     for client in (trunk, branch):
         assert_due(client, everything)
 
@@ -145,7 +137,7 @@ async def test_mlx_10_a_conversation_that_forks(api: str, name: str, *, stream: 
 @TOLD_APART
 async def test_mlx_10_an_edited_question(api: str, name: str) -> None:
     """What calls are known by stays known; what only words are known by does not."""
-    client = hiding(PROVIDERS[name](), api)
+    client = hiding(name, api)
     await client.ask(rounds=2)
     edited = client.fork()
     edited.edit("where is it", "where was it")
@@ -160,7 +152,7 @@ async def test_mlx_10_an_edited_question(api: str, name: str) -> None:
 
 @APIS
 async def test_mlx_10_an_edited_question_before_calls_that_anyone_could_make(api: str) -> None:
-    client = hiding(PROVIDERS["kimi"](), api)
+    client = hiding("kimi", api)
     await client.ask(rounds=2)
     client.edit("where is it", "where was it")
     client.question()
@@ -175,7 +167,7 @@ async def test_mlx_10_an_edited_question_before_calls_that_anyone_could_make(api
 async def test_mlx_10_an_edited_answer_stays_edited(api: str, name: str, word: str) -> None:
     """It is no longer the model's, and what was thought before other words is not said before
     these."""
-    client = hiding(PROVIDERS[name](), api)
+    client = hiding(name, api)
     await client.ask(rounds=2)
     client.edit(word, "Edited")
     client.question()

@@ -103,7 +103,7 @@ class Plot:
             self.done.append(client)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     name=st.sampled_from(list(PROVIDERS)),
     expose=st.sampled_from(["auto", "both", "summary", "raw", "none"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conversations.clients import KINDS, Client
-from tests.conversations.judge import Due, assert_due, demanded, everything
+from tests.conversations.judge import Due, assert_due, assert_hidden, demanded, everything
 from tests.conversations.provider import Provider
 from tests.conversations.providers import PROVIDERS
 from tests.conversations.stage import stage
@@ -45,6 +45,7 @@ CASES = [
     for keeps in KEEPS[api]
     for expose in EXPOSED[api]
     if (name, api, keeps) != ("openai", "responses", "keeps summaries")  # which it refuses anyone
+    and (keeps, expose) != ("keeps everything", "summary")  # see below
 ]
 
 
@@ -59,6 +60,25 @@ async def test_ols_05_mlx_11_two_questions(
     await client.ask(rounds=1)
     assert len(client.serials) == 5
     assert_due(client, due(PROVIDERS[name], api, keeps, expose))
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("name", [name for name, kind in PROVIDERS.items() if not kind.seals])
+@pytest.mark.parametrize("expose", ["summary", "none"])
+@pytest.mark.parametrize(
+    ("stream", "learns"), [(True, True), (True, False), (False, False)], ids=str
+)
+async def test_new_03_hidden_from_the_client_and_whole_for_the_model(
+    api: str, name: str, expose: str, *, stream: bool, learns: bool
+) -> None:
+    provider = PROVIDERS[name]()
+    profile = "auto" if learns else provider.profile
+    client = Client(stage(provider, expose, entry={"profile": profile}), provider, api)
+    client.stream = stream
+    await client.ask(rounds=1)
+    await client.ask()
+    assert_hidden(client)
+    assert_due(client, everything)
 
 
 @pytest.mark.parametrize(

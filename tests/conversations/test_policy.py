@@ -74,6 +74,21 @@ async def test_mlx_02_never_puts_nothing_back(api: str, name: str) -> None:
 
 
 @APIS
+@EACH
+async def test_mlx_10_what_a_client_returns_is_said_once(api: str, name: str) -> None:
+    """In whatever places it was told of it."""
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider, "both", history={"restore": "never"}), provider, api)
+    try:
+        await client.ask(rounds=1)
+        await client.ask()
+    except Refused:
+        assert provider.refusals
+    for sent in client.sent:
+        assert_safe(sent, provider)
+
+
+@APIS
 @pytest.mark.parametrize("name", ["deepseek", "vllm", "openrouter", "vllm responses"])
 async def test_ols_06_nothing_outlives_its_time(api: str, name: str) -> None:
     provider = PROVIDERS[name]()

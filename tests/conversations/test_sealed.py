@@ -12,7 +12,7 @@ from tests.bridges.play import CLIENTS
 from tests.conversations.chats import Gemini
 from tests.conversations.clients import Client
 from tests.conversations.items import OpenAI
-from tests.conversations.judge import assert_due, assert_safe, everything
+from tests.conversations.judge import assert_due, assert_hidden, assert_safe, everything
 from tests.conversations.provider import Provider
 from tests.conversations.providers import PROVIDERS
 from tests.conversations.said import labels
@@ -49,7 +49,7 @@ async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
 @pytest.mark.parametrize(("api", "name"), EACH)
 async def test_new_02_llm_09_what_a_client_carries(api: str, name: str, *, stream: bool) -> None:
     client = await carried(PROVIDERS[name](), api, stream=stream)
-    assert ":t]" not in str(client.history).replace("sum[", "").replace(":t].", "")
+    assert_hidden(client)
     assert_due(client, everything)
 
 

@@ -20,7 +20,7 @@ SAID = {
 }
 
 
-def told(said: Said, fields: tuple[str, ...]) -> list[Json]:
+def told(said: Said, *fields: str) -> list[Json]:
     """The answer, and what came of its calls, as a client has them."""
     tools = [
         {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": "{}"}}
@@ -33,11 +33,11 @@ def told(said: Said, fields: tuple[str, ...]) -> list[Json]:
     return [{**kept, **thought}, *results]
 
 
-async def send(provider: Provider, said: Said, *fields: str, **more: Json | None) -> Sent:
+async def send(provider: Provider, messages: list[Json], **more: Json | None) -> Sent:
     """A request of a client that has this answer."""
     client = Client(stage(provider), provider, "chat", more=more)
     client.question()
-    client.history += told(said, fields)
+    client.history += messages
     client.question()
     await client.step()
     assert not provider.refusals
@@ -53,9 +53,21 @@ async def test_mlx_01_mlx_11_it_goes_where_its_provider_reads_it(
 ) -> None:
     """And nowhere else."""
     provider, turn = PROVIDERS[name](), SAID[said]
-    sent = await send(provider, turn, field, **more)
+    sent = await send(provider, told(turn, field), **more)
     assert provider.heard(sent.body) == [provider.reasoning(provider.spell(turn, {}))]
     assert labels(sent.text) == labels(turn.thought())
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("said", ["an answer", "both"])
+async def test_mlx_01_an_answer_in_parts_stays_the_answer(name: str, said: str) -> None:
+    provider, turn = PROVIDERS[name](), SAID[said]
+    message, *results = told(turn, "reasoning_content")
+    parts = [{"type": "text", "text": turn.text}]
+    sent = await send(provider, [{**message, "content": parts}, *results])
+    spelled = provider.spell(turn, {})
+    assert list(map(provider.plain, provider.turns(sent.body))) == [provider.plain(spelled)]
+    assert provider.heard(sent.body) == [provider.reasoning(spelled)]
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -64,7 +76,7 @@ async def test_mlx_01_what_several_fields_repeat_stands_where_it_is_read(
     name: str, said: str
 ) -> None:
     provider, turn = PROVIDERS[name](), SAID[said]
-    sent = await send(provider, turn, *FIELDS)
+    sent = await send(provider, told(turn, *FIELDS))
     ((heard,),) = provider.heard(sent.body)
     (wanted,) = provider.reasoning(provider.spell(turn, {}))
     assert heard.items() >= wanted.items()

@@ -33,7 +33,8 @@ def test_the_first_writes_and_all_are_found() -> None:
     [
         ("", "holds no key"),
         (" , ", "holds no key"),
-        (WRITTEN, "key 1 has no id"),
+        (WRITTEN, "key 1 is not written id:base64"),
+        (f":{WRITTEN}", "key 1 has no id"),
         (f"a b:{WRITTEN}", "key 1 has no id"),
         (f"a:{WRITTEN},b:???", "key 2 is no base64"),
         ("a:c2VjcmV0", "key 1 has 6 bytes; takes 32"),

@@ -205,6 +205,21 @@ class TestSpelling:
                 profile("chunks"),
                 said([THINKING, {"type": "text", "text": "So."}]),
             ),
+            (
+                said([{"type": "text", "text": "So."}], reasoning="raw"),
+                profile("chunks"),
+                said([THINKING, {"type": "text", "text": "So."}]),
+            ),
+            (
+                said([{"type": "text", "text": "So."}], reasoning="raw"),
+                profile("tags"),
+                said(
+                    [
+                        {"type": "text", "text": "<think>\nraw\n</think>\n\n"},
+                        {"type": "text", "text": "So."},
+                    ]
+                ),
+            ),
             (said(reasoning="raw"), profile("nothing"), said()),
             (said(reasoning=""), profile("reasoning"), said()),
             (said(reasoning=None), profile("reasoning"), said()),

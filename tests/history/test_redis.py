@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
 import pytest
@@ -14,12 +16,12 @@ from abridge.history import line
 from abridge.history.box import Box
 from abridge.history.keys import Key, Keyring
 from abridge.history.line import Line
-from abridge.history.redis import LARGE, Redis
+from abridge.history.redis import LARGE, PORTION, Redis
 from abridge.history.shared import shared
 from abridge.history.store import LONGER, MOST_ORIGINALS, Store, Wanted
 from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
 from tests.redis import Server
-from tests.servers import nothing_left, soon, until
+from tests.servers import nothing_left, refused, soon, until
 
 __all__ = ["nothing_left"]
 
@@ -185,19 +187,66 @@ async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> No
     await store.aclose()
 
 
-async def test_large_values_are_sealed_beside_the_loop(
-    redis_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where: list[bool] = []
+async def test_much_is_sealed_and_opened_beside_the_loop(redis_server: Server) -> None:
+    where: list[tuple[str, bool]] = []
 
     class Watched(Box):
         def lock(self, clear: bytes, bound: bytes) -> bytes:
-            where.append(threading.current_thread() is threading.main_thread())
+            where.append(("lock", threading.current_thread() is threading.main_thread()))
             return super().lock(clear, bound)
 
+        def unlock(self, data: bytes, bound: bytes) -> bytes | None:
+            where.append(("unlock", threading.current_thread() is threading.main_thread()))
+            return super().unlock(data, bound)
+
     store = Redis(Line(redis_server.url), Watched(RING), ttl=TTL)
-    await store.put({b"small": b"x", b"large": b"x" * LARGE})
-    assert where == [True, False]
+    much = {bytes([number]): token_bytes(LARGE // 2) for number in range(2)}
+    await store.put({b"small": b"x"})
+    await store.put(much)
+    await store.get([b"small"])
+    assert await store.get(list(much)) == list(much.values())
+    assert where == [
+        ("lock", True),
+        *2 * [("lock", False)],
+        ("unlock", True),
+        *2 * [("unlock", False)],
+    ]
+    await store.aclose()
+
+
+async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
+    names = [str(number).encode() for number in range(3 * PORTION - 1)]
+    assert await case.store.mark(names[::2])
+    await case.store.put(dict.fromkeys(names[::2], b"x"))
+    await case.store.remember(PLACE, names[-1], b"x")
+    assert case.seen.told == 2 * [("mark", "ok")] + 2 * [("put", "ok")] + [("remember", "ok")]
+    assert await case.store.known(names) == [number % 2 == 0 for number in range(len(names))]
+    assert await case.store.get(names) == [
+        None if number % 2 else b"x" for number in range(len(names))
+    ]
+    found = await case.store.recall([Wanted(PLACE, name, unique=False) for name in names])
+    assert found == [*[None] * (len(names) - 1), b"x"]
+    await case.store.delete(names)
+    assert await case.store.get(names) == [None] * len(names)
+    told = Counter(operation for operation, _ in case.seen.told)
+    assert told == {
+        "mark": 2,
+        "put": 2,
+        "remember": 1,
+        "known": 3,
+        "get": 6,
+        "recall": 3,
+        "delete": 3,
+    }
+
+
+async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server) -> None:
+    seen = Seen()
+    store = Redis(Line(refused().replace("http", "redis")), Box(RING), ttl=TTL, observe=seen)
+    marks = [str(number).encode() for number in range(3 * PORTION)]
+    assert not await store.mark(marks)
+    await store.put(dict.fromkeys(marks, b"x"))
+    assert seen.told == [("mark", "error"), ("put", "error")]
     await store.aclose()
 
 

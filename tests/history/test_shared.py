@@ -15,6 +15,8 @@ ADDRESSES = [
     "redis://localhost",
     "redis://anna:sesame@[::1]:6380/3",
     "rediss://cache.example:6380?ssl_ca_certs=/etc/ca.pem",
+    "valkey://cache.example",
+    "valkeys://cache.example/1?ssl_cert_reqs=required",
     "unix:///run/redis.sock?db=2",
 ]
 
@@ -22,6 +24,7 @@ NO_ADDRESSES = [
     "",
     "memory",
     "http://localhost:6379",
+    "valkeyss://localhost",
     "localhost:6379",
     "redis://localhost:many",
     "redis://localhost:sesame:6379",

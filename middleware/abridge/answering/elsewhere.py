@@ -8,7 +8,7 @@ from abridge.history.responses import Elsewhere, Responses
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.display import Display
 from abridge.wire.responses.again import items_again, response_again
-from abridge.wire.responses.attributing import attribute_response
+from abridge.wire.responses.attributing import Items, attribute_response
 from abridge.wire.responses.items import is_reasoning
 
 DELETED = ("id", "object", "deleted")
@@ -17,29 +17,43 @@ DELETED = ("id", "object", "deleted")
 @dataclass(slots=True, frozen=True)
 class Again:
     """Each method says a body anew, and returns None for one that it cannot read. `masked`:
-    upstream's summaries are its reasoning. `room`: characters of reasoning that are kept where
-    calls are attributed; 0 where they are not."""
+    upstream's summaries are its reasoning. `attributed` is how much reasoning calls are attributed
+    with at most; None where they are left alone."""
 
     elsewhere: Elsewhere
     responses: Responses | None
     display: Display
     masked: bool
-    room: int
+    attributed: int | None
 
     async def response(self, body: Json) -> Json | None:
-        said = self.elsewhere
-        shown = response_again(body, self.display, said.fields, said.made, masked=self.masked)
-        return attribute_response(shown, self.room) if shown and self.room else shown
+        said, limit = self.elsewhere, self.attributed
+        again = response_again(body, self.display, said.fields, said.made, masked=self.masked)
+        return again if again is None or limit is None else attribute_response(again, limit)
 
     async def items(self, body: Json) -> Json | None:
         """A list of items, which may have been shown in any response."""
-        made: Json = {}
+        made = self.elsewhere.made
         if self.responses is not None:
-            thoughts = filter(is_reasoning, objects(body.get("data")))
-            names = await self.responses.shown_in([string(item.get("id")) for item in thoughts])
-            for record in await self.responses.find(*dict.fromkeys(filter(None, names))):
-                made |= record.made if isinstance(record, Elsewhere) else {}
-        return items_again(body, self.display, made, masked=self.masked)
+            made = await _made(objects(body.get("data")), self.responses)
+        again = items_again(body, self.display, made, masked=self.masked)
+        if again is not None and not self.display.raw:
+            again["data"] = list(map(Items(0).read, again["data"]))
+        return again
 
     async def deleted(self, body: Json) -> Json | None:
         return {key: body[key] for key in DELETED if key in body}
+
+
+async def _made(items: list[Json], responses: Responses) -> Json:
+    """What each was shown with, in whichever response of a tenant's."""
+    thoughts = [string(item.get("id")) for item in items if is_reasoning(item)]
+    names = await responses.shown_in(thoughts)
+    different = list(dict.fromkeys(names))
+    records = dict(zip(different, await responses.find(*different), strict=True))
+    made: Json = {}
+    for thought, name in zip(thoughts, names, strict=True):
+        record = records[name]
+        if isinstance(record, Elsewhere) and thought in record.made:
+            made[thought] = record.made[thought]
+    return made

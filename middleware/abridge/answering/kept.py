@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from abridge.errors import RequestError
 from abridge.history.responses import Responses, Stored, is_reasoning
 from abridge.wire.codec import Json, loads_exactly
 from abridge.wire.responses.listing import Page, listing
@@ -14,7 +13,7 @@ from abridge.wire.responses.stored import no_response
 
 @dataclass(slots=True, frozen=True)
 class Kept:
-    """Raises RequestError for what is no longer there, or cannot be done with it."""
+    """Raises RequestError for what is no longer there."""
 
     identity: str
     stored: Stored
@@ -34,9 +33,6 @@ class Kept:
     async def delete(self) -> Json:
         await self.responses.forget(self.identity)
         return {"id": self.identity, "object": "response", "deleted": True}
-
-    def cancel(self) -> Json:
-        raise RequestError("Cannot cancel a synchronous response.")
 
     async def _items(self, names: Sequence[str]) -> list[tuple[str, Json]]:
         found = list(zip(names, await self.responses.items(names), strict=True))

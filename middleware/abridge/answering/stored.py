@@ -25,7 +25,7 @@ from abridge.wire.display import Display
 from abridge.wire.mint import is_minted
 from abridge.wire.profiles import PROFILES
 from abridge.wire.responses.again import made_in
-from abridge.wire.responses.stored import no_response
+from abridge.wire.responses.stored import no_response, not_in_background
 
 WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
@@ -39,15 +39,15 @@ NOBODY_KNOWS = Elsewhere("", raw=False)
 """What there is to know of most responses."""
 
 
-class Named(NamedTuple):
-    """A request for a response, or for something `of` it."""
+class About(NamedTuple):
+    """What a request is about: a response, or something `of` it."""
 
     method: str
     identity: str
     of: str
 
     @classmethod
-    def read(cls, method: str, path: str) -> Named | None:
+    def read(cls, method: str, path: str) -> About | None:
         found = _PATH.fullmatch(path)
         if found is None or (method, found[2] or "") not in WAYS:
             return None
@@ -64,17 +64,17 @@ class StoredResponses:
         self._hidden = [route for route in settings.routes if hides(route)]
         self._pasts = {route.upstream.name: pasts.of(route) for route in settings.routes}
         self._limit = int(settings.limits.event)
-        self._room = int(settings.limits.reasoning) if settings.attribution.enabled else 0
+        self._attributed = int(settings.limits.reasoning) if settings.attribution.enabled else 0
 
-    async def answer(self, named: Named, scope: Scope, receive: Receive, send: Send) -> bool:
+    async def answer(self, about: About, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; false where there is nothing to be done about upstream's answer. Raises
         RequestError."""
-        responses, record = await self._find(named.identity, scope)
+        responses, record = await self._find(about.identity, scope)
         if responses is not None and isinstance(record, Stored):
-            await self._tell(named, Kept(named.identity, record, responses), scope, send)
+            await self._tell(about, Kept(about.identity, record, responses), scope, send)
             return True
-        if record is None and self._is_nowhere(named.identity):
-            raise no_response(named.identity)
+        if record is None and self._is_nowhere(about.identity):
+            raise no_response(about.identity)
         known = isinstance(record, Elsewhere) and record.upstream in self._routes
         if not (known or self._hidden):
             return False
@@ -82,25 +82,25 @@ class StoredResponses:
         route = self._routes.get(elsewhere.upstream, self._first)
         masked = PROFILES[route.upstream.profile].summary_is_raw
         again = self._again(elsewhere, responses, masked=masked)
-        await self._ask(named, again, {**scope, ROUTE: route}, receive, send)
+        await self._ask(about, again, {**scope, ROUTE: route}, receive, send)
         return True
 
-    async def _tell(self, named: Named, kept: Kept, scope: Scope, send: Send) -> None:
+    async def _tell(self, about: About, kept: Kept, scope: Scope, send: Send) -> None:
         """Answer for what is kept here."""
-        said = await _said(named, kept, scope)
+        said = await _said(about, kept, scope)
         made = made_in(said.get("output") or said.get("data"))
         again = self._again(Elsewhere(kept.stored.upstream, raw=True, made=made), None)
-        body = dumps(await _way(named, again, scope)(said))
+        body = dumps(await _way(about, again, scope)(said))
         await send(json_start(200, body))
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _ask(
-        self, named: Named, again: Again, scope: Scope, receive: Receive, send: Send
+        self, about: About, again: Again, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Have upstream answer, and say that anew."""
-        way = _way(named, again, scope)
-        if named.method == "DELETE" and again.responses is not None:
-            await again.responses.forget(named.identity)
+        way = _way(about, again, scope)
+        if about.method == "DELETE" and again.responses is not None:
+            await again.responses.forget(about.identity)
         app = Rewriting(self._app, way, self._limit, opaque=not again.display.raw)
         await app(scope, receive, send)
 
@@ -128,8 +128,8 @@ class StoredResponses:
         """Whether no upstream can know it: it is ours, or the one to be asked keeps none. What is
         called otherwise may be anything of an application's."""
         upstream = self._first.upstream
-        ours = upstream.api in ("chat", "messages") and self._pasts[upstream.name].store is not None
-        return is_minted(identity) or (ours and identity.startswith(RESPONSE))
+        keeps_none = upstream.api in ("chat", "messages") and identity.startswith(RESPONSE)
+        return is_minted(identity) or (keeps_none and self._pasts[upstream.name].store is not None)
 
     def _again(
         self, elsewhere: Elsewhere, responses: Responses | None, *, masked: bool = False
@@ -142,23 +142,24 @@ class StoredResponses:
             raw=elsewhere.raw and not any(map(hides, concerned)),
             summary=all(map(shows_summary, concerned)),
         )
-        return Again(elsewhere, responses, display, masked, self._room)
+        attributed = self._attributed if self._attributed or not display.raw else None
+        return Again(elsewhere, responses, display, masked, attributed)
 
 
-async def _said(named: Named, kept: Kept, scope: Scope) -> Json:
-    if named.of == "input_items":
+async def _said(about: About, kept: Kept, scope: Scope) -> Json:
+    if about.of == "input_items":
         return await kept.input_items(scope.get("query_string", b""))
-    if named.of == "cancel":
-        return kept.cancel()
-    if named.method == "DELETE":
+    if about.of == "cancel":
+        raise not_in_background()
+    if about.method == "DELETE":
         return await kept.delete()
     return await kept.whole()
 
 
-def _way(named: Named, again: Again, scope: Scope) -> Rewrite:
-    if named.of == "input_items":
+def _way(about: About, again: Again, scope: Scope) -> Rewrite:
+    if about.of == "input_items":
         return again.items
-    if named.method == "DELETE":
+    if about.method == "DELETE":
         return again.deleted
     _check_whole(scope)
     return again.response

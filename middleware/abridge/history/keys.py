@@ -71,7 +71,9 @@ class Keyring:
 
 def _read(text: str) -> Iterator[tuple[str, bytes]]:
     for number, entry in enumerate(filter(None, map(str.strip, text.split(","))), 1):
-        identity, _, encoded = entry.partition(":")
+        identity, separator, encoded = entry.partition(":")
+        if not separator:
+            raise ValueError(f"key {number} is not written id:base64")
         if not _ID.fullmatch(identity):
             raise ValueError(f"key {number} has no id of 1 to 32 letters, digits, _ or -")
         try:

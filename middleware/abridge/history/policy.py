@@ -178,15 +178,16 @@ class Mending:
 
     def _put_back(self, spoken: _Spoken, original: Original | None) -> None:
         turn, rule = spoken.turn, self._rule
+        unmet = spoken.demanded and not turn.opaque
         if original is None:
-            lost = bool(spoken.removed) or (spoken.demanded and not rule.profile.returns.even_empty)
+            lost = bool(spoken.removed) or (unmet and not rule.profile.returns.even_empty)
             self.mended.missed += lost and not spoken.raw
             return
+        altered = original.altered or bool(spoken.removed)
         if spoken.raw:  # it was shown, perhaps in another field; if it was edited, the edit stays
             wanted = original.raw in map(digest, turn.shown)
-        else:
-            duty = original.altered or bool(spoken.removed) or spoken.demanded
-            wanted = rule.restores(altered=duty)
+        else:  # where there is state, the client returned all that it was shown
+            wanted = (altered or not turn.opaque) and rule.restores(altered=altered or unmet)
         if wanted:
             self._conversation.put_back(turn, original.reasoning)
             self.mended.restored["store"] += 1

@@ -1,15 +1,17 @@
 """The store that several replicas share, in Redis or Valkey.
 
 A value is sealed before it leaves the process, and bound to its key: moved to another it does not
-open, and so no answer can pass for another's.
+open, and so no answer can pass for another's. Of a long question a portion is asked at a time, so
+that none keeps the server, or this process, from others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from redis.asyncio import Redis as Client
 
@@ -18,10 +20,17 @@ from abridge.history.line import Line
 from abridge.history.shelves import Found, Shelves, clear, fetch, fill
 from abridge.history.store import LONGER, Wanted, Watch, found_any, unwatched
 
+PORTION = 128
+"""Things that are asked for, or written, at once."""
+
 LARGE = 64 << 10
-"""Bytes from which a value is sealed and opened beside the loop, so that no stream waits for it."""
+"""Bytes from which values are sealed and opened beside the loop, so that no stream waits for it."""
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+Find: TypeAlias = Callable[[Client, Sequence[T]], Awaitable[Found]]
+"""What looks for things."""
 
 
 class Redis:
@@ -49,69 +58,72 @@ class Redis:
         return None
 
     async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]:
-        return await self._read(
-            "recall", len(wanted), lambda client: self._shelves.find(client, wanted)
-        )
+        return await self._read("recall", wanted, self._shelves.find)
 
     async def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
         key = self._shelves.original(place, prefix)
-        sealed = await self._sealed("remember", {key: value})
-        if sealed:
+        if sealed := await self._sealed("remember", {key: value}):
             await self._write(
                 "remember", lambda client: self._shelves.add(client, place, prefix, sealed[key])
             )
 
     async def known(self, marks: Sequence[bytes]) -> list[bool]:
-        if not marks:
-            return []
-        tell = self._begin("known")
         keys = [self._shelves.mark(mark) for mark in marks]
-        found = await self._line.ask(lambda client: fetch(client, keys))
-        known = [value is not None for _, value in found or ()]
-        tell("error" if found is None else found_any(known))
-        return known or [False] * len(marks)
+        return [known for some in _portions(keys) for known in await self._known(some)]
 
     async def mark(self, marks: Sequence[bytes]) -> bool:
-        values = dict.fromkeys(map(self._shelves.mark, marks), b"")
-        if not values:
-            return True
-        return await self._write("mark", lambda client: fill(client, values, LONGER * self._ttl))
+        keys = [self._shelves.mark(mark) for mark in marks]
+        return await self._fill("mark", dict.fromkeys(keys, b""), LONGER * self._ttl)
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        where = [self._shelves.value(key) for key in keys]
-        return await self._read("get", len(keys), lambda client: fetch(client, where))
+        return await self._read("get", [self._shelves.value(key) for key in keys], fetch)
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
         where = {self._shelves.value(key): value for key, value in values.items()}
-        sealed = await self._sealed("put", where)
-        if sealed:
-            await self._write("put", lambda client: fill(client, sealed, self._ttl))
+        await self._fill("put", await self._sealed("put", where), self._ttl)
 
     async def delete(self, keys: Sequence[bytes]) -> None:
-        where = [self._shelves.value(key) for key in keys]
-        if where:
-            await self._write("delete", lambda client: clear(client, where))
+        for some in _portions([self._shelves.value(key) for key in keys]):
+            await self._write("delete", partial(clear, keys=some))
 
     async def aclose(self) -> None:
         await self._line.aclose()
 
-    async def _read(
-        self, operation: str, count: int, work: Callable[[Client], Awaitable[Found]]
+    async def _read(self, operation: str, asked: Sequence[T], find: Find[T]) -> list[bytes | None]:
+        return [
+            answer
+            for some in _portions(asked)
+            for answer in await self._read_some(operation, some, find)
+        ]
+
+    async def _read_some(
+        self, operation: str, asked: Sequence[T], find: Find[T]
     ) -> list[bytes | None]:
-        if not count:
-            return []
         tell = self._begin(operation)
-        found = await self._line.ask(work)
+        found = await self._line.ask(lambda client: find(client, asked))
         if found is None:
             tell("error")
-            return [None] * count
-        values = [await self._opened(key, data) for key, data in found]
+            return [None] * len(asked)
+        values = await _aside(self._opened, found, sum(len(data or b"") for _, data in found))
         if any(value is None is not data for value, (_, data) in zip(values, found, strict=True)):
             self._line.tell("a value does not open: it was changed, moved, or sealed by others")
             tell("error")
         else:
             tell(found_any(values))
         return values
+
+    async def _known(self, keys: Sequence[bytes]) -> list[bool]:
+        tell = self._begin("known")
+        found = await self._line.ask(lambda client: fetch(client, keys))
+        known = [value is not None for _, value in found or ()]
+        tell("error" if found is None else found_any(known))
+        return known or [False] * len(keys)
+
+    async def _fill(self, operation: str, values: Mapping[bytes, bytes], ttl: float) -> bool:
+        for some in _portions(list(values.items())):
+            if not await self._write(operation, partial(fill, values=dict(some), ttl=ttl)):
+                return False
+        return True
 
     async def _write(self, operation: str, work: Callable[[Client], Awaitable[object]]) -> bool:
         tell = self._begin(operation)
@@ -126,20 +138,24 @@ class Redis:
 
     async def _sealed(self, operation: str, values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Those that are not too large, by their keys."""
-        sealed = {}
-        for key, value in values.items():
-            if len(value) > self._box.limit:
-                self._line.tell("a value is too large to be kept")
-                self._observe(operation, "error", 0.0)
-            else:
-                sealed[key] = await _aside(self._box.lock, value, key)
-        return sealed
+        fitting = {key: value for key, value in values.items() if len(value) <= self._box.limit}
+        if len(fitting) < len(values):
+            self._line.tell("a value is too large to be kept")
+            self._observe(operation, "error", 0.0)
+        return await _aside(self._locked, fitting, sum(map(len, fitting.values())))
 
-    async def _opened(self, key: bytes, data: bytes | None) -> bytes | None:
-        return None if data is None else await _aside(self._box.unlock, data, key)
+    def _locked(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+        return {key: self._box.lock(value, key) for key, value in values.items()}
+
+    def _opened(self, found: Found) -> list[bytes | None]:
+        return [data if data is None else self._box.unlock(data, key) for key, data in found]
 
 
-async def _aside(function: Callable[[bytes, bytes], T], data: bytes, key: bytes) -> T:
-    if len(data) < LARGE:
-        return function(data, key)
-    return await asyncio.to_thread(function, data, key)
+def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), PORTION):
+        yield things[start : start + PORTION]
+
+
+async def _aside(function: Callable[[T], U], given: T, size: int) -> U:
+    """In a thread, where so many bytes would keep the loop."""
+    return function(given) if size < LARGE else await asyncio.to_thread(function, given)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from abridge.history.shown import Owner, Shown
-from abridge.turn.events import Ended, Event, ItemKey, Native, PartClosed, PartSaid, Raw
+from abridge.turn.conversation import ItemKey
+from abridge.turn.events import Ended, Event, Native, PartClosed, PartSaid, Raw
 
 MOST_RAW = 700
 """Characters of reasoning that are compared with a summary: of more, an extract without a title is

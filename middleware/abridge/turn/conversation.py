@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
-from abridge.turn.events import ItemKey
+ItemKey: TypeAlias = tuple[int, int]
+"""A reasoning item's address within a response: its lane, its item."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,8 +39,9 @@ class Turn:
     """One speaker's turn.
 
     `answers` is the id of the call that a tool's output is for. `shown` are the texts that stand
-    where reasoning stands: reasoning itself, or a summary of it. `items` is the JSON it came from,
-    in place: a message, or the items of a turn.
+    where reasoning stands: reasoning itself, or a summary of it; `opaque`: there is state of
+    upstream's beside what is said. `items` is the JSON it came from, in place: a message, or the
+    items of a turn.
     """
 
     role: str
@@ -47,6 +49,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     answers: str = ""
     shown: tuple[str, ...] = ()
+    opaque: bool = False
     items: list[dict[str, Any]] = field(default_factory=list)
 
     def identity(self) -> bytes:

@@ -44,11 +44,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abridge.turn.conversation import Heard
+    from abridge.turn.conversation import Heard, ItemKey
     from abridge.turn.usage import Share, Tokens
-
-ItemKey = tuple[int, int]
-"""A reasoning item's address within a response: its lane, its item."""
 
 NativeKind = Literal["open", "say", "close", "whole"]
 

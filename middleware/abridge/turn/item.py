@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from abridge.turn.events import ItemKey, Summary, Trouble
+from abridge.turn.conversation import ItemKey
+from abridge.turn.events import Summary, Trouble
 from abridge.turn.part import Part
 from abridge.turn.segment import Cut, Segmenter
 

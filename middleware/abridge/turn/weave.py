@@ -27,13 +27,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from abridge.turn.budget import Budget
+from abridge.turn.conversation import ItemKey
 from abridge.turn.events import (
     Billed,
     Closed,
     Ended,
     Event,
     Failed,
-    ItemKey,
     Native,
     Opened,
     Other,

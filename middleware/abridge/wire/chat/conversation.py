@@ -61,8 +61,7 @@ class ChatConversation:
             message["content"], turn.text = kept, _text(kept)
             taken += 1
         found = find(message)
-        left = inline or (found is not None and bool(found.text.strip()))
-        return taken, left or (not taken and _has_state(message))
+        return taken, inline or (found is not None and bool(found.text.strip()))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
         """What was sealed of a message is all of its reasoning: what stands beside a blob that is
@@ -147,10 +146,6 @@ def _original(message: Json) -> Json:
     return {**original, "tool_calls": calls} if calls else original
 
 
-def _has_state(message: Json) -> bool:
-    return any(holder.get(STATE) for holder in _holders(message))
-
-
 def _holders(message: Json) -> list[Json]:
     """Where opaque state may stand beside an answer."""
     return [message, *objects(message.get("tool_calls"))]
@@ -211,6 +206,7 @@ def turn_of(message: Json) -> Turn:
         calls=tuple(_calls(message)),
         answers=string(message.get("tool_call_id")),
         shown=_shown(message),
+        opaque=any(holder.get(STATE) for holder in _holders(message)),
         items=[message],
     )
 

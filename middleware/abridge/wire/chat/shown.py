@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abridge.turn.events import ItemKey, Opened
+from abridge.turn.conversation import ItemKey
+from abridge.turn.events import Opened
 from abridge.wire.chat.fields import Fields
 from abridge.wire.codec import Json
 from abridge.wire.display import Display, Listed

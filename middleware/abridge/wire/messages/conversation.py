@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from abridge.turn.conversation import Call, Heard, Turn
-from abridge.turn.events import ItemKey
+from abridge.turn.conversation import Call, Heard, ItemKey, Turn
 from abridge.wire.api import Spelt
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Open

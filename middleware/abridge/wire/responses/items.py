@@ -14,7 +14,6 @@ from heapq import nlargest
 from typing import Any
 
 from abridge.turn.events import Summary
-from abridge.wire.attribution import attributed
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.display import Display
 
@@ -81,14 +80,9 @@ def conceal(item: Json) -> Json:
 
 
 def without_raw(item: Any, display: Display) -> Any:
-    """An item of another type, or of none, less raw reasoning that is not shown: in its content, or
-    as what led to a call."""
-    if display.raw or not isinstance(item, dict):
-        return item
-    if is_call(item):
-        item = attributed(item, (), "")
-    content = item.get("content")
-    if not isinstance(content, list):
+    """An item of another type, or of none, less raw reasoning in its content that is not shown."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if display.raw or not isinstance(content, list):
         return item
     kept = [part for part in content if not _is_raw(part)]
     return item if len(kept) == len(content) else {**item, "content": kept}

@@ -89,5 +89,9 @@ def no_item(identity: str, place: int) -> RequestError:
     return RequestError(f"Item with id '{identity}' not found.", param=f"input[{place}].id")
 
 
+def not_in_background() -> RequestError:
+    return RequestError("Cannot cancel a synchronous response.")
+
+
 def no_response(identity: str) -> RequestError:
     return RequestError(f"Response with id '{identity}' not found.", status=404)

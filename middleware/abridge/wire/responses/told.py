@@ -77,7 +77,7 @@ class ToldItems(ItemReader):
     def complete(self, item: Item, done: Json, _frame: bytes | None) -> list[Event]:
         events = [*self._rest(item, done), *item.native.complete(done)]
         state = string(done.get("encrypted_content"))
-        if state and (is_sealed(done) or not self._hidden):
+        if state and is_sealed(done):  # what is in the clear was told
             events.append(Sealed(LANE, None, item.number, state))
         if self._hidden:
             self.dropped += unknown_keys(done)

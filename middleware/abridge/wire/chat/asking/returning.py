@@ -46,15 +46,19 @@ def lost(thoughts: Sequence[Thought], profile: Profile) -> Iterator[Unfit]:
             yield Unfit(thought.param, "This model's API takes no reasoning back.", matters=False)
 
 
-def _in_tags(text: str, message: Json, profile: Profile) -> str:
-    tag = (profile.tags or TAGS)[0]
-    return f"{tag.opening}\n{text}\n{tag.closing}\n\n{message['content'] or ''}"
+def _in_tags(text: str, message: Json, profile: Profile) -> str | list[Json]:
+    tag, content = (profile.tags or TAGS)[0], message["content"]
+    inline = f"{tag.opening}\n{text}\n{tag.closing}\n\n"
+    if isinstance(content, list):
+        return [{"type": "text", "text": inline}, *content]
+    return inline + (content or "")
 
 
 def _in_chunks(text: str, message: Json, _: Profile) -> list[Json]:
     thinking: Json = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
-    content = message["content"]
-    return [thinking, {"type": "text", "text": content}] if content else [thinking]
+    content = message["content"] or []
+    said = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    return [thinking, *said]
 
 
 def _detail(thought: Thought) -> Iterator[Json]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+from abridge.turn.conversation import ItemKey
 from abridge.turn.events import (
     Called,
     Closed,
     Event,
-    ItemKey,
     Native,
     PartClosed,
     PartOpened,
