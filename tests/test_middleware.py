@@ -329,6 +329,35 @@ class TestHiding:
         assert answer.status == 404
         assert not upstream.asked
 
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/v1/responses",
+            "/v1/responses/",
+            "/v1//responses",
+            "/v1/responses/x/..",
+            "/v1/responses%2F.",
+            "/v1/chat/completions",
+            "/v1/chat/completions/chatcmpl-1",
+            "/v1/chat/completions/chatcmpl-1/messages",
+        ],
+    )
+    async def test_new_03_nor_are_lists_of_answers(self, path: str, method: str) -> None:
+        """As some servers have them beside the endpoints."""
+        upstream = thinker()
+        app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
+        answer = await call(app, unquote(path), b"", method=method, raw_path=path.encode())
+        assert answer.status == 404
+        assert not upstream.asked
+
+    @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_1", CHAT_PATH])
+    async def test_but_browsers_may_ask_whether_they_may_ask(self, path: str) -> None:
+        upstream = Upstream(Answer([], 200, {"access-control-allow-origin": "*"}))
+        app = wrap(upstream, reasoning={"expose": "none"})
+        answer = await call(app, path, b"", method="OPTIONS")
+        assert (answer.status, answer.headers) == (200, {"access-control-allow-origin": "*"})
+
     @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
     async def test_nor_is_what_of_them_cannot_be_read(self, tail: str) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
@@ -336,6 +365,25 @@ class TestHiding:
         answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
         assert answer.status == 502
         assert b"odd" not in answer.data
+
+    @pytest.mark.parametrize("within", [True, False])
+    async def test_new_03_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
+        """As that of another Abridge does, whose summary failed, and that of some aggregators."""
+        said = completion({"content": "So.", "reasoning": "odd numbers"})
+        error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
+        body = {"error": {**error, "response": said}} if within else {**said, "error": error}
+        upstream = Upstream(Answer.json(body, 502, **{"retry-after": "3"}))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert (answer.status, answer.json) == (502, {"error": error})
+        assert answer.headers["retry-after"] == "3"
+
+    @pytest.mark.parametrize(
+        "data", [b'{"error" : {"message": "No."}}', b'{"detail":"No."}', b"No."]
+    )
+    async def test_any_other_error_is_told_as_it_is(self, data: bytes) -> None:
+        upstream = Upstream(Answer([data], 400, {"content-type": "application/json"}))
+        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
+        assert (answer.status, answer.data) == (400, data)
 
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}

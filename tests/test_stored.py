@@ -34,6 +34,7 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.scripts import response as whole_response
+from tests.servers import until
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted
 
@@ -184,6 +185,14 @@ class TestGoingOn:
         assert second["previous_response_id"] == first["id"]
         assert first["store"] is second["store"] is True
 
+    @BOTH
+    async def test_so_it_does_if_it_is_not_to_be_stored(self, *, stream: bool) -> None:
+        app = bridge(says("chat", WORDS, "Yes.", stream=stream), "chat")
+        first = await told(app, "Hi", stream=stream)
+        more = {"previous_response_id": first["id"], "store": False}
+        second = await told(app, "Sure?", stream=stream, **more)
+        assert (second["previous_response_id"], second["store"]) == (first["id"], False)
+
     @OVER
     async def test_instructions_are_not_carried_over(self, api: str) -> None:
         played = says(api, WORDS, "Yes.")
@@ -263,9 +272,10 @@ class TestWhatIsNotThere:
         assert (await fetch(app, first["id"])).status == 200
 
     @BOTH
-    async def test_what_was_not_to_be_stored(self, *, stream: bool) -> None:
+    @pytest.mark.parametrize("store", [False, 0, "false"])
+    async def test_what_was_not_to_be_stored(self, store: Any, *, stream: bool) -> None:
         app = bridge(says("chat", stream=stream), "chat")
-        first = await told(app, "Hi", store=False, stream=stream)
+        first = await told(app, "Hi", store=store, stream=stream)
         assert first["store"] is False
         assert refused(await fetch(app, first["id"])) == NOT_FOUND
         assert refused(await ask(app, "Hi", previous_response_id=first["id"])) == NO_PREVIOUS
@@ -367,6 +377,21 @@ class TestBounds:
         item = {"id": first["output"][-1]["id"]}
         came = await ask(app, [item, item, item])
         assert refused(came) == (413, "request_too_large", None)
+
+    async def test_promise_9_nor_are_all_together_larger_than_bodies_may_be(self) -> None:
+        gate = asyncio.Event()
+        (long,), (short,) = says("chat", "x" * 6000).answers, says("chat").answers
+        upstream = Upstream(long, Answer([gate, *short.steps], headers=short.headers), short)
+        app = bridge(upstream, "chat", limits={"body": 8000, "bodies": 8000})
+        first = await told(app, "Hi")
+        body = {"model": "m", "input": [{"id": first["output"][-1]["id"]}]}
+        running = begin(app, PATH, body, KEY)
+        await until(lambda: upstream.running == 1)
+        refusal = await call(app, PATH, body, KEY)
+        assert (refusal.status, refusal.json["error"]["code"]) == (503, "overloaded")
+        gate.set()
+        assert (await running.finish()).status == 200
+        assert (await call(app, PATH, body, KEY)).status == 200
 
 
 class Down(Memory):
@@ -556,6 +581,17 @@ class TestRetrieving:
         shown = came.json["error"]["response"]
         assert (await fetch(app, shown["id"])).json == shown
 
+    @EXPOSES
+    async def test_a_summary_that_failed_is_told_again(self, expose: Expose) -> None:
+        played = says("chat", WORDS, "Yes.")
+        app = bridge(played, "chat", expose=expose, writer=Scripted(error=ValueError()))
+        first = await told(app, "Hi")
+        assert ("summary_error" in first["output"][0]) is (expose != "none")
+        assert (await fetch(app, first["id"])).json == first
+        second = await told(app, "Sure?", previous_response_id=first["id"])
+        thought = (await listed(app, second["id"]))[1]
+        assert thought.get("summary_error") == first["output"][0].get("summary_error")
+
     async def test_an_error_is_no_response(self) -> None:
         error = Answer.json({"error": {"message": "Slow down.", "type": "x"}}, 429)
         app = bridge(Upstream(error, answer("chat", stream=False)), "chat", history={"bytes": 900})
@@ -598,6 +634,14 @@ class TestRetrieving:
         identity = tail.partition("/")[0]
         assert came.json["error"]["message"] == f"Response with id '{identity}' not found."
         assert not played.asked
+
+    @pytest.mark.parametrize("method", ["GET", "DELETE"])
+    async def test_what_an_application_calls_so_is_its_own(self, method: str) -> None:
+        upstream = Upstream(Answer.json({"name": "Anna", "likes": "tea"}))
+        came = await call(
+            bridge(upstream, "chat", "mounted"), "/surveys/responses/7", b"", KEY, method=method
+        )
+        assert (came.status, came.json) == (200, {"name": "Anna", "likes": "tea"})
 
 
 class TestListing:
@@ -888,6 +932,22 @@ class TestKeptByUpstream:
         assert RAW not in came.data.decode()
         assert SUMMARY not in came.json["data"][1]["summary"]
 
+    async def test_promise_3_no_item_is_listed_with_the_summary_of_another(self) -> None:
+        """Where upstream gives ids again."""
+        first, again = (reasoning_item(0, text) for text in ("First.", "Again."))
+        other = reasoning_item(5, "Else.")
+        page = {"object": "list", "data": [first, other], "has_more": False}
+        upstream = Upstream(
+            Answer.json(keeps([first, other], id="resp_0")),
+            Answer.json(keeps([again])),
+            Answer.json(page),
+        )
+        app = same(upstream)
+        await told(app, "Hi")
+        await told(app, "Sure?", previous_response_id="resp_0")
+        data = (await fetch(app, "resp_1/input_items")).json["data"]
+        assert data == [first, {**other, "summary": [{"type": "summary_text", "text": SUMMARY}]}]
+
     async def test_deleting_and_cancelling_are_upstreams_affair(self) -> None:
         gone = {"id": "resp_1", "object": "response", "deleted": True}
         upstream = Upstream(
@@ -905,6 +965,20 @@ class TestKeptByUpstream:
         missing = await fetch(app, "resp_1")
         assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
         assert [asked.method for asked in upstream.asked] == ["POST", "POST", "DELETE", "GET"]
+
+    async def test_an_id_may_be_base64(self) -> None:
+        identity = "resp_bGl0ZWxsbTo+Og=="
+        upstream = Upstream(Answer.json(keeps(id=identity)))
+        app = same(upstream, expose="summary")
+        shown = await told(app, "Hi")
+        assert (await fetch(app, identity)).json == shown
+
+    async def test_a_response_may_be_deleted_without_a_word(self) -> None:
+        upstream = Upstream(Answer.json(keeps()), Answer([], 204, {}))
+        app = same(upstream, expose="summary")
+        await told(app, "Hi")
+        came = await fetch(app, "resp_1", method="DELETE")
+        assert (came.status, came.data) == (204, b"")
 
     async def test_a_response_is_asked_for_where_it_is(self) -> None:
         places = [

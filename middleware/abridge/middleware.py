@@ -26,15 +26,15 @@ from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
 from abridge.wire.api import Api
-from abridge.wire.apis import api_for
+from abridge.wire.apis import api_for, may_hold_answers
 from abridge.wire.codec import dumps
 from abridge.wire.preset import Preset
 from abridge.wire.problem import problem
 from abridge.wire.wish import NEEDLE
 
 STORED = "This is not available here."
-"""Of what belongs to stored responses, where reasoning is hidden: they hold it as the model wrote
-it, and it is not known where."""
+"""Of what belongs to stored answers, where reasoning is hidden: they hold it as the model wrote it,
+and it is not known where."""
 
 
 class AbridgeMiddleware:
@@ -104,14 +104,13 @@ class AbridgeMiddleware:
         await self._answering.aclose()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = path_of(scope)
-        api = None
-        if scope["method"] == "POST":
-            api = api_for(path, written_path(scope).decode("latin-1"))
+        path, written = path_of(scope), written_path(scope).decode("latin-1")
+        api = api_for(path, written) if scope["method"] == "POST" else None
         about = About.read(scope["method"], path) if api is None else None
         if about is not None and await self._answering.stored.answer(about, scope, receive, send):
             return
-        if self._hides and api is None and "/responses/" in path:
+        preflight = scope["method"] == "OPTIONS"
+        if self._hides and api is None and not preflight and may_hold_answers(path, written):
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
             route = self._route(path.partition("/models/")[2] or None)

@@ -49,6 +49,17 @@ async def test_what_upstream_keeps_is_told_from_what_is_kept_here(case: Case) ->
     assert await known.items(["rs_9"]) == [None]
 
 
+async def test_an_item_of_two_responses_is_nobodys(case: Case) -> None:
+    """Upstream gave an id again: what was made of the one is not to be told of the other."""
+    known = responses(case.store)
+    await known.note("resp_1", NOTE)
+    await known.note("resp_1", NOTE)
+    assert await known.shown_in(["rs_9"]) == ["resp_1"]
+    for identity in ("resp_2", "resp_2", "resp_1"):
+        await known.note(identity, NOTE)
+        assert await known.shown_in(["rs_9"]) == [""]
+
+
 async def test_promise_10_tenants_never_meet(case: Case) -> None:
     await responses(case.store).keep("resp_1", WHOLE, ITEMS)
     await responses(case.store).note("resp_2", NOTE)

@@ -97,7 +97,8 @@ SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
 def test_new_03_a_snapshot_of_the_response_holds_no_more_than_is_shown(
     expose: Expose, state: str
 ) -> None:
-    snapshot = response([FULL], status=state, output_messages=[{"content": THOUGHT}])
+    said = [{"content": THOUGHT}]
+    snapshot = response([FULL], status=state, input_messages=said, output_messages=said)
     seen = run(expose, ADDED, RAW, {"type": f"response.{state}", "response": snapshot})
     shown = next(event for event in seen.events if event["type"] == f"response.{state}")
     assert shown["response"]["output"] == [{**BARE, "content": []}]

@@ -188,6 +188,7 @@ class TestListing:
             ("limit=-1", "limit", "integer_below_min_value"),
             ("limit=101", "limit", "integer_above_max_value"),
             ("limit=x", "limit", "invalid_value"),
+            (f"limit={'9' * 5000}", "limit", "invalid_value"),
             ("limit=1.5", "limit", "invalid_value"),
             ("order=up", "order", "invalid_value"),
             ("after=msg_x", "after", None),
@@ -225,14 +226,14 @@ class TestAgain:
         shown = self.shown()
         fields = {"reasoning": shown["reasoning"]}
         kept = response(list(self.OUTPUT))
-        again = response_again(kept, BOTH, fields, made_in(shown), masked=False)
+        again = response_again(kept, BOTH, fields, made_in(shown["output"]), masked=False)
         assert again == shown
         openapi.check("Response", again)
 
     def test_what_nothing_was_made_of_is_as_it_is(self) -> None:
         kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
         assert response_again(kept, BOTH, {}, {}, masked=False) == kept
-        assert made_in(response(list(self.OUTPUT))) == {}
+        assert made_in(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
     def test_new_03_raw_is_taken_out(self, display: Display) -> None:
@@ -240,7 +241,7 @@ class TestAgain:
         kept = response(
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
         )
-        again = response_again(kept, display, {}, made_in(shown), masked=False)
+        again = response_again(kept, display, {}, made_in(shown["output"]), masked=False)
         assert again is not None
         assert RAW not in str(again)
         assert [item.get("summary") for item in again["output"][:3:2]] == (
@@ -260,7 +261,7 @@ class TestAgain:
     def test_a_list_is_said_anew_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]
         body = {"object": "list", "data": items, "has_more": False}
-        again = items_again(body, HIDDEN, made_in(self.shown()), masked=False)
+        again = items_again(body, HIDDEN, made_in(self.shown()["output"]), masked=False)
         assert again is not None
         assert RAW not in str(again)
         assert again["data"][1]["summary"] == SUMMARY

@@ -7,13 +7,14 @@ client's own API keeps responses itself, but cannot know those of ours.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from abridge.answering.storing import Here, Storing, There
 from abridge.errors import RequestError
 from abridge.exchange.request import Request
 from abridge.history.responses import Basis, Responses, Stored, is_reasoning
 from abridge.history.visit import Visit
+from abridge.wire.api import Asked
 from abridge.wire.asking.require import a_list
 from abridge.wire.codec import Json, loads_exactly, packed, string
 from abridge.wire.mint import is_minted
@@ -34,11 +35,18 @@ _PLACE = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
 
 @dataclass(slots=True, frozen=True)
 class Continued:
-    """What became of a request. `storing` stores its answer, if that is to be stored; `before` are
-    the items that stand before its own by now."""
+    """What became of a request. `previous` is the id of the response that it goes on from; `before`
+    are the items that stand before its own by now. `storing` stores its answer, if that is to be
+    stored."""
 
     storing: Storing | None = None
+    previous: str = ""
     before: int = 0
+
+    def told(self, asked: Asked) -> Asked:
+        """What the answer repeats, over a bridge."""
+        body = {**asked.body, PREVIOUS: self.previous or None}
+        return replace(asked, body=body, stored=self.storing is not None)
 
     def as_asked(self, error: RequestError) -> RequestError:
         """The error, with the client's own items where the client has them."""
@@ -66,17 +74,18 @@ class Continuing:
         responses = Responses.of(visit.past, visit.whose.tags if visit.whose is not None else None)
         if request.api.name != "responses" or (crosses and responses is None):
             return Continued()
-        wanted = request.data.get("store") is not False
+        wanted = request.data.get("store") in (None, True)
         told = _Told(request.data, everything=crosses)
         await told.look_up(responses, own=crosses and wanted)
         if told.size + len(request.clear) > self._limit:
             raise _too_large(self._limit)
+        request.taken.keep(told.size)
         storing = None
         if responses is not None and wanted:
             storing = _storing(responses, told, visit, crosses=crosses)
         before = told.write() if told else None
         request.changed = before is not None or request.changed
-        return Continued(storing, before or 0)
+        return Continued(storing, told.previous, before or 0)
 
 
 class _Told:
@@ -158,7 +167,7 @@ class _Told:
 def _storing(responses: Responses, told: _Told, visit: Visit, *, crosses: bool) -> Storing:
     upstream = visit.route.upstream.name
     if crosses:
-        return Here(responses, upstream, told.basis(responses.basis()), told.previous)
+        return Here(responses, upstream, told.basis(responses.basis()))
     return There(responses, upstream)
 
 

@@ -33,12 +33,9 @@ class Again:
 
     async def items(self, body: Json) -> Json | None:
         """A list of items, which may have been shown in any response."""
-        made = dict(self.elsewhere.made)
+        made = self.elsewhere.made
         if self.responses is not None:
-            thoughts = filter(is_reasoning, objects(body.get("data")))
-            names = await self.responses.shown_in([string(item.get("id")) for item in thoughts])
-            for record in await self.responses.find(*dict.fromkeys(filter(None, names))):
-                made |= record.made if isinstance(record, Elsewhere) else {}
+            made = await _made(objects(body.get("data")), self.responses)
         again = items_again(body, self.display, made, masked=self.masked)
         if again is not None and not self.display.raw:
             again["data"] = list(map(Items(0).read, again["data"]))
@@ -46,3 +43,17 @@ class Again:
 
     async def deleted(self, body: Json) -> Json | None:
         return {key: body[key] for key in DELETED if key in body}
+
+
+async def _made(items: list[Json], responses: Responses) -> Json:
+    """What each was shown with, in whichever response of a tenant's."""
+    thoughts = [string(item.get("id")) for item in items if is_reasoning(item)]
+    names = await responses.shown_in(thoughts)
+    different = list(dict.fromkeys(names))
+    records = dict(zip(different, await responses.find(*different), strict=True))
+    made: Json = {}
+    for thought, name in zip(thoughts, names, strict=True):
+        record = records[name]
+        if isinstance(record, Elsewhere) and thought in record.made:
+            made[thought] = record.made[thought]
+    return made

@@ -72,8 +72,8 @@ class Preparing:
             else:
                 await self._mend(request, profile, visit, engaged=engaged)
             self._forget_ids(request)
-            if continued.storing is not None and request.asked is not None:
-                request.asked = continued.storing.told(request.asked)
+            if request.asked is not None:
+                request.asked = continued.told(request.asked)
             request.scope = request.inner_scope(engaged=engaged)
         except RecursionError:
             raise RequestError(DEEP, code="invalid_json") from None

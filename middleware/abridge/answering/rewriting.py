@@ -88,7 +88,7 @@ class _Gathering:
         headers = start.get("headers", [])
         kind = header(headers, b"content-type").split(b";")[0].strip().lower()
         encoding = header(headers, b"content-encoding")
-        good = 200 <= start["status"] < 300
+        good = 200 <= start["status"] < 300 and start["status"] != 204
         plain = kind == b"application/json" and (not encoding or can_inflate(encoding))
         if good and not plain and self._terms.opaque:
             await self.refuse()

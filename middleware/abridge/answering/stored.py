@@ -24,12 +24,16 @@ from abridge.wire.codec import Json, dumps
 from abridge.wire.display import Display
 from abridge.wire.mint import is_minted
 from abridge.wire.profiles import PROFILES
+from abridge.wire.responses.again import made_in
 from abridge.wire.responses.stored import no_response, not_in_background
 
 WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
-_PATH = re.compile(r".*/responses/([\w-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
+_PATH = re.compile(r".*/responses/([\w+=-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
+"""An id may be base64, as LiteLLM's are."""
 
+RESPONSE = "resp_"
+"""Begins the ids of responses."""
 
 NOBODY_KNOWS = Elsewhere("", raw=False)
 """What there is to know of most responses."""
@@ -83,9 +87,10 @@ class StoredResponses:
 
     async def _tell(self, about: About, kept: Kept, scope: Scope, send: Send) -> None:
         """Answer for what is kept here."""
-        again = self._again(Elsewhere(kept.stored.upstream, raw=True), None)
-        way = _way(about, again, scope)
-        body = dumps(await way(await _said(about, kept, scope)))
+        said = await _said(about, kept, scope)
+        made = made_in(said.get("output") or said.get("data"))
+        again = self._again(Elsewhere(kept.stored.upstream, raw=True, made=made), None)
+        body = dumps(await _way(about, again, scope)(said))
         await send(json_start(200, body))
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
@@ -120,9 +125,10 @@ class StoredResponses:
                 yield responses
 
     def _is_nowhere(self, identity: str) -> bool:
-        """Whether no upstream can know it: it is ours, or the one to be asked keeps none."""
+        """Whether no upstream can know it: it is ours, or the one to be asked keeps none. What is
+        called otherwise may be anything of an application's."""
         upstream = self._first.upstream
-        keeps_none = upstream.api in ("chat", "messages")
+        keeps_none = upstream.api in ("chat", "messages") and identity.startswith(RESPONSE)
         return is_minted(identity) or (keeps_none and self._pasts[upstream.name].store is not None)
 
     def _again(

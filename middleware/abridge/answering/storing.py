@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from abridge.history.responses import Basis, Elsewhere, Responses, Stored
 from abridge.turn.events import Ended
-from abridge.wire.api import Asked
 from abridge.wire.codec import Json, objects, packed, string
 from abridge.wire.display import Display
 from abridge.wire.responses.again import FIELDS, made_in
@@ -16,25 +15,17 @@ from abridge.wire.responses.again import FIELDS, made_in
 class Storing(Protocol):
     """Keeps what one answer makes necessary to keep."""
 
-    def told(self, asked: Asked) -> Asked:
-        """What the answer repeats, with what there is to say of its being stored."""
-
     async def keep(self, response: Json, ended: Ended, display: Display) -> None:
         """A response is over, and was shown like this."""
 
 
 @dataclass(slots=True, frozen=True)
 class Here:
-    """Abridge does. `previous` is the id of the response that the request goes on from."""
+    """Abridge does. `basis` are the items that the answer is made from."""
 
     responses: Responses
     upstream: str
     basis: Basis
-    previous: str
-
-    def told(self, asked: Asked) -> Asked:
-        body = {**asked.body, "previous_response_id": self.previous or None}
-        return replace(asked, body=body, stored=True)
 
     async def keep(self, response: Json, ended: Ended, display: Display) -> None:  # noqa: ARG002
         output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
@@ -51,9 +42,6 @@ class There:
     responses: Responses
     upstream: str
 
-    def told(self, asked: Asked) -> Asked:
-        return asked
-
     async def keep(self, response: Json, ended: Ended, display: Display) -> None:
         summaries = ended.summaries.values()
         ours = any(summary.parts or summary.trouble is not None for summary in summaries)
@@ -63,5 +51,5 @@ class There:
         if response.get("store") is False:
             return
         fields = {key: response[key] for key in FIELDS if key in response}
-        made = made_in(response) if ours else {}
+        made = made_in(response.get("output")) if ours else {}
         await self.responses.note(identity, Elsewhere(self.upstream, display.raw, fields, made))

@@ -48,18 +48,21 @@ class Room:
 
 class Taken:
     """What was taken off `receive` to look at. `data` is the body, None where it is not whole: past
-    the limit, or because the client has `left`."""
+    the limit, or because the client has `left`. `keep` is told of what else is kept for it."""
 
-    def __init__(self, messages: list[Message], data: bytes | None, receive: Receive) -> None:
+    def __init__(
+        self, messages: list[Message], data: bytes | None, receive: Receive, keep: Keep
+    ) -> None:
         self.left = bool(messages) and messages[-1]["type"] == "http.disconnect"
         self._messages = messages[::-1]
         self._receive = receive
         self.data = data
+        self.keep = keep
 
     def with_body(self, data: bytes) -> Taken:
         """The same with another body."""
         message: Message = {"type": "http.request", "body": data, "more_body": False}
-        return Taken([message], data, self._receive)
+        return Taken([message], data, self._receive, self.keep)
 
     async def receive(self) -> Message:
         """The same messages again, then what else comes."""
@@ -70,7 +73,7 @@ async def take(scope: Scope, receive: Receive, limit: int, keep: Keep) -> Taken:
     """Read a body of at most `limit` bytes, or as much of a longer one as shows that it is."""
     messages: list[Message] = []
     if length(scope) > limit:
-        return Taken(messages, None, receive)
+        return Taken(messages, None, receive, keep)
     size, more = 0, True
     while more and size <= limit:
         message = await receive()
@@ -80,8 +83,9 @@ async def take(scope: Scope, receive: Receive, limit: int, keep: Keep) -> Taken:
         keep(came)
         size += came
     if size > limit or messages[-1]["type"] == "http.disconnect":
-        return Taken(messages, None, receive)
-    return Taken(messages, b"".join(message.get("body", b"") for message in messages), receive)
+        return Taken(messages, None, receive, keep)
+    data = b"".join(message.get("body", b"") for message in messages)
+    return Taken(messages, data, receive, keep)
 
 
 class Inflater:

@@ -113,14 +113,19 @@ class Responses:
 
     async def shown_in(self, items: Sequence[str]) -> list[str]:
         """The responses in which upstream's items were shown with something that Abridge made;
-        empty where there is none."""
+        empty where there is none, or more than one: some upstreams give ids again."""
         return [value.decode() if value else "" for value in await self._get("made", items)]
 
     async def keep(self, identity: str, stored: Stored, items: Mapping[str, bytes]) -> None:
         await self._put({**_items(items), ("response", identity): dumps(asdict(stored))})
 
     async def note(self, identity: str, elsewhere: Elsewhere) -> None:
-        values: dict[_Name, bytes] = {("made", name): identity.encode() for name in elsewhere.made}
+        names = list(elsewhere.made)
+        known = zip(names, await self._get("made", names), strict=True)
+        shown = identity.encode()
+        values: dict[_Name, bytes] = {
+            ("made", name): shown if before in (None, shown) else b"" for name, before in known
+        }
         await self._put({**values, ("response", identity): dumps(asdict(elsewhere))})
 
     async def forget(self, identity: str) -> None:

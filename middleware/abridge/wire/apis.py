@@ -80,8 +80,18 @@ def api_for(path: str, written: str = "") -> Api | None:
     Servers merge slashes and resolve dots, some before they decode what the client has `written`,
     others after: what any of them would take for an endpoint is one.
     """
-    ends = _resolved(path.split("/")), _resolved(map(unquote, written.split("/")))
+    ends = _ends(path, written)
     return next((api for api in APIS if any(end.endswith(api.path) for end in ends)), None)
+
+
+def may_hold_answers(path: str, written: str) -> bool:
+    """Whether a path is an API's endpoint, or beneath it, where answers may be kept."""
+    ends = _ends(path, written)
+    return any(f"{api.path}/" in f"{end}/" for api in APIS for end in ends)
+
+
+def _ends(path: str, written: str) -> tuple[str, str]:
+    return _resolved(path.split("/")), _resolved(map(unquote, written.split("/")))
 
 
 def _resolved(segments: Iterable[str]) -> str:

@@ -30,6 +30,6 @@ def begin(start: Message, parts: Parts) -> Answer:
 
 def _no_answer(start: Message, parts: Parts) -> Answer:
     """A redirection to an endpoint of another API leads nowhere, and no content says nothing."""
-    if parts.problem is None:
-        return Untouched(start, parts.client)
-    return Restated(start, parts) if start["status"] >= 400 else Refused(parts.client)
+    if start["status"] >= 400 and parts.opaque:
+        return Restated(start, parts)
+    return Untouched(start, parts.client) if parts.problem is None else Refused(parts.client)

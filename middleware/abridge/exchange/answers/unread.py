@@ -38,7 +38,8 @@ class Untouched:
 
 
 class Restated:
-    """An error of upstream's, said in the shape in which the client's API gives errors."""
+    """An error of upstream's, and no answer with it, in the shape in which the client's API gives
+    errors."""
 
     def __init__(self, start: Message, parts: Parts) -> None:
         self._start = start
@@ -100,8 +101,12 @@ class Refused:
 
 
 def _alone(body: bytes) -> bytes:
-    """An error, without what stands beside it, which may be half an answer of another API's."""
+    """An error, without what stands beside it, or in it where it is another Abridge's, which may be
+    an answer that is not for the client."""
     said = read_object(body) or {}
     if "error" not in said:
         return body
-    return dumps({name: said[name] for name in ERROR if name in said})
+    alone = {name: said[name] for name in ERROR if name in said}
+    if isinstance(alone["error"], dict):
+        alone["error"] = {key: alone["error"][key] for key in alone["error"] if key != "response"}
+    return body if alone == said else dumps(alone)

@@ -23,12 +23,11 @@ Made = Mapping[str, Any]
 """What reasoning items showed, by their ids."""
 
 
-def made_in(response: Json) -> Json:
-    """What the reasoning items of a response show that upstream's do not, or may not."""
-    items = filter(is_reasoning, objects(response.get("output")))
+def made_in(items: Any) -> Json:
+    """What those that are reasoning show that upstream's do not, or may not."""
     made = {
         string(item.get("id")): {key: item[key] for key in SUMMARY if item.get(key)}
-        for item in items
+        for item in filter(is_reasoning, objects(items))
     }
     return {identity: said for identity, said in made.items() if identity and said}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from abridge.wire.codec import Json, objects, string
 LEAST, MOST, USUAL = 1, 100, 20
 
 ORDERS = ("asc", "desc")
+
+_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,7 +50,7 @@ class Page:
 def _limit(said: str | None) -> int:
     if said is None:
         return USUAL
-    if not said.removeprefix("-").isdecimal():
+    if not _NUMBER.fullmatch(said):
         raise invalid(said, "limit")
     value = int(said)
     if value > MOST:

@@ -11,8 +11,9 @@ from abridge.wire.responses.items import LANE, dress, is_reasoning, without_raw
 from abridge.wire.responses.sealing import Blobs
 from abridge.wire.usage import RESPONSES
 
-TRANSCRIPT = "output_messages"
-"""All that the model wrote, in its own format (vLLM's `enable_response_messages`)."""
+TRANSCRIPT = ("input_messages", "output_messages")
+"""All that the model read, what it thought before included, and wrote, in its own format (vLLM's
+`enable_response_messages`)."""
 
 
 def snapshot(response: Json, display: Display) -> Json:
@@ -60,6 +61,6 @@ def _shown(response: Json, display: Display, show: Callable[[int, Json], Json]) 
             show(place, item) if is_reasoning(item) else without_raw(item, display)
             for place, item in enumerate(output)
         ]
-    if not display.raw and response.get(TRANSCRIPT):
-        shown[TRANSCRIPT] = None
+    if not display.raw:
+        shown.update(dict.fromkeys(filter(response.get, TRANSCRIPT)))
     return {**response, **shown}
