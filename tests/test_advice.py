@@ -48,6 +48,8 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"history": {"restore": "never"}}, {"profile": "deepseek"}, ["history.restore"]),
         ({"history": {"restore": "never"}}, {"profile": "vllm"}, []),
         (HIDING, {}, []),
+        ({**HIDING, "history": {"store": "none", "seal_keys_env": "K"}}, {}, ["history.store"]),
+        ({**HIDING, "history": {"store": "none", "keep": "none"}}, {}, []),
         ({**HIDING, "server": {"host": "0.0.0.0"}}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
         ({**HIDING, "history": {"anonymous": False}}, {}, ["history.anonymous"]),
         ({**HIDING, "server": {"host": "::"}, "history": {"anonymous": True}}, {}, []),

@@ -65,6 +65,11 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
                 f"history.restore: 'never', and upstream {name!r} refuses turns that call tools "
                 "without their reasoning: clients have to return it themselves"
             )
+        if hides(route) and history.store == "none" and history.keep != "none":
+            yield (
+                f"history.store: 'none', and reasoning is hidden on upstream {name!r}: a client of "
+                "Responses that does not ask for encrypted_content loses it"
+            )
         exposed = settings.server.host not in LOOPBACK
         forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
         if hides(route) and forgotten:

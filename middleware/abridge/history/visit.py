@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -90,13 +91,23 @@ class Visit:
         if self.whose is None:
             return
         altered = self.crossed or not display.raw
-        for said in heard:
-            parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in said.keys)
-            replaced = (parts or altered) and (self.crossed or said.raw.strip())
-            if replaced or self.past.wants(said.turn):
-                prefix = self.prefix.after(said.before).digest()
-                original = Original.of(said.original, said.raw, altered=altered)
-                await self.past.remember(self.whose, said.turn, prefix, original)
+        remembering = [
+            self.past.remember(
+                self.whose,
+                said.turn,
+                self.prefix.after(said.before).digest(),
+                Original.of(said.original, said.raw, altered=altered),
+            )
+            for said in heard
+            if self._is_due(said, ended, altered=altered)
+        ]
+        await asyncio.gather(*remembering)
+
+    def _is_due(self, said: Heard, ended: Ended, *, altered: bool) -> bool:
+        """Whether a turn's reasoning is to be remembered."""
+        parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in said.keys)
+        replaced = (parts or altered) and (self.crossed or bool(said.raw.strip()))
+        return replaced or self.past.wants(said.turn)
 
     def _unseal(self, mending: Mending) -> None:
         sealer = self.sealer
