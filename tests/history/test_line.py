@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from abridge.history import line
 from abridge.history.box import Box
+from abridge.history.stores import line
 from abridge.history.stores.line import Line
 from abridge.history.stores.redis import Redis
 from abridge.history.stores.store import Wanted

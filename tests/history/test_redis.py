@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from abridge.history import line
 from abridge.history.box import Box
 from abridge.history.keys import Key, Keyring
+from abridge.history.stores import line
 from abridge.history.stores.line import Line
 from abridge.history.stores.opening import shared
 from abridge.history.stores.redis import LARGE, PORTION, Redis
