@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from base64 import b64encode
 from collections.abc import Iterator
 from time import process_time
 from typing import Any
@@ -20,10 +22,14 @@ from tests.scripts import call_item, completion, message_item, reasoning_item, r
 
 APIS = {"chat": "Chat Completions", "responses": "Responses"}
 SIZES = {"100KB": 100_000, "1MB": 1_000_000}
-WAYS = ("engaged", "restored")
-"""By an Abridge that remembers nothing, or by the one whose summaries the client returns; either
-way its answer is read, and has no reasoning."""
+WAYS = {"restored": "restoring", "carried": "opening what the client carries"}
+"""By one who remembers, whose summaries the client returns; by one who has but keys, whose blobs it
+returns. Beside them, one who remembers nothing is `engaged`: each time the answer is read, and has
+no reasoning."""
 
+KEYS = "BENCHMARK_SEAL_KEYS"
+
+INCLUDE = ["reasoning.encrypted_content"]
 KEY = {"authorization": "Bearer sk-benchmark-1234567890"}
 THOUGHT = thinking(1000)
 OUTPUT = thinking(1500)
@@ -37,7 +43,7 @@ class Upstream:
         self._said = 0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        if THOUGHT.encode() in request.content or OUTPUT.encode() in request.content:
+        if b'"call_' in request.content:
             return httpx.Response(200, json=self._done())
         self._said += 1
         identity = f"call_{self._said:06d}9f149c74c42f265b"
@@ -61,51 +67,58 @@ class Upstream:
 
 
 class Conversation:
-    """A client's that returns summaries alone, each turn a call of a tool and what came of it."""
+    """A client's that returns what it is shown less the reasoning, each turn a call of a tool and
+    what came of it."""
 
-    def __init__(self, api: str) -> None:
+    def __init__(self, api: str, way: str) -> None:
         self._api = api
-        self._apps = {"engaged": _app(api, "none"), "restored": _app(api, "memory")}
+        self._app = _app(api, way)
         self._said: list[Any] = [{"role": "user", "content": "Look everywhere."}]
         self._size = 0
 
     async def grow(self, size: int) -> None:
         """Say more, until it is so long."""
-        async with self._client("restored") as client:
+        async with self._client(self._app) as client:
             while self._size < size:
                 answer = await self._ask(client, self._said[:1])
                 turn = _chat(answer) if self._api == "chat" else _responses(answer)
                 self._said += turn
                 self._size += len(json.dumps(turn))
 
-    async def time(self, way: str, times: int) -> list[float]:
-        """Seconds of CPU for a request with all of it."""
+    async def time(self, times: int, *, plain: bool = False) -> list[float]:
+        """Seconds of CPU for a request with all of it; if `plain`, to one who knows nothing."""
         taken = []
-        async with self._client(way) as client:
+        async with self._client(_app(self._api, "engaged") if plain else self._app) as client:
             for _ in range(times):
                 began = process_time()
                 await self._ask(client, self._said)
                 taken.append(process_time() - began)
         return taken
 
-    def _client(self, way: str) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=httpx.ASGITransport(self._apps[way]), headers=KEY)
+    def _client(self, app: ASGIApp) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(app), headers=KEY)
 
     async def _ask(self, client: httpx.AsyncClient, said: list[Any]) -> Any:
         field = "messages" if self._api == "chat" else "input"
         response = await client.post(
             f"http://abridge{PATHS[self._api]}",
-            content=json.dumps({"model": "m", field: said}),
+            content=json.dumps({"model": "m", field: said, "include": INCLUDE}),
         )
         return response.raise_for_status().json()
 
 
-def _app(api: str, store: str) -> ASGIApp:
+def _app(api: str, way: str) -> ASGIApp:
+    os.environ[KEYS] = f"benchmark:{b64encode(bytes(32)).decode()}"
+    history: dict[str, str] = {"store": "none"}
+    if way == "carried":
+        history["seal_keys_env"] = KEYS
+    elif way == "restored":
+        history = {"bytes": "512MiB"}
     settings = Settings.model_validate(
         {
             "upstreams": [{"base_url": "http://upstream/v1"}],
             "summary": {"default": "concise"},
-            "history": {"bytes": "512MiB", "store": store},
+            "history": history,
         }
     )
     upstream = httpx.MockTransport(Upstream(api))
@@ -126,33 +139,30 @@ def _responses(answer: Any) -> list[Any]:
 
 def run(options: Options) -> Iterator[Row]:
     for api in APIS:
-        conversation = Conversation(api)
+        talks = {way: Conversation(api, way) for way in WAYS}
         for size, characters in SIZES.items():
-            asyncio.run(conversation.grow(characters))
+            for talk in talks.values():
+                asyncio.run(talk.grow(characters))
             for number in range(options.rounds(9, 3)):
-                for way in WAYS:
-                    taken = asyncio.run(conversation.time(way, 8))
-                    yield {
-                        "api": api,
-                        "size": size,
-                        "way": way,
-                        "round": number,
-                        "cpu_ms": 1e3 * min(taken),
-                    }
+                plain = asyncio.run(talks["restored"].time(8, plain=True))
+                taken = {way: asyncio.run(talk.time(8)) for way, talk in talks.items()}
+                for way, seconds in {"engaged": plain, **taken}.items():
+                    at: Row = {"api": api, "size": size, "way": way, "round": number}
+                    yield {**at, "cpu_ms": 1e3 * min(seconds)}
 
 
 def findings(rows: list[Row]) -> Iterator[Finding]:
     for api, name in APIS.items():
-        added = {size: _added(rows, api, size) for size in SIZES}
         for size in SIZES:
             plain = middle(rows, "cpu_ms", api=api, size=size, way="engaged")
             yield Finding(f"{name}, {size}: nothing remembered, CPU a request", plain, "ms")
-        yield Finding(f"{name}, 100KB: what restoring adds", added["100KB"], "ms", most=1.5)
-        yield Finding(f"{name}, 1MB: what restoring adds", added["1MB"], "ms")
-        ratio = added["1MB"] / added["100KB"]
-        yield Finding(f"{name}, 1MB: in what 100 KBs add", ratio, "×", most=12)
+        for way, words in WAYS.items():
+            small, large = (_added(rows, api, size, way) for size in SIZES)
+            yield Finding(f"{name}, 100KB: what {words} adds", small, "ms", most=1.5)
+            yield Finding(f"{name}, 1MB: what {words} adds", large, "ms")
+            yield Finding(f"{name}, 1MB: in what 100 KBs add", large / small, "×", most=12)
 
 
-def _added(rows: list[Row], api: str, size: str) -> float:
-    plain, restored = (middle(rows, "cpu_ms", api=api, size=size, way=way) for way in WAYS)
-    return restored - plain
+def _added(rows: list[Row], api: str, size: str, way: str) -> float:
+    plain, taken = (middle(rows, "cpu_ms", api=api, size=size, way=one) for one in ("engaged", way))
+    return taken - plain

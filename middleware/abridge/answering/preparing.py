@@ -22,7 +22,7 @@ from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
 from abridge.wire.codec import Json
 from abridge.wire.display import Display
-from abridge.wire.envelope import DAMAGED
+from abridge.wire.envelope import DAMAGED, PREFIX
 from abridge.wire.learned import Learned
 from abridge.wire.profiles import PROFILES, Profile
 from abridge.wire.responses.stored import forget_ids
@@ -67,6 +67,7 @@ class Preparing:
         continued = Continued()
         try:
             continued = await self._continuing.go_on(request, visit, crosses=upstream is not None)
+            visit.carries = request.changed or PREFIX.encode() in request.clear
             if upstream is not None:
                 await self._cross(request, upstream, profile, visit)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from abridge.turn.conversation import Turn
@@ -50,6 +51,7 @@ def is_unique(turn: Turn) -> bool:
     return bool(turn.calls) and all(is_random(call.id) for call in turn.calls)
 
 
+@lru_cache(4096)
 def is_random(identifier: str) -> bool:
     """Whether an id is not one that another conversation would have too, as `call_0` is."""
     longest = max(_RUN.findall(identifier), key=len, default="")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,12 @@ from abridge.wire.profiles import PROFILES
 if TYPE_CHECKING:
     from abridge.history.seal import Sealer
 
-MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode(), OURS.encode())
 LED = re.compile(rb'"reasoning"\s*:\s*\[')
-"""What led to a call. Under this name requests have a wish, messages a text and items their type:
-a list is only in a call that Abridge attributed, so that no more has to be known."""
+"""What led to a call. Under this name requests have a wish, messages a text and items their type: a
+list is only in a call that Abridge attributed, so that no more has to be known."""
+
+MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode(), OURS.encode())
+"""One of these is in every body that holds what Abridge added, its summaries apart."""
 
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
 """One of these is in every body that holds something an assistant said."""
@@ -35,6 +38,9 @@ THOUGHT = (b'"reasoning', b'"thinking')
 """And one of these, where a field of its own holds what it thought."""
 
 MOST_SEALED = 32 << 20
+
+DIGEST = 32
+"""Bytes of a place's."""
 
 CALLS = b'"tool_calls"'
 TOOLS = b'"tools"'
@@ -47,11 +53,17 @@ class Whose:
     tags: dict[str, bytes]
     upstream: str
     model: str
+    _roots: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     def place(self, key: Key, turn: Turn) -> bytes:
         """Where the turn's originals are kept."""
+        root = self._roots.get(key.id) or self._roots.setdefault(key.id, self._root(key))
+        return blake2b(turn.identity(), key=root, digest_size=DIGEST).digest()
+
+    def _root(self, key: Key) -> bytes:
+        """A key for all places that are theirs."""
         upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
-        return keyed(key.store, b"place", self.tags[key.id], upstream, model, turn.identity())
+        return keyed(key.store, b"place", self.tags[key.id], upstream, model)
 
 
 class Past:

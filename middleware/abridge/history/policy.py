@@ -1,8 +1,8 @@
 """What of earlier reasoning upstream receives.
 
 A conversation is mended in steps, so that whatever has to be looked up elsewhere can be, between
-them: `unseal` puts in place what the client returned sealed; `texts` may be summaries that Abridge
-showed; `strip` takes out what it put into a turn; `sought` are the turns whose reasoning is
+them: `unseal` puts in place what the client returned sealed; `strip` takes out what Abridge put
+into a turn, `strip_also` what only others know of; `sought` are the turns whose reasoning is
 missing; `restore` puts it back. What is not to be sent is dropped, and the rest is said where
 upstream reads it.
 """
@@ -75,9 +75,8 @@ class Sought(NamedTuple):
 class _Spoken:
     """A turn of the assistant's.
 
-    `wanted`: its reasoning is sent; `demanded`: upstream refuses it without. `asked` are its texts
-    that may be summaries; `removed` counts what was taken out of it, `raw`: it has reasoning of the
-    model's own; `sealed`: that is out of a blob.
+    `wanted`: its reasoning is sent; `demanded`: upstream refuses it without. `removed` counts what
+    was taken out of it; `raw`: it has reasoning of the model's own, `sealed`: out of a blob.
     """
 
     turn: Turn
@@ -87,13 +86,6 @@ class _Spoken:
     removed: int = 0
     raw: bool = False
     prefix: bytes = b""
-    asked: set[str] = field(default_factory=set)
-
-    def asks(self, text: str) -> bool:
-        """Note a text of which nobody has said yet what it is."""
-        if text:
-            self.asked.add(text)
-        return False
 
 
 class Mending:
@@ -125,22 +117,31 @@ class Mending:
             if self._conversation.unseal(turn, opened) and id(turn) in spoken:
                 spoken[id(turn)].sealed = True
 
-    def texts(self) -> set[str]:
-        """The texts that may be summaries which were shown."""
-        for spoken in self._spoken:
-            self._strip(spoken, spoken.asks)
-        return {text for spoken in self._spoken for text in spoken.asked}
+    def strip(self, ours: Callable[[str], bool]) -> set[str]:
+        """Take out what Abridge put into any turn; `ours` knows a summary that was shown. Returns
+        the texts that it does not know, and somebody else may."""
+        unknown: set[str] = set()
 
-    def strip(self, ours: Collection[str]) -> None:
-        """Take out what Abridge put into any turn; `ours` are those of the texts that it showed."""
+        def ask(text: str) -> bool:
+            known = bool(text) and ours(text)
+            if text and not known:
+                unknown.add(text)
+            return known
+
         for spoken in self._spoken:
-            if not spoken.asked.isdisjoint(ours):
-                self._strip(spoken, ours.__contains__)
+            self._strip(spoken, ask)
+            self.mended.removed += self._conversation.unmark(spoken.turn)
+        return unknown
+
+    def strip_also(self, ours: Collection[str]) -> None:
+        """Take out these as well."""
+        for spoken in self._spoken if ours else ():
+            self._strip(spoken, ours.__contains__)
 
     def _strip(self, spoken: _Spoken, ours: Callable[[str], bool]) -> None:
         removed, spoken.raw = self._conversation.strip(spoken.turn, ours)
         spoken.removed += removed
-        self.mended.removed += removed + self._conversation.unmark(spoken.turn)
+        self.mended.removed += removed
 
     def sought(self) -> list[Sought]:
         """The turns whose originals may be wanted, in order."""

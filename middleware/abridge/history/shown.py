@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
 from time import monotonic
 
 from cachetools import TTLCache
 
-from abridge.history.keys import Key, Keyring
+from abridge.history.keys import Keyring
 from abridge.history.stores.store import Store
 from abridge.history.tenant import keyed
 
@@ -21,6 +23,9 @@ MOST = 100_000
 
 AT_ONCE = 256
 """Others are told of so many at a time: more take longer than a store is waited for."""
+
+DIGEST = 32
+"""Bytes of a mark."""
 
 Owner = Mapping[str, bytes]
 """Who owns a copy: a tag by each key's id."""
@@ -50,8 +55,8 @@ class Shown:
         """Know these from now on; with an owner, from nobody else."""
         key = self._keyring.first
         for text in texts:
-            if text.strip():
-                mark = _mark(key, text, owner[key.id] if owner else b"")
+            if said := _said(text):
+                mark = _mark(_root(key.store, owner[key.id] if owner else b""), said)
                 self._marks[mark] = None
                 if self._store is not None:
                     self._new.append(mark)
@@ -68,21 +73,34 @@ class Shown:
             if not told:
                 self._new.extend(reversed(new))
 
-    async def known(self, texts: Iterable[str], owner: Owner) -> set[str]:
-        """Those of the texts that were shown to anyone, or as a copy to `owner`."""
-        marks = [(text, mark) for text in texts if text.strip() for mark in self._of(text, owner)]
-        known = {text for text, mark in marks if mark in self._marks}
-        left = [(text, mark) for text, mark in marks if text not in known]
-        if left and self._store is not None:
-            found = await self._store.known([mark for _, mark in left])
-            known.update(text for (text, _), yes in zip(left, found, strict=True) if yes)
-        return known
+    def knows(self, text: str, owner: Owner) -> bool:
+        """Whether a text was shown here, to anyone, or as a copy to `owner`."""
+        return any(mark in self._marks for mark in self._of(text, owner))
+
+    async def known_to_others(self, texts: Iterable[str], owner: Owner) -> set[str]:
+        """Those of the texts that others showed, likewise."""
+        marks = [(text, mark) for text in texts for mark in self._of(text, owner)]
+        if not marks or self._store is None:
+            return set()
+        found = await self._store.known([mark for _, mark in marks])
+        return {text for (text, _), yes in zip(marks, found, strict=True) if yes}
 
     def _of(self, text: str, owner: Owner) -> Iterator[bytes]:
-        for key in self._keyring.keys:
-            yield _mark(key, text, b"")
-            yield _mark(key, text, owner[key.id])
+        said = _said(text)
+        for key in self._keyring.keys if said else ():
+            yield _mark(_root(key.store, b""), said)
+            yield _mark(_root(key.store, owner[key.id]), said)
 
 
-def _mark(key: Key, text: str, owner: bytes) -> bytes:
-    return keyed(key.store, b"summary", owner, text.strip().encode(errors="surrogatepass"))
+def _said(text: str) -> bytes:
+    return text.strip().encode(errors="surrogatepass")
+
+
+def _mark(root: bytes, said: bytes) -> bytes:
+    return blake2b(said, key=root, digest_size=DIGEST).digest()
+
+
+@lru_cache(1024)
+def _root(key: bytes, owner: bytes) -> bytes:
+    """A key for all marks that are one's."""
+    return keyed(key, b"summary", owner)

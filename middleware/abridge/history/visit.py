@@ -34,7 +34,8 @@ ANYONE = b"anyone"
 class Visit:
     """`whose` is None for a request that belongs to nobody: for it nothing is remembered. `sealer`
     is None where there are no keys that last.
-    `crossed`: upstream speaks another API than the client, who never sees its own spelling."""
+    `crossed`: upstream speaks another API than the client, who never sees its own spelling;
+    `carries`: there may be blobs of ours in the request."""
 
     past: Past
     route: Route
@@ -42,6 +43,7 @@ class Visit:
     whose: Whose | None
     sealer: Sealer | None = None
     crossed: bool = False
+    carries: bool = True
     prefix: Prefix = field(default_factory=Prefix)
 
     @classmethod
@@ -111,6 +113,8 @@ class Visit:
 
     def _unseal(self, mending: Mending) -> None:
         sealer = self.sealer
+        if not self.carries:
+            return
         if sealer is None:
             mending.unseal(_refuse)
             return
@@ -121,7 +125,9 @@ class Visit:
         sealer.let_go()
 
     async def _strip(self, mending: Mending) -> None:
-        mending.strip(await self.past.shown.known(mending.texts(), self._owner()))
+        shown, owner = self.past.shown, self._owner()
+        unknown = mending.strip(lambda text: shown.knows(text, owner))
+        mending.strip_also(await shown.known_to_others(unknown, owner))
 
     def _mending(self, conversation: Conversation, profile: Profile) -> Mending:
         settings = self.past.settings

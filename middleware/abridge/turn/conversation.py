@@ -8,13 +8,20 @@ left out of every comparison, since clients drop, keep and replace it as they li
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
 ItemKey: TypeAlias = tuple[int, int]
 """A reasoning item's address within a response: its lane, its item."""
+
+
+SHORT = 500
+"""Characters of arguments that are kept in mind: a conversation is sent again and again."""
+
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,11 +34,18 @@ class Call:
 
     def canonical(self) -> list[str]:
         """The same for every way to write the same arguments, no arguments included."""
-        try:
-            arguments = json.dumps(json.loads(self.arguments.strip() or "{}"), sort_keys=True)
-        except (ValueError, RecursionError):
-            arguments = self.arguments
-        return [self.id, self.name, arguments]
+        canonical = _canonical if len(self.arguments) > SHORT else _canonical_again
+        return [self.id, self.name, canonical(self.arguments)]
+
+
+def _canonical(arguments: str) -> str:
+    try:
+        return _SORTED.encode(json.loads(arguments.strip() or "{}"))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+_canonical_again = lru_cache(4096)(_canonical)
 
 
 @dataclass(slots=True)
@@ -51,19 +65,31 @@ class Turn:
     shown: tuple[str, ...] = ()
     opaque: bool = False
     items: list[dict[str, Any]] = field(default_factory=list)
+    _called: list[list[str]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def called(self) -> list[list[str]]:
+        """Its calls, canonical; worked out once."""
+        if self._called is None:
+            self._called = [call.canonical() for call in self.calls]
+        return self._called
 
     def identity(self) -> bytes:
         """What the turn is known by: its calls, else its text."""
         if not self.calls:
             return b"said " + self.text.encode(errors="surrogatepass")
-        return json.dumps([call.canonical() for call in self.calls]).encode()
+        return b"called " + _framed([part for call in self.called for part in call])
 
     def canonical(self) -> bytes:
         """Everything in it that is no reasoning."""
-        calls = [part for call in self.calls for part in call.canonical()]
-        said = (self.role, self.text, self.answers, *calls)
-        parts = [part.encode(errors="surrogatepass") for part in said]
-        return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
+        said = self.role, self.text, self.answers
+        return _framed([*said, *(part for call in self.called for part in call)])
+
+
+def _framed(parts: Sequence[str]) -> bytes:
+    """The parts, none of which can pass for another split of the same text."""
+    lengths = ",".join([str(len(part)) for part in parts])
+    return f"{lengths}:{''.join(parts)}".encode(errors="surrogatepass")
 
 
 @dataclass(slots=True)

@@ -143,7 +143,7 @@ class TestChanges:
         original = Original.of(heard.original, heard.raw, altered=True)
         conversation, turn = self.read(thinking("", "c2ln"), *ANSWER[2:])
         mending = Mending(conversation, Rule("client", "altered", PROFILES["auto"]))
-        mending.texts()
+        mending.strip(lambda _: False)
         assert [sought.turn for sought in mending.sought()] == [turn]
         assert mending.restore([original]).restored == {"store": 1}
         assert conversation.body()["messages"][1]["content"] == ANSWER

@@ -92,18 +92,20 @@ class Memory:
         """Nothing is open."""
 
     def _recall(self, place: bytes, prefix: bytes, unique: bool) -> bytes | None:  # noqa: FBT001
-        for value in self._live(("place", place)):
+        live = self._live(("place", place))
+        for value in live:
             if value.prefix == prefix:
                 return value.data
-        return self._only(("place", place)) if unique else None
+        return live[0].data if unique and len(live) == 1 else None
 
     def _only(self, at: tuple[str, bytes]) -> bytes | None:
         live = self._live(at)
         return live[0].data if len(live) == 1 else None
 
     def _live(self, at: tuple[str, bytes]) -> list[_Value]:
-        now = self._time()
-        return [value for value in self._values.get(at, ()) if now < value.expires]
+        values = self._values.get(at, ())
+        now = self._time() if values else 0.0
+        return [value for value in values if now < value.expires]
 
     def _keep(self, at: tuple[str, bytes], prefix: bytes, data: bytes) -> None:
         """In place of what was kept there after that prefix, even if there is no room for it."""

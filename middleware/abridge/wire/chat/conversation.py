@@ -26,7 +26,7 @@ from abridge.wire.chat.inline import split_inline
 from abridge.wire.chat.message import STATE
 from abridge.wire.chat.respelling import respell
 from abridge.wire.chat.sealing import take_blobs
-from abridge.wire.chat.turns import answer_of, holders, said_by, text_of, texts_shown, turn_of
+from abridge.wire.chat.turns import answer_of, holders, text_of, told, turn_of
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.envelope import Open
 from abridge.wire.profiles import PROFILES, Profile
@@ -67,14 +67,14 @@ class ChatConversation:
         blobs = take_blobs(message)
         if not blobs:
             return False
-        turn.text = said_by(message)
+        turn.text, _ = told(message)
         param = f"messages[{self._numbers[id(message)]}]"
         opening = [opened(blob, f"{param}.{place}", turn, "") for place, blob in blobs]
         found = next(filter(None, opening), None)
         for name in SPELLINGS:
             _object(message.get(COPIES)).pop(name, None)
         self.put_back(turn, found.reasoning if found is not None else [sealed(message)])
-        turn.shown = texts_shown(message)
+        _, turn.shown = told(message)
         return found is not None
 
     def unmark(self, turn: Turn) -> int:
@@ -123,7 +123,7 @@ def _strip_fields(said: Json, ours: Callable[[str], bool]) -> int:
     """Take our summaries out of the fields that hold reasoning and nothing else."""
     taken = 0
     for name in PLAIN:
-        if ours(string(said.get(name))):
+        if (text := said.get(name)) and ours(string(text)):
             del said[name]
             taken += 1
     for name in LISTS:

@@ -77,6 +77,8 @@ def split_inline(content: Any, profile: Profile, *, alone: bool) -> tuple[str, A
     `alone`: it stands nowhere else, so that the template's own tag may be meant.
     """
     prefilled = profile.prefilled and alone
+    if content is None:
+        return "", None
     if not prefilled and isinstance(content, str) and "<" not in content and "◁" not in content:
         return "", content  # as nearly always: no tag begins otherwise
     splitter = Splitter(profile.tags, prefilled=prefilled)

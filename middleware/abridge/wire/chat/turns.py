@@ -20,31 +20,31 @@ from abridge.wire.profiles import PROFILES
 
 
 def turn_of(message: Json) -> Turn:
-    """The turn that a message is."""
+    """The turn that a message is. Only an assistant's holds reasoning."""
+    role, content = string(message.get("role")), message.get("content")
+    if role != "assistant":
+        answers = string(message.get("tool_call_id"))
+        return Turn(role, text_of(content), answers=answers, items=[message])
+    text, shown = told(message)
     return Turn(
-        role=string(message.get("role")),
-        text=said_by(message),
+        role,
+        text,
         calls=tuple(_calls(message)),
-        answers=string(message.get("tool_call_id")),
-        shown=texts_shown(message),
+        shown=shown,
         opaque=any(holder.get(STATE) for holder in holders(message)),
         items=[message],
     )
 
 
-def texts_shown(message: Json) -> tuple[str, ...]:
+def told(message: Json) -> tuple[str, tuple[str, ...]]:
+    """A message's answer, and the texts that stand where reasoning does. What stands inline before
+    the answer is reasoning, unless that stands elsewhere."""
+    content, found = message.get("content"), find(message)
+    inline, answer = split_inline(content, PROFILES["auto"], alone=True)
     plain = [string(message.get(name)) for name in PLAIN]
-    found = find(message)
-    inline, _ = split_inline(message.get("content"), PROFILES["auto"], alone=True)
-    return tuple(filter(None, [*plain, found.text if found is not None else "", inline]))
-
-
-def said_by(message: Json) -> str:
-    """Its answer: what stands inline before it is reasoning, unless that stands elsewhere."""
-    content = message.get("content")
-    if find(message) is None:
-        _, content = split_inline(content, PROFILES["auto"], alone=True)
-    return text_of(content) or string(message.get("refusal"))
+    shown = filter(None, [*plain, found.text if found is not None else "", inline])
+    text = text_of(answer if found is None else content) or string(message.get("refusal"))
+    return text, tuple(shown)
 
 
 def text_of(content: Any) -> str:
