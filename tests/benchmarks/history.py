@@ -24,8 +24,11 @@ APIS = {"chat": "Chat Completions", "responses": "Responses"}
 SIZES = {"100KB": 100_000, "1MB": 1_000_000}
 WAYS = {"restored": "restoring", "carried": "opening what the client carries"}
 """By one who remembers, whose summaries the client returns; by one who has but keys, whose blobs it
-returns. Beside them, one who remembers nothing is `engaged`: each time the answer is read, and has
-no reasoning."""
+returns. Each time the answer is read, and has no reasoning."""
+
+PLAIN = {"engaged": "nothing is remembered", "remembering": "nothing to put back"}
+"""The same request to one who has no store, and to one who has: it would remember the answer, by
+all that was said before."""
 
 KEYS = "BENCHMARK_SEAL_KEYS"
 
@@ -85,10 +88,10 @@ class Conversation:
                 self._said += turn
                 self._size += len(json.dumps(turn))
 
-    async def time(self, times: int, *, plain: bool = False) -> list[float]:
-        """Seconds of CPU for a request with all of it; if `plain`, to one who knows nothing."""
+    async def time(self, times: int, way: str | None = None) -> list[float]:
+        """Seconds of CPU for a request with all of it, to one who knows it, or of another way."""
         taken = []
-        async with self._client(_app(self._api, "engaged") if plain else self._app) as client:
+        async with self._client(_app(self._api, way) if way else self._app) as client:
             for _ in range(times):
                 began = process_time()
                 await self._ask(client, self._said)
@@ -112,7 +115,7 @@ def _app(api: str, way: str) -> ASGIApp:
     history: dict[str, str] = {"store": "none"}
     if way == "carried":
         history["seal_keys_env"] = KEYS
-    elif way == "restored":
+    elif way in ("restored", "remembering"):
         history = {"bytes": "512MiB"}
     settings = Settings.model_validate(
         {
@@ -144,25 +147,26 @@ def run(options: Options) -> Iterator[Row]:
             for talk in talks.values():
                 asyncio.run(talk.grow(characters))
             for number in range(options.rounds(9, 3)):
-                plain = asyncio.run(talks["restored"].time(8, plain=True))
+                plain = {way: asyncio.run(talks["restored"].time(8, way)) for way in PLAIN}
                 taken = {way: asyncio.run(talk.time(8)) for way, talk in talks.items()}
-                for way, seconds in {"engaged": plain, **taken}.items():
+                for way, seconds in {**plain, **taken}.items():
                     at: Row = {"api": api, "size": size, "way": way, "round": number}
                     yield {**at, "cpu_ms": 1e3 * min(seconds)}
 
 
 def findings(rows: list[Row]) -> Iterator[Finding]:
     for api, name in APIS.items():
-        for size in SIZES:
-            plain = middle(rows, "cpu_ms", api=api, size=size, way="engaged")
-            yield Finding(f"{name}, {size}: nothing remembered, CPU a request", plain, "ms")
+        for way, words in PLAIN.items():
+            plain = middle(rows, "cpu_ms", api=api, size="100KB", way=way)
+            yield Finding(f"{name}, 100KB: {words}, CPU a request", plain, "ms")
         for way, words in WAYS.items():
-            small, large = (_added(rows, api, size, way) for size in SIZES)
-            yield Finding(f"{name}, 100KB: what {words} adds", small, "ms", most=1.5)
-            yield Finding(f"{name}, 1MB: what {words} adds", large, "ms")
+            beside = "remembering" if way == "restored" else "engaged"
+            small, large = (_added(rows, api, size, (beside, way)) for size in SIZES)
+            yield Finding(f"{name}, 100KB: what {words} adds to that", small, "ms", most=1.5)
+            yield Finding(f"{name}, 1MB: what it adds", large, "ms")
             yield Finding(f"{name}, 1MB: in what 100 KBs add", large / small, "×", most=12)
 
 
-def _added(rows: list[Row], api: str, size: str, way: str) -> float:
-    plain, taken = (middle(rows, "cpu_ms", api=api, size=size, way=one) for one in ("engaged", way))
+def _added(rows: list[Row], api: str, size: str, ways: tuple[str, str]) -> float:
+    plain, taken = (middle(rows, "cpu_ms", api=api, size=size, way=way) for way in ways)
     return taken - plain
