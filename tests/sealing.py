@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import strategies as st
+
 from abridge.history.keys import Key, Keyring
 from abridge.history.seal import Sealer
 from abridge.history.tenant import keyed
+from abridge.turn.events import Raw, Sealed
 from abridge.wire.api import Conversation
 
 NOW = 1_800_000_000.0
@@ -32,3 +35,17 @@ def unseal(conversation: Conversation, replica: Sealer | None = None) -> Any:
     for turn in conversation.turns:
         conversation.unseal(turn, replica.open)
     return conversation.body()
+
+
+STRETCHES = st.lists(
+    st.one_of(
+        st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
+        st.builds(
+            lambda data, signs: Sealed(0, None, 0, data, signs),
+            st.text("0123456789", min_size=1, max_size=3),
+            st.booleans(),
+        ),
+    ),
+    max_size=6,
+)
+"""What may be told of a stretch of reasoning."""

@@ -17,7 +17,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from abridge.errors import SettingsError
-from abridge.settings import Settings, explain
+from abridge.settings import Settings
+from abridge.values import explain
 
 PREFIX = "ABRIDGE_"
 UPSTREAMS = "ABRIDGE_UPSTREAMS"

@@ -129,8 +129,8 @@ async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch
         left.set()
 
     async with listen(script) as server, store_at(address(server)) as (store, _):
-        await soon(store.get([b"key"]))
-        await soon(left.wait())
+        assert await soon(store.get([b"key"])) == [None]
+        assert await soon(left.wait())
 
 
 RUBBISH = [

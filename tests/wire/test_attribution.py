@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abridge.turn.plan import Plan
@@ -355,6 +355,7 @@ def test_att_11_streamed_and_whole_agree(steps: list[Step], way: Way, expose: st
 
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
+@example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
 def test_att_11_a_message_agrees_where_all_was_thought_before_it_called(
     steps: list[Step], calls: int, way: Way, expose: str
 ) -> None:

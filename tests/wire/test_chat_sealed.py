@@ -50,7 +50,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.sealing import sealer, unseal
+from tests.sealing import STRETCHES, sealer, unseal
 from tests.wire.messages import scripts as messages
 from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
 
@@ -475,17 +475,7 @@ def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
 
 
 @given(
-    st.lists(
-        st.one_of(
-            st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
-            st.builds(
-                lambda data, signs: Sealed(0, None, 0, data, signs),
-                st.text("0123456789", min_size=1, max_size=3),
-                st.booleans(),
-            ),
-        ),
-        max_size=6,
-    ).filter(lambda events: any(isinstance(event, Raw) for event in events)),
+    STRETCHES.filter(lambda events: any(isinstance(event, Raw) for event in events)),
     st.booleans(),
 )
 def test_new_02_all_that_was_told_comes_back_in_order(

@@ -35,7 +35,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.sealing import sealer, unseal
+from tests.sealing import STRETCHES, sealer, unseal
 from tests.wire.messages import scripts as messages
 from tests.wire.test_responses_composed import composer
 
@@ -364,20 +364,7 @@ def test_new_02_a_cut_over_a_bridge_leaves_what_was_thought_so_far() -> None:
     assert b"The user asks" not in pipeline.out
 
 
-stretches = st.lists(
-    st.one_of(
-        st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
-        st.builds(
-            lambda data, signs: Sealed(0, None, 0, data, signs),
-            st.text("abc", min_size=1, max_size=3),
-            st.booleans(),
-        ),
-    ),
-    max_size=6,
-)
-
-
-@given(stretches, st.booleans())
+@given(STRETCHES, st.booleans())
 def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
     told: list[Event],
     shown: bool,  # noqa: FBT001 -- drawn

@@ -72,7 +72,7 @@ class Continuing:
         """Make a request say itself what it refers to. Raises RequestError for what is not
         there."""
         responses = Responses.of(visit.past, visit.whose.tags if visit.whose is not None else None)
-        if request.api.name != "responses" or (crosses and responses is None):
+        if not request.api.stores or (crosses and responses is None):
             return Continued()
         wanted = request.data.get("store") in (None, True)
         told = _Told(request.data, everything=crosses)

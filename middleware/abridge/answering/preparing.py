@@ -128,10 +128,9 @@ class Preparing:
 
     def _forget_ids(self, request: Request) -> None:
         """Take out what no upstream can know: ids of ours."""
-        if (request.upstream or request.api).name == "responses":
-            removed = forget_ids(request.data)
+        if removed := forget_ids(request.data):
             self._counting.mended(request.api, request.scope, Mended(removed))
-            request.changed = request.changed or bool(removed)
+            request.changed = True
 
     def _drop_refused(self, request: Request, profile: Profile, model: str) -> None:
         dropped = profile.drop_refused(request.data, model)

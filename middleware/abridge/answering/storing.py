@@ -27,7 +27,7 @@ class Here:
     upstream: str
     basis: Basis
 
-    async def keep(self, response: Json, ended: Ended, display: Display) -> None:  # noqa: ARG002
+    async def keep(self, response: Json, ended: Ended, display: Display) -> None:  # noqa: ARG002 -- it says all
         output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
         rest = {**response, "output": []}
         stored = Stored(self.upstream, rest, self.basis.ids, list(output))

@@ -88,6 +88,6 @@ def _read(text: str) -> Iterator[tuple[str, bytes]]:
 def _derive(root: bytes, use: bytes) -> bytes:
     """Needs `cryptography`, which whoever configures keys has."""
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 -- an extra
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415 -- an extra
 
     return HKDF(SHA256(), LENGTH, salt=None, info=b"abridge " + use).derive(root)

@@ -91,16 +91,16 @@ class Past:
 
     def concerns(self, body: bytes) -> bool:
         """Whether there may be something to be done in a body: a search for bytes only."""
-        if any(mark in body for mark in MARKS) or LED.search(body):
+        if any(mark in body for mark in MARKS):
             return True
-        spoken = any(needle in body for needle in ASSISTANT)
-        if not spoken:
+        if not any(needle in body for needle in ASSISTANT):
             return False
         size = self.store.size if self.store is not None else 0
         if self.shown or size is None or size or self.settings.keep != "client":
             return True
         demands = self._profile.returns.on_calls and CALLS in body
-        return demands or (self._moves and any(needle in body for needle in THOUGHT))
+        moves = not self._profile.learns and any(needle in body for needle in THOUGHT)
+        return demands or moves or LED.search(body) is not None
 
     def demands(self, body: bytes) -> bool:
         """Whether an answer may have to be remembered, since upstream wants it back: likewise."""
@@ -123,11 +123,6 @@ class Past:
     @property
     def restores(self) -> bool:
         return self.store is not None and self.settings.restore != "never"
-
-    @property
-    def _moves(self) -> bool:
-        """Whether reasoning may have to be said where its client does not."""
-        return not self._profile.learns
 
     def sealer(self, tenants: Mapping[str, bytes], api: str, model: str) -> Sealer | None:
         """Seals and opens for one request, of a client that speaks the API; None where there are no

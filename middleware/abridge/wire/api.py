@@ -153,7 +153,8 @@ class Api:
     """An API that clients speak.
 
     `path` is how its endpoint ends; `auto` is what `expose = "auto"` shows on it (raw, summary);
-    `knows_summary`: `reasoning.summary` is a field of its own, and no extension. A reader is made
+    `knows_summary`: `reasoning.summary` is a field of its own, and no extension; `stores`: its
+    answers are kept, and may be referred to. A reader is made
     for a profile and a display, and keeps at most so many characters of what it read. `question`
     reads a request for an upstream that speaks another API, a `composer` writes its answer,
     and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
@@ -166,6 +167,7 @@ class Api:
     path: str
     auto: tuple[bool, bool]
     knows_summary: bool
+    stores: bool
     reader: Callable[[Profile, Display, int], Reader]
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]

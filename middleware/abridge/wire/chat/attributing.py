@@ -101,7 +101,8 @@ class AttributingChat:
 
     def write(self, event: Event) -> bytes:
         data = self._writer.write(event)
-        self._think(event)
+        if self._limit:
+            self._think(event)
         if CALLS not in data:
             return data
         return b"".join(map(self._read, sse.frames(data)))

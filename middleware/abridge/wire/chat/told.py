@@ -25,6 +25,7 @@ from abridge.wire.chat.seals import seals, with_seals
 from abridge.wire.codec import Json, objects, string
 from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
+from abridge.wire.think import MOST_BLANKS
 
 KEPT: Mapping[str, StopReason] = {"length": "length", "content_filter": "content_filter"}
 """Reasons that say more than whether there are calls, which the answer tells by itself."""
@@ -37,6 +38,7 @@ class ToldChoice(Choice):
         super().__init__(lane, profile, display, limit)
         self._calls = Calls(lane)
         self._stopped = False
+        self._blank = ""
 
     def more(self, choice: Json, frame: bytes | None) -> Event | None:
         return None if choice.get("logprobs") else super().more(choice, frame)
@@ -50,11 +52,25 @@ class ToldChoice(Choice):
         thinking = self._open
         pieces = super().read(choice, apart=apart)
         told = [piece.event for piece in self._told(pieces, choice)]
-        if not (thinking or any(isinstance(event, Opened) for event in told)):
-            told = [event for event in told if not isinstance(event, Raw | Native)]
+        opens = any(isinstance(event, Opened) for event in told)
+        if not (thinking or opens):
+            told = self._hold_blank(told)
         if entries:
             told = with_seals(told, entries, self.lane, ITEM)
+        if opens:
+            self._let_go_blank(told)
         return [Piece(event) for event in (*opening, *told, *self._finish(choice))]
+
+    def _hold_blank(self, told: list[Event]) -> list[Event]:
+        """What is blank opens no stretch, and is of the one that the next word opens."""
+        blank = "".join(event.text for event in told if isinstance(event, Raw))
+        self._blank += blank[: MOST_BLANKS - len(self._blank)]
+        return [event for event in told if not isinstance(event, Raw | Native)]
+
+    def _let_go_blank(self, told: list[Event]) -> None:
+        first = next((event for event in told if isinstance(event, Raw)), None)
+        if first is not None:
+            first.text, self._blank = self._blank + first.text, ""
 
     def stop(self, reason: str = "") -> list[Event]:
         """The choice is over, if it was not before."""

@@ -1,0 +1,92 @@
+"""What single settings take, and how one that is wrong is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, ByteSize, Field, ValidationError
+from yarl import URL
+
+from abridge.wire.apis import APIS
+from abridge.wire.profiles import PROFILES
+
+STORES = ("redis", "rediss", "valkey", "valkeys", "unix")
+"""How the address of a store begins."""
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""A header's name, by RFC 9110, section 5.6.2."""
+
+
+def _profile(name: str) -> str:
+    if name not in PROFILES:
+        raise ValueError(f"takes one of {', '.join(sorted(PROFILES))}")
+    return name
+
+
+def _base_url(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
+        raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
+    if any(mark in rest for mark in "@?#") or not _has_port(rest.split("/")[0]):
+        raise ValueError("takes an address with a port at most: no credentials, query or fragment")
+    if not _has_host(url) or not rest.isprintable() or " " in rest:
+        raise ValueError("takes an address with the name of a host, or its number")
+    url = url.rstrip("/")
+    for api in APIS:
+        if url.endswith(api.path):
+            raise ValueError(f"takes the address without {api.path}, which is added to it")
+    return url
+
+
+def _has_port(netloc: str) -> bool:
+    """Whether what follows the host, if anything does, is a port."""
+    _, _, port = netloc.rpartition("]")[2].partition(":")
+    return port == "" or (port.isdecimal() and int(port) < 1 << 16)
+
+
+def _has_host(url: str) -> bool:
+    """Whether there is a host, and one that can be looked up, for which it is so encoded."""
+    try:
+        return bool((URL(url).raw_host or "").encode("idna"))
+    except ValueError:
+        return False
+
+
+def _tenant(value: str) -> str:
+    kind, separator, name = value.partition(":")
+    if value != "credential" and not (
+        kind == "header" and separator and _HEADER.fullmatch(name.strip())
+    ):
+        raise ValueError("takes credential or header:<name>")
+    return value
+
+
+def _store(value: str) -> str:
+    """An address may hold a password: none is repeated."""
+    scheme, separator, rest = value.partition("://")
+    if value not in ("memory", "none") and not (scheme in STORES and separator and rest):
+        raise ValueError("takes memory, none or an address such as redis://127.0.0.1:6379/0")
+    return value
+
+
+ProfileName = Annotated[str, AfterValidator(_profile)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+TenantRule = Annotated[str, AfterValidator(_tenant)]
+StoreAddress = Annotated[str, AfterValidator(_store)]
+Size = Annotated[ByteSize, Field(gt=0)]
+
+
+def explain(error: ValidationError) -> str:
+    """One line: the key, what it got, what it takes. What no setting takes is not repeated, nor is
+    an address, wherever it was written: there may be a secret in it."""
+    first = error.errors()[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place[1:]}: there is no such setting"
+    address = place.endswith((".base_url", ".store")) or "://" in str(first["input"])
+    private = address or isinstance(first["input"], dict)
+    if not place or private or first["type"] == "missing":
+        return f"{place[1:]}: {message}".removeprefix(": ")
+    return f"{place[1:]}: got {first['input']!r:.80}; {message}"
