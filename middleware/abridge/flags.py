@@ -38,6 +38,24 @@ SETTINGS = (
         help="Metrics and health alone.  [none]",
     ),
     click.option(
+        "--workers", "server__workers", metavar="N", help="How many processes serve.  [1]"
+    ),
+    click.option(
+        "--page",
+        "server__page",
+        is_flag=True,
+        default=None,
+        help="Show it at work, on a page at /abridge.",
+    ),
+    click.option("--log-format", "log__format", metavar="NAME", help="text or json.  [text]"),
+    click.option(
+        "--log-requests",
+        "log__requests",
+        is_flag=True,
+        default=None,
+        help="Log a line for each request.",
+    ),
+    click.option(
         "--summary",
         "summary__default",
         metavar="STYLE",

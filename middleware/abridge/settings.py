@@ -56,12 +56,15 @@ class Table(BaseModel):
 
 
 class Server(Table):
-    """Where `abridge serve` listens, and how it leaves: after SIGTERM it is not ready but accepts
-    for `drain_delay`, then finishes what runs within `drain`."""
+    """Where `abridge serve` listens, in how many processes, and how it leaves: after SIGTERM it is
+    not ready but accepts for `drain_delay`, then finishes what runs within `drain`. `page` is the
+    one at `/abridge`, which shows it at work."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
     admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    workers: PositiveInt = 1
+    page: bool = False
     drain_delay: NonNegativeFloat = 0.0
     drain: NonNegativeFloat = 60.0
 
@@ -187,6 +190,20 @@ class Limits(Table):
         return self
 
 
+class Log(Table):
+    """How `abridge serve` logs, and whether each request gets a line."""
+
+    format: Literal["text", "json"] = "text"
+    requests: bool = False
+
+
+class Tracing(Table):
+    """Whether `abridge serve` exports spans; where to, the variables of OpenTelemetry's SDK say
+    (`OTEL_EXPORTER_OTLP_ENDPOINT` and others)."""
+
+    enabled: bool = False
+
+
 class Upstream(Table):
     """One place requests go to. The tables here win over the general ones, key by key.
 
@@ -249,6 +266,8 @@ class Settings(Table):
     usage: Usage = Usage()
     attribution: Attribution = Attribution()
     limits: Limits = Limits()
+    log: Log = Log()
+    tracing: Tracing = Tracing()
 
     _routes: tuple[Route, ...] = PrivateAttr(default=())
 
