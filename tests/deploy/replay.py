@@ -92,6 +92,8 @@ class Replay:
                 shutil.copy(given, to)
 
     def _run(self, instruction: Instruction) -> None:
+        for path in re.findall(r"(?<![\w.:/])/\w[\w./-]*", instruction.said):
+            assert path.startswith(tuple(self.places)), f"{path} is this machine's own"
         command = ["/bin/sh", "-ec", self.here(instruction.said)]
         subprocess.run(command, check=True, cwd=self.workdir, env=self.env)
 
