@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from abridge.flags import nested, with_settings
 from abridge.serve import address, listen, run
 from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
+from abridge.telemetry.log import set_up
 from abridge.wire.profiles import PROFILES
-
-LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+from abridge.workers import counting_together, supervise
 
 
 class Wrong(click.ClickException):
@@ -62,9 +62,11 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
         for surprise in surprises(settings):
             click.echo(f"  note        {surprise}", err=True)
 
-    logging.basicConfig(format=LOG, level=logging.WARNING)
-    logging.getLogger("abridge").setLevel(logging.INFO)
-    run(serve_app(app, settings, listener, admin, announce))
+    set_up(settings.log)
+    if server.workers == 1:
+        run(serve_app(app, settings, listener, admin, announce))
+    else:
+        raise SystemExit(_supervise(settings, listener, admin, announce))
 
 
 @main.command()
@@ -98,6 +100,20 @@ def check(
     checking = Check(settings, probing=probing, model=model, key_env=key_env)
     if not asyncio.run(_tell(checking)):
         raise SystemExit(1)
+
+
+def _supervise(
+    settings: Settings,
+    listener: socket.socket,
+    admin: socket.socket | None,
+    announce: Callable[[], None],
+) -> int:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(counting_together())
+        except OSError as error:
+            raise click.ClickException(f"cannot keep what workers count: {error}") from None
+        return run(supervise(settings, listener, admin, announce))
 
 
 async def _tell(checking: Check) -> bool:
@@ -147,7 +163,10 @@ def _load(config: Path | None, flags: dict[str, Any]) -> Settings:
 
 def banner(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
     """What runs where, for whoever started it."""
+    server = settings.server
     yield f"abridge {__version__} listens on {url}"
+    if server.workers > 1:
+        yield f"  workers     {server.workers} processes"
     for upstream in settings.upstreams:
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
@@ -157,6 +176,8 @@ def banner(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
     yield f"  summarizer  {_summarizer(settings.summarizer)}"
     default = settings.summary.default
     yield f"  summary     {'only where asked for' if default == 'off' else default}"
+    if server.page:
+        yield f"  page        {url}/abridge"
     yield f"  metrics     {admin or url + '/abridge'}/metrics"
 
 

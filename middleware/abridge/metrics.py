@@ -7,9 +7,19 @@ and `outcome` are closed sets, `upstream` and `summarizer` come from settings.
 
 from __future__ import annotations
 
+import os
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.multiprocess import MultiProcessCollector
+
+Mode = Literal["livesum", "max"]
+"""What becomes of a gauge's values where several processes have one each: the living ones' are
+added, or the highest of all is taken."""
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which several processes keep what they count."""
 
 SECONDS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
@@ -30,8 +40,9 @@ class Metrics:
         ) -> Histogram:
             return Histogram(f"abridge_{name}", text, labels, registry=registry, buckets=buckets)
 
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"abridge_{name}", text, labels, registry=registry)
+        def gauge(name: str, text: str, *labels: str, mode: Mode = "livesum") -> Gauge:
+            name = f"abridge_{name}"
+            return Gauge(name, text, labels, registry=registry, multiprocess_mode=mode)
 
         self.requests = counter(
             "requests", "Requests to an API, by how they ended.", "api", "upstream", "outcome"
@@ -135,6 +146,13 @@ class Metrics:
             "store_seconds", "How long a store took.", "operation", buckets=OVERHEAD
         )
         self.store_bytes = gauge("store_bytes", "Bytes of reasoning remembered.")
+        self.workers = gauge("workers", "Processes that serve.")
+        self.build_info = gauge("build_info", "Always 1, by its version.", "version", mode="max")
+        self.memory_bytes = gauge("memory_bytes", "Bytes of memory in use.")
+        self.cpu_seconds = counter("cpu_seconds", "CPU time taken.")
+        self.loop_lag_seconds = histogram(
+            "loop_lag_seconds", "How late the event loop was.", buckets=OVERHEAD
+        )
 
 
 _made: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()
@@ -146,3 +164,12 @@ def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
     if chosen not in _made:
         _made[chosen] = Metrics(chosen)
     return _made[chosen]
+
+
+def exposed(registry: CollectorRegistry | None = None) -> CollectorRegistry:
+    """What `/metrics` tells: a registry's, else this process's, or that of all the processes which
+    count together."""
+    if registry is None and (folder := os.environ.get(FOLDER)):
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    return REGISTRY if registry is None else registry
