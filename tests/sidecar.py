@@ -8,12 +8,14 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 import abridge
-from tests.servers import soon
+from tests.servers import HANG, soon
 
 SOURCE = str(Path(abridge.__file__).parents[1])
 
@@ -47,6 +49,17 @@ class Sidecar:
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)
 
+    def interrupt(self) -> None:
+        """As Ctrl-C in a terminal does: everybody there hears it."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    @property
+    def workers(self) -> list[int]:
+        """The ids of its workers' processes."""
+        stats = Path("/proc").glob("[0-9]*/stat")
+        children = [int(stat.parent.name) for stat in stats if _parent(stat) == self.process.pid]
+        return [child for child in children if b"spawn_main" in _words(child)]
+
     async def until(self, words: str) -> None:
         """Wait until it has said something with these words in it."""
         assert self.process.stderr is not None
@@ -69,6 +82,7 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
         *(sys.executable, "-m", "abridge.cli", "serve", "--port", "0", *flags),
         stderr=asyncio.subprocess.PIPE,
         env=environment(environ),
+        start_new_session=True,
     )
     assert process.stderr is not None
     running = Sidecar(process)
@@ -79,6 +93,65 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
             running.banner.append(line.rstrip("\n"))
         yield running
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def _parent(stat: Path) -> int | None:
+    with suppress(OSError):
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def _words(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
+
+
+@asynccontextmanager
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """It connects anew for each request, so that any worker may have it."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(trust_env=False, timeout=HANG, limits=limits) as one:
+        yield one
+
+
+async def status(client: httpx.AsyncClient, url: str) -> int:
+    """0 where nobody listens, -1 where somebody just stopped to."""
+    try:
+        return (await client.get(url)).status_code
+    except httpx.ConnectError:
+        return 0
+    except httpx.TransportError:
+        return -1
+
+
+async def until_status(client: httpx.AsyncClient, url: str, wanted: int) -> None:
+    async with asyncio.timeout(HANG):
+        while await status(client, url) != wanted:  # noqa: ASYNC110 -- it is another process
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def streaming(
+    client: httpx.AsyncClient, url: str, body: object
+) -> AsyncIterator[asyncio.Task[bytes]]:
+    """A response under way, whose first bytes are here; the task gives all of it."""
+    begun = asyncio.Event()
+
+    async def read() -> bytes:
+        data = b""
+        async with client.stream("POST", f"{url}/v1/responses", json=body) as response:
+            async for piece in response.aiter_bytes():
+                data += piece
+                begun.set()
+        return data
+
+    reading = asyncio.create_task(read())
+    try:
+        await soon(begun.wait())
+        yield reading
+    finally:
+        reading.cancel()
