@@ -48,6 +48,6 @@ async def until_told(
 ) -> Figures:
     """A request is counted when it is over, which may be after its client has all of it."""
     async with asyncio.timeout(HANG):
-        while not condition(told := await scrape(client, url)):
+        while not condition(told := await scrape(client, url)):  # noqa: ASYNC110 -- it is another process
             await asyncio.sleep(0.02)
     return told

@@ -9,6 +9,7 @@ import os
 import signal
 from collections import Counter
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -75,6 +76,10 @@ class Account:
         return {name: told.total(name) for name in self.of} == self.of
 
 
+def has_open(streams: int, told: Figures) -> bool:
+    return told.total("streams_open") == streams
+
+
 async def replaced(running: Sidecar, killed: int, of: int) -> None:
     await until(lambda: killed not in running.workers and len(running.workers) == of)
     await running.until(f"worker {killed} died")
@@ -123,16 +128,12 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
             await open_ones.enter_async_context(streaming(asking, running.url, ASKING))
             for _ in range(12)
         ]
-        await until_told(asking, running.metrics, lambda told: told.total("streams_open") == 12)
+        await until_told(asking, running.metrics, partial(has_open, 12))
         for worker in running.workers:
             os.kill(worker, signal.SIGKILL)
             await replaced(running, worker, 2)
             whole = [reading for reading in readings if not reading.done()]
-            told = await until_told(
-                asking,
-                running.metrics,
-                lambda told, left=len(whole): told.total("streams_open") == left,  # type: ignore[misc]
-            )
+            told = await until_told(asking, running.metrics, partial(has_open, len(whole)))
             assert told.total("workers") == 2
             assert told.total("requests_total") == 0
         assert not whole
@@ -154,30 +155,40 @@ async def test_health_and_readiness_are_on_both_ports() -> None:
 
 
 class TestFolder:
-    async def test_it_is_fresh_and_goes_with_its_supervisor(self, tmp_path: Path) -> None:
-        at = {"TMPDIR": str(tmp_path)}
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running:
-            assert list(tmp_path.glob("abridge-*/counter_*.db"))
-            running.signal()
-            assert await running.end() == 0
-            assert not list(tmp_path.iterdir())
-
-    async def test_the_users_own_is_emptied_of_what_was_left(self, tmp_path: Path) -> None:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """One with something left in it."""
         folder = tmp_path / "figures"
         folder.mkdir()
         (folder / "counter_1.db").write_bytes(b"left")
         (folder / "notes").touch()
+        return folder
+
+    async def test_it_is_fresh_and_goes_with_its_supervisor(self, tmp_path: Path) -> None:
+        at = {"TMPDIR": str(tmp_path)}
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running:
+            (folder,) = found(tmp_path, "abridge-*")
+            assert found(folder, "counter_*.db")
+            running.signal()
+            assert await running.end() == 0
+        assert not found(tmp_path, "*")
+
+    async def test_the_users_own_is_emptied_of_what_was_left(self, folder: Path) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
         async with (
             sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
             client() as asking,
         ):
             assert (await scrape(asking, running.metrics)).total("workers") == 2
-            counters = {int(file.stem.rpartition("_")[2]) for file in folder.glob("counter_*.db")}
-            assert counters == set(running.workers)
-            assert (folder / "notes").exists()
+            counters = {f"counter_{worker}.db" for worker in running.workers}
+            assert {file.name for file in found(folder, "counter_*.db")} == counters
             running.signal()
             assert await running.end() == 0
+        assert found(folder, "notes")
+
+
+def found(folder: Path, pattern: str) -> list[Path]:
+    return list(folder.glob(pattern))
 
 
 class TestEnd:
@@ -226,9 +237,9 @@ class TestEnd:
 
     async def test_they_do_not_outlive_their_supervisor(self) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
-            workers = running.workers
             running.process.kill()
-            await until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+            assert await running.end() == -signal.SIGKILL  # at the end of all that was said
+            assert running.said.count("not ready any more") == 2
 
     async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
         key = tmp_path / "key"
