@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 import abridge
+from tests.planted import found
 from tests.servers import HANG, soon
 
 SOURCE = str(Path(abridge.__file__).parents[1])
@@ -96,6 +97,8 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        running.said += (await process.stderr.read()).decode()
+        assert not found(running.said)
 
 
 def _parent(stat: Path) -> int | None:

@@ -34,7 +34,7 @@ class Abridge:
             if upstream is None or upstream.base_url is None:
                 raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
         self.health = Health()
-        self._proxy = Proxy(settings, transport)
+        self._proxy = Proxy(settings, transport, registry)
         self._middleware = AbridgeMiddleware(
             self._proxy,
             settings,
