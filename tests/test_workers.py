@@ -7,10 +7,12 @@ import base64
 import json
 import os
 import signal
+import sys
 from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from subprocess import run
 
 import httpx
 import pytest
@@ -20,7 +22,7 @@ from tests.figures import Figures, scrape, until_told
 from tests.redis import Server
 from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.servers import serve, soon, until
-from tests.sidecar import Sidecar, client, sidecar, status, streaming, until_status
+from tests.sidecar import Sidecar, client, environment, sidecar, status, streaming, until_status
 from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.skipif(
@@ -77,7 +79,8 @@ class Account:
 
 
 def has_open(streams: int, told: Figures) -> bool:
-    return told.total("streams_open") == streams
+    gauges = ("streams_open", "requests_in_flight")
+    return [told.total(gauge) for gauge in gauges] == [streams, streams]
 
 
 async def replaced(running: Sidecar, killed: int, of: int) -> None:
@@ -179,12 +182,28 @@ class TestFolder:
             sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
             client() as asking,
         ):
-            assert (await scrape(asking, running.metrics)).total("workers") == 2
-            counters = {f"counter_{worker}.db" for worker in running.workers}
-            assert {file.name for file in found(folder, "counter_*.db")} == counters
+            told = await scrape(asking, running.metrics)
+            assert told.total("requests_in_flight_limit") == 2 * 1000
+            gauges = {f"gauge_livesum_{worker}.db" for worker in running.workers}
+            assert {file.name for file in found(folder, "gauge_livesum_*.db")} == gauges
             running.signal()
             assert await running.end() == 0
         assert found(folder, "notes")
+
+    def test_where_it_cannot_be_kept(self, folder: Path) -> None:
+        at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
+        words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", 2))
+        ended = run(  # noqa: S603 -- this test's own words
+            [sys.executable, *words],
+            capture_output=True,
+            check=False,
+            text=True,
+            env=environment({**NOTHING_KEPT, **at}),
+        )
+        assert ended.returncode == 2
+        assert ended.stderr == (
+            "Error: PROMETHEUS_MULTIPROC_DIR: takes a folder of its own: File exists\n"
+        )
 
 
 def found(folder: Path, pattern: str) -> list[Path]:

@@ -70,11 +70,11 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
                 f"history.store: 'none', and reasoning is hidden on upstream {name!r}: a client of "
                 "Responses that does not ask for encrypted_content loses it"
             )
-        if hides(route) and history.store == "memory" and not history.seal_keys_env:
+        unsealed = history.store == "memory" and not history.seal_keys_env
+        if hides(route) and unsealed and history.keep != "none":
             yield (
-                f"history.seal_keys_env: none, and reasoning is hidden on upstream {name!r}: it is "
-                "kept in this process's memory alone, so that a restart loses it, and no replica "
-                "knows it"
+                f"history.seal_keys_env: none, and reasoning is hidden on upstream {name!r}: only "
+                "this process's memory holds it; a restart loses it, and a replica does not know it"
             )
         exposed = settings.server.host not in LOOPBACK
         forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)

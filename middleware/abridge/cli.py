@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,16 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     """
     try:
         settings = _load(config, nested(upstream, flags))
-        app = create_app(settings)
+        with counting_together() if settings.server.workers > 1 else nullcontext():
+            code = _serve(settings)
     except SettingsError as error:
         raise Wrong(str(error)) from None
-    server = settings.server
+    raise SystemExit(code)
+
+
+def _serve(settings: Settings) -> int:
+    """Returns the exit code. Raises SettingsError."""
+    server, app = settings.server, create_app(settings)
     listener = _listen(server.host, server.port)
     admin = None if server.admin_port is None else _listen(server.host, server.admin_port)
 
@@ -63,10 +69,10 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
             click.echo(f"  note        {surprise}", err=True)
 
     set_up(settings.log)
-    if server.workers == 1:
-        run(serve_app(app, settings, listener, admin, announce))
-    else:
-        raise SystemExit(_supervise(settings, listener, admin, announce))
+    if server.workers > 1:
+        return run(supervise(settings, listener, admin, announce))
+    run(serve_app(app, settings, listener, admin, announce))
+    return 0
 
 
 @main.command()
@@ -100,20 +106,6 @@ def check(
     checking = Check(settings, probing=probing, model=model, key_env=key_env)
     if not asyncio.run(_tell(checking)):
         raise SystemExit(1)
-
-
-def _supervise(
-    settings: Settings,
-    listener: socket.socket,
-    admin: socket.socket | None,
-    announce: Callable[[], None],
-) -> int:
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(counting_together())
-        except OSError as error:
-            raise click.ClickException(f"cannot keep what workers count: {error}") from None
-        return run(supervise(settings, listener, admin, announce))
 
 
 async def _tell(checking: Check) -> bool:

@@ -175,7 +175,7 @@ class Supervisor(Multiprocess):
         worker.join()
         with self._lock:
             self.processes.remove(worker)
-        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+        _nothing_at_hand(worker.pid)
 
 
 async def supervise(
@@ -186,6 +186,7 @@ async def supervise(
 ) -> int:
     """Serve in workers until a signal comes and all are drained; returns the exit code. `announce`
     is called once they serve."""
+    _nothing_at_hand(os.getpid())  # in the user's own folder an app made to try the settings counts
     health = Health(ready=False)
     own = Own("", health, exposed())
 
@@ -211,6 +212,11 @@ async def supervise(
     return supervisor.code
 
 
+def _nothing_at_hand(process: int | None) -> None:
+    """Its gauges do not count any more."""
+    mark_process_dead(process)  # type: ignore[no-untyped-call]
+
+
 async def _pass_on(supervisor: Supervisor, health: Health, heard: Signals) -> None:
     while True:
         await heard.get()
@@ -220,13 +226,10 @@ async def _pass_on(supervisor: Supervisor, health: Health, heard: Signals) -> No
 
 @contextmanager
 def counting_together() -> Iterator[None]:
-    """Where workers that are started meanwhile keep what they count: in a fresh folder, or in the
-    one that the user names, which is emptied of what others left there. Raises OSError."""
+    """Where processes that are started meanwhile keep what they count: in a fresh folder, or in the
+    one that the user names, which is emptied of what others left there. Raises SettingsError."""
     if given := os.environ.get(FOLDER):
-        folder = Path(given)
-        folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob("*.db"):
-            left.unlink()
+        _clear(Path(given))
         yield
         return
     with TemporaryDirectory(prefix="abridge-", ignore_cleanup_errors=True) as fresh:
@@ -235,3 +238,12 @@ def counting_together() -> Iterator[None]:
             yield
         finally:
             del os.environ[FOLDER]
+
+
+def _clear(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob("*.db"):
+            left.unlink()
+    except OSError as error:
+        raise SettingsError(f"{FOLDER}: takes a folder of its own: {error.strerror}") from None
