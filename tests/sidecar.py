@@ -18,6 +18,8 @@ import abridge
 from tests.planted import found
 from tests.servers import HANG, soon
 
+START = 60.0  # seconds, in which several processes start on a machine that has much else to do
+
 SOURCE = str(Path(abridge.__file__).parents[1])
 
 
@@ -88,10 +90,11 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
     assert process.stderr is not None
     running = Sidecar(process)
     try:
-        while not re.match(r"  metrics +http", running.banner[-1] if running.banner else ""):
-            line = (await soon(process.stderr.readline())).decode()
-            assert line, f"it did not start: {running.banner}"
-            running.banner.append(line.rstrip("\n"))
+        async with asyncio.timeout(START):
+            while not re.match(r"  metrics +http", running.banner[-1] if running.banner else ""):
+                line = (await process.stderr.readline()).decode()
+                assert line, f"it did not start: {running.banner}"
+                running.banner.append(line.rstrip("\n"))
         yield running
     finally:
         with suppress(ProcessLookupError):
