@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 
@@ -63,6 +64,14 @@ class Sidecar:
         children = [int(stat.parent.name) for stat in stats if _parent(stat) == self.process.pid]
         return [child for child in children if b"spawn_main" in _words(child)]
 
+    async def listens(self) -> None:
+        """Wait until it does, and has said so."""
+        assert self.process.stderr is not None
+        while not re.match(r"  metrics +http", self.banner[-1] if self.banner else ""):
+            line = (await self.process.stderr.readline()).decode()
+            assert line, f"it did not start: {self.banner}"
+            self.banner.append(line.rstrip("\n"))
+
     async def until(self, words: str) -> None:
         """Wait until it has said something with these words in it."""
         assert self.process.stderr is not None
@@ -81,27 +90,25 @@ class Sidecar:
 @asynccontextmanager
 async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
     """A sidecar that listens; whatever becomes of it, it is gone at the end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "abridge.cli", "serve", "--port", "0", *flags),
-        stderr=asyncio.subprocess.PIPE,
-        env=environment(environ),
-        start_new_session=True,
-    )
-    assert process.stderr is not None
-    running = Sidecar(process)
-    try:
-        async with asyncio.timeout(START):
-            while not re.match(r"  metrics +http", running.banner[-1] if running.banner else ""):
-                line = (await process.stderr.readline()).decode()
-                assert line, f"it did not start: {running.banner}"
-                running.banner.append(line.rstrip("\n"))
-        yield running
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        running.said += (await process.stderr.read()).decode()
-        assert not found(running.said)
+    with TemporaryDirectory() as folder:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "abridge.cli", "serve", "--port", "0", *flags),
+            stderr=asyncio.subprocess.PIPE,
+            env=environment({"TMPDIR": folder, **environ}),
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        running = Sidecar(process)
+        try:
+            async with asyncio.timeout(START):
+                await running.listens()
+            yield running
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+            running.said += (await process.stderr.read()).decode()
+            assert not found(running.said)
 
 
 def _parent(stat: Path) -> int | None:
