@@ -43,7 +43,7 @@ class Abridge:
                 raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
         self.health = Health()
         self._registry = registry or REGISTRY
-        self._proxy = Proxy(settings, transport)
+        self._proxy = Proxy(settings, transport, registry)
         self._middleware = AbridgeMiddleware(
             self._proxy,
             settings,
