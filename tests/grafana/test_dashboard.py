@@ -169,7 +169,10 @@ def _odd(thing: Any, path: str) -> Iterator[str]:
     if isinstance(thing, list):
         for number, each in enumerate(thing):
             yield from _odd(each, f"{path}[{number}]")
-    elif type(thing).__module__.startswith("grafana_foundation_sdk.models"):
+    elif isinstance(thing, dict):
+        for key, each in thing.items():
+            yield from _odd(each, f"{path}.{key}")
+    elif hasattr(thing, "to_json"):
         hints = get_type_hints(type(thing))
         for name, value in vars(thing).items():
             kinds = [hints[name], *get_args(hints[name])]

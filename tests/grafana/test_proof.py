@@ -8,13 +8,20 @@ import math
 import re
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.grafana.committed import RULES, VARIABLES, Expression, panels, rules
-from tests.grafana.prometheus import Prometheus, needs_prometheus, prometheus
+from tests.grafana.prometheus import (
+    Prometheus,
+    needs_prometheus,
+    needs_promtool,
+    prometheus,
+    promtool,
+)
 from tests.grafana.traffic import SEEN, stage
 from tests.servers import HANG
 
@@ -27,6 +34,12 @@ WINDOW = "10m"
 EMPTY: dict[str, str] = {}
 """Expressions that have no answer here, and why."""
 
+CRITICIZED = {
+    "first_summary_seconds": "it is about a summary of reasoning, and is none of figures",
+    "first_summary_seconds_created": "the same",
+}
+"""Metrics of whose names promtool thinks ill, and why they have them."""
+
 PRICES = {"model_input": "2", "model_output": "8", "summary_input": "0.1", "summary_output": "0.4"}
 
 Series = list[tuple[dict[str, str], float]]
@@ -35,12 +48,14 @@ Series = list[tuple[dict[str, str], float]]
 @dataclass
 class Told:
     """What Prometheus said: of each expression the series, or what is wrong with it; of each
-    variable its values; of each rule how it fares; `missing` was never counted."""
+    variable its values; of each rule how it fares; `missing` was never counted;
+    `exposed` is what Abridge itself told."""
 
     answers: dict[str, Series | str] = field(default_factory=dict)
     values: dict[str, list[str]] = field(default_factory=dict)
     rules: list[dict[str, Any]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    exposed: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +73,14 @@ async def _run(folder: Path) -> Told:
             told.missing = [each for each in SEEN if not await _seen(server, each)]
             if number > 0 and not told.missing:  # a rate needs two
                 break
+        told.rules = await _evaluated(server)
         for expression in (*panels(), *rules()):
             told.answers[expression.text] = await _ask(server, expression)
         for name, variable in VARIABLES.items():
             if variable["type"] == "query":
                 selected = filled(variable["definition"])[len("label_values(") :]
                 told.values[name] = await server.values(name, selected.rpartition(", ")[0])
-        told.rules = await _evaluated(server)
+        told.exposed = (await server.client.get(played.metrics[0])).text
     return told
 
 
@@ -88,12 +104,13 @@ async def _ask(server: Prometheus, expression: Expression) -> Series | str:
 
 
 async def _evaluated(server: Prometheus) -> list[dict[str, Any]]:
-    """Each rule, once all have been evaluated."""
+    """Each rule, once all have been evaluated, and that after now."""
+    began = datetime.now(UTC)
     async with asyncio.timeout(HANG):
         while True:
             groups = (await server.get("rules"))["groups"]
             found = [rule for group in groups for rule in group["rules"]]
-            if all(rule["health"] != "unknown" for rule in found):
+            if all(datetime.fromisoformat(rule["lastEvaluation"]) > began for rule in found):
                 return found
             await asyncio.sleep(0.1)
 
@@ -125,6 +142,13 @@ def test_an_expression_answers(told: Told, expression: Expression) -> None:
 @pytest.mark.parametrize("name", [name for name in VARIABLES if name not in PRICES][1:])
 def test_a_variable_has_values(told: Told, name: str) -> None:
     assert told.values[name]
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_the_metrics(told: Told) -> None:
+    _, said = promtool("check", "metrics", read=told.exposed)
+    found = {line.split()[0].removeprefix("abridge_") for line in said.splitlines() if line}
+    assert found == set(CRITICIZED), said
 
 
 def test_every_rule_is_evaluated(told: Told) -> None:
