@@ -66,6 +66,18 @@ def test_a_for_is_no_shorter_than_what_an_alert_looks_at() -> None:
         assert int(alert["for"].removesuffix("m")) >= max(windows, default=1), alert["alert"]
 
 
+def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
+    """Where a quantile stands within a bucket is a guess: a threshold has to be an edge."""
+    from abridge import Settings
+    from abridge.metrics import HELD
+
+    grace = Settings().summary.grace
+    alert = next(alert for alert in ALERTS if alert["alert"] == "AbridgeAnswersHeld")
+    assert alert["expr"].endswith(f" > {grace:g}")
+    assert grace in HELD
+    assert list(HELD) == sorted(HELD)
+
+
 @needs_promtool
 class TestTool:
     def test_it_finds_nothing_wrong_with_the_rules(self) -> None:
