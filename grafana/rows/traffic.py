@@ -70,7 +70,7 @@ TRAFFIC = (
         steps={0.1: "yellow", 0.3: "red"},
     ),
     Panel(
-        "Until an upstream's response begins: p95 below 1 s",
+        "Upstream's headers: p95 within 1 s",
         "From the forwarded request to the response's headers. Where it grows, requests queue at "
         "the model server; past limits.headers they fail.",
         "s",

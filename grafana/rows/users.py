@@ -30,7 +30,7 @@ USERS = (
         height=5,
     ),
     Panel(
-        "Requests with a summary: as many as are wanted",
+        "With a summary: all that want one",
         "Of all requests that were not refused, those whose client saw a text of a summary that "
         "Abridge made. How many are wanted is up to the clients and to summary.default.",
         "percentunit",
@@ -49,7 +49,7 @@ USERS = (
         height=5,
     ),
     Panel(
-        "First text of a summary, median: within 3 s",
+        "First summary text: within 3 s",
         "From the request to the first text of its summary, for half of those that had one. What "
         "moves it: summary.part_chars, how fast the model thinks, how fast the summarizer begins.",
         "s",
@@ -64,7 +64,7 @@ USERS = (
         height=5,
     ),
     Panel(
-        "First text of an answer, median: later than the summary's",
+        "First answer text: after the summary's",
         "From the request to the first piece of its answer, for half of them. The model's thinking "
         "is in it; what Abridge adds is in the seconds held.",
         "s",
@@ -101,7 +101,7 @@ USERS = (
         width=12,
     ),
     Panel(
-        "Time to the first text of a summary: p95 within 8 s",
+        "Time to first summary text: p95 within 8 s",
         "From the request to the first text of its summary. Longer than the time to the answer's "
         "first text: summaries come too late to be of use; make summary.part_chars smaller.",
         "s",
@@ -110,7 +110,7 @@ USERS = (
         width=12,
     ),
     Panel(
-        "Time to the first text of an answer: the model's own pace",
+        "Time to first answer text: the model's own pace",
         "From the request to the first piece of its answer. If it grows and the seconds held do "
         "not, the model thinks longer.",
         "s",
