@@ -128,8 +128,8 @@ class Visitor:
 
     async def leave(self) -> None:
         """In the midst of an answer."""
-        body = {"model": "think-gated", "stream": True, **_asking(CHAT)}
-        body["reasoning"] = {"summary": "auto"}
+        wish = {"reasoning": {"summary": "auto"}}
+        body = {"model": "think-gated", "stream": True, **wish, **_asking(CHAT)}
         async with self.client.stream("POST", CHAT, json=body, headers=ANNA) as answer:
             await anext(answer.aiter_bytes())
         await until(lambda: not self.model.running)
@@ -165,7 +165,8 @@ class Visitor:
         await self.go_on("forget", {**plain, "reasoning_content": "My own thought."})
         damaged = json.loads(json.dumps(told).replace("abr1.", "abr1.AAAA"))
         await self.go_on("think", damaged)
-        lost = {key: (await self.message("demand-calls"))[key] for key in ("role", "tool_calls")}
+        called = await self.message("demand-calls")
+        lost = {key: called[key] for key in ("role", "tool_calls")}
         lost["tool_calls"][0]["id"] = "call_of_another"
         output = {"role": "tool", "tool_call_id": "call_of_another", "content": "1"}
         for model in ("demand-calls", "demand-refused"):
