@@ -38,8 +38,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Panel:
-    """`title` says what good looks like; `steps` from where on which colour holds, the first of
-    them from the bottom. `rows` are the labels by which a table's rows differ."""
+    """`title` says what good looks like. `base` is the colour of the lowest values, `steps` says
+    from where on another holds. `rows` are the labels by which a table's rows differ."""
 
     title: str
     description: str
@@ -69,7 +69,7 @@ class Panel:
         }
 
     def _targets(self) -> Iterator[Json]:
-        columns = [Query(column.expr, column.title, instant=True) for column in self.columns]
+        columns = [Query(column.expr, instant=True) for column in self.columns]
         for letter, query in zip(ascii_uppercase, [*self.queries, *columns], strict=False):
             yield {
                 "refId": letter,
