@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import httpx
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -16,6 +18,9 @@ from abridge.proxy import Proxy
 from abridge.settings import Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 
 class Health:
@@ -37,6 +42,7 @@ class Abridge:
         summarizer: Summarizer | None = None,
         review: Review | None = None,
         registry: CollectorRegistry | None = None,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         for place, upstream in enumerate(settings.upstreams or (None,)):
             if upstream is None or upstream.base_url is None:
@@ -51,6 +57,7 @@ class Abridge:
             review=review,
             transport=transport,
             registry=registry,
+            tracer_provider=tracer_provider,
         )
         self.admin = Router(self._own_paths(""))
         self._router = Router(
@@ -94,6 +101,7 @@ def create_app(
     summarizer: Summarizer | None = None,
     review: Review | None = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> Abridge:
     """An ASGI app that forwards to the upstreams in `settings` and summarizes on the way.
 
@@ -105,4 +113,5 @@ def create_app(
         summarizer=summarizer,
         review=review,
         registry=registry,
+        tracer_provider=tracer_provider,
     )

@@ -23,6 +23,7 @@ from abridge.serve import address, listen, run
 from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
 from abridge.telemetry.log import set_up
+from abridge.telemetry.tracing import exporting
 from abridge.wire.profiles import PROFILES
 
 
@@ -48,6 +49,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     try:
         settings = _load(config, nested(upstream, flags))
         app = create_app(settings)
+        exporting(settings)  # so that what this lacks is told here
     except SettingsError as error:
         raise Wrong(str(error)) from None
     server = settings.server

@@ -27,6 +27,7 @@ from abridge.connection import connections
 from abridge.proxy import in_one_line
 from abridge.settings import Limits, Settings
 from abridge.settings import Server as ServerSettings
+from abridge.telemetry.tracing import exporting
 
 GOODBYE = 3.0
 """Seconds in which cancelled requests may tell their clients so; each takes a third at most."""
@@ -121,7 +122,19 @@ async def serve(
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
-    """Serve until a signal comes and all is drained; `announce` is called once that can happen."""
+    """Serve until a signal comes and all is drained; `announce` is called once that can happen.
+    Raises SettingsError."""
+    with exporting(settings):
+        await _serve(app, settings, listener, admin_listener, announce)
+
+
+async def _serve(
+    app: Abridge,
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> None:
     logging.getLogger("uvicorn.error").addFilter(worth_logging)
     silence = settings.limits.client
     server, admin = Server(app, silence=silence), Server(app.admin, patience=1, silence=silence)
