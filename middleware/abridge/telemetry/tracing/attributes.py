@@ -18,7 +18,7 @@ from abridge.settings import SummarizerSettings, Upstream
 from abridge.summarize import Spent
 from abridge.telemetry.log import fields
 from abridge.telemetry.record import NOTHING, Record
-from abridge.turn.usage import Tokens
+from abridge.turn.usage import EXTRACTIVE, Tokens
 
 Value: TypeAlias = str | bool | int | float
 Attributes: TypeAlias = dict[str, Value]
@@ -116,9 +116,12 @@ def of_answer(record: Record) -> Iterator[tuple[str, Value]]:
 
 
 def of_summary(spent: Spent) -> Iterator[tuple[str, Value]]:
-    """What a call for one part cost."""
+    """What a call for one part cost, where a model was asked."""
+    if spent.model == EXTRACTIVE:
+        return
     yield from of_tokens(spent.tokens or NOTHING)
     if spent.model:
+        yield "gen_ai.operation.name", CHAT
         yield "gen_ai.response.model", bounded(spent.model)
 
 

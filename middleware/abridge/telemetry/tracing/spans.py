@@ -155,6 +155,8 @@ class Trace:
         if record.api is not None:
             span.update_name(named(record.model))
         span.set_attributes(dict(of_request(record)))
+        if status:
+            span.set_attribute("http.response.status_code", status)
         if record.outcome == "failed" or status >= 500:
             fail(span, record.cause or (str(status) if status >= 500 else "_OTHER"))
 
