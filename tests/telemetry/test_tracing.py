@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import set_span_in_context
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge import AbridgeMiddleware, Settings, create_app
 from abridge.errors import SettingsError, SummarizerError
@@ -334,6 +334,36 @@ class TestTrouble:
         assert spans.request.kind == "SERVER"
         assert spans.below(spans.request)[0].kind == "CLIENT"
         within(spans)
+
+    @pytest.mark.parametrize("body", [PLAIN, STREAMING])
+    async def test_who_left_is_no_error_of_who_answers(
+        self, spans: Spans, body: dict[str, Any]
+    ) -> None:
+        reached, go_on = asyncio.Event(), asyncio.Event()
+        first, *rest = chat_stream(THOUGHT, "Hi")
+
+        async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": first, "more_body": True})
+            reached.set()
+            await go_on.wait()
+            for frame in rest:
+                await send({"type": "http.response.body", "body": frame, "more_body": True})
+
+        settings = Settings.model_validate({"tracing": ON})
+        one = AbridgeMiddleware(
+            answering, settings, registry=CollectorRegistry(), tracer_provider=spans.provider
+        )
+        request = begin(one, CHAT, body)
+        await reached.wait()
+        request.left.set()
+        await asyncio.sleep(0)
+        go_on.set()
+        with suppress(OSError):
+            await request.finish()
+        (asked,) = spans.below(spans.request)
+        assert asked.error is None
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
     async def test_a_request_that_is_cancelled(self, spans: Spans, body: dict[str, Any]) -> None:
