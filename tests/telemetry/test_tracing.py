@@ -286,6 +286,21 @@ class TestTrouble:
         assert "SECRET" not in spans.text()
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
+    async def test_a_proxy_that_has_no_room(self, spans: Spans, body: dict[str, Any]) -> None:
+        reached, go_on = asyncio.Event(), asyncio.Event()
+        upstream = Upstream(Answer([reached.set, go_on, *chat_stream("", "Hi")]))
+        one = app(spans, upstream, "sidecar", limits={"in_flight": 1})
+        first = begin(one, CHAT, body)
+        await reached.wait()
+        await call(one, CHAT, body)
+        (asked,) = spans.below(spans.request)
+        assert asked.error == spans.request.error == "overloaded"
+        assert "http.response.status_code" not in asked
+        assert spans.request["http.response.status_code"] == 503
+        go_on.set()
+        await first.finish()
+
+    @pytest.mark.parametrize("body", [PLAIN, STREAMING])
     async def test_an_application_that_raises(self, spans: Spans, body: dict[str, Any]) -> None:
         steps = [*chat_stream(THOUGHT, "Hi")[:5], ValueError("SECRET")]
         with pytest.raises(ValueError, match="SECRET"):
