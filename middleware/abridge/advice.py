@@ -70,6 +70,12 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
                 f"history.store: 'none', and reasoning is hidden on upstream {name!r}: a client of "
                 "Responses that does not ask for encrypted_content loses it"
             )
+        unsealed = history.store == "memory" and not history.seal_keys_env
+        if hides(route) and unsealed and history.keep != "none":
+            yield (
+                f"history.seal_keys_env: none, and reasoning is hidden on upstream {name!r}: only "
+                "this process's memory holds it; a restart loses it, and a replica does not know it"
+            )
         exposed = settings.server.host not in LOOPBACK
         forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
         if hides(route) and forgotten:
@@ -79,8 +85,20 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
             )
 
 
+def _summaries_unknown(settings: Settings) -> Iterator[str]:
+    histories = [route.history for route in settings.routes]
+    apart = settings.server.workers > 1 and not any(history.shared for history in histories)
+    if apart and any(history.keep != "none" for history in histories):
+        yield (
+            f"server.workers: each of {settings.server.workers} knows only the summaries that it "
+            "showed itself: one that a client returns to another is sent upstream as reasoning; a "
+            "history.store that they share would tell them"
+        )
+
+
 ADVICE: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _thinking_summarizer,
     _busy_summarizer,
     _reasoning_lost,
+    _summaries_unknown,
 )

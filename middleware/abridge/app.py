@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import httpx
-from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.exposition import choose_encoder
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route, Router
+from prometheus_client import CollectorRegistry
+from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from abridge.errors import SettingsError
+from abridge.metrics import exposed
 from abridge.middleware import AbridgeMiddleware
+from abridge.own import Health, Own
 from abridge.proxy import Proxy
 from abridge.settings import Settings
 from abridge.summarize import Summarizer
@@ -21,13 +20,6 @@ from abridge.summarize.guard import Review
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
-
-
-class Health:
-    """Whether the server wants more requests: `ready` is false while it drains."""
-
-    def __init__(self) -> None:
-        self.ready = True
 
 
 class Abridge:
@@ -48,7 +40,6 @@ class Abridge:
             if upstream is None or upstream.base_url is None:
                 raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
         self.health = Health()
-        self._registry = registry or REGISTRY
         self._proxy = Proxy(settings, transport, registry)
         self._middleware = AbridgeMiddleware(
             self._proxy,
@@ -59,10 +50,10 @@ class Abridge:
             registry=registry,
             tracer_provider=tracer_provider,
         )
-        self.admin = Router(self._own_paths(""))
-        self._router = Router(
-            self._own_paths("/abridge"), default=self._middleware, redirect_slashes=False
-        )
+        figures = exposed(registry)
+        self.admin = Own("", self.health, figures)
+        own = Own("/abridge", self.health, figures)
+        self._router = Router(own.routes, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -73,25 +64,6 @@ class Abridge:
     async def aclose(self) -> None:
         await self._middleware.aclose()
         await self._proxy.aclose()
-
-    def _own_paths(self, prefix: str) -> list[Route]:
-        return [
-            Route(f"{prefix}/healthz", self._healthz),
-            Route(f"{prefix}/readyz", self._readyz),
-            Route(f"{prefix}/metrics", self._metrics),
-        ]
-
-    async def _healthz(self, _: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def _readyz(self, _: Request) -> Response:
-        if self.health.ready:
-            return PlainTextResponse("ready\n")
-        return PlainTextResponse("draining\n", status_code=503)
-
-    async def _metrics(self, request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(self._registry), media_type=content_type)
 
 
 def create_app(

@@ -33,6 +33,8 @@ FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")
 ON = {"ABRIDGE_TRACING__ENABLED": "true"}
 NEVER = {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
 """What is sent is sent at the end."""
+ALONE = {"ABRIDGE_HISTORY__STORE": "none"}
+"""As several workers want it that share no store."""
 
 
 @dataclass
@@ -75,13 +77,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         yield one
 
 
-async def traced(collector: str, requests: int = 1, **environ: str) -> str:
+async def traced(collector: str, *flags: str, requests: int = 1, **environ: str) -> str:
     """What a sidecar said that answered so many requests and was told to leave."""
     environ = {**ON, "OTEL_EXPORTER_OTLP_ENDPOINT": collector, **environ}
     async with (
         serve(Upstream(Answer(FRAMES))) as url,
         client() as one,
-        sidecar("--upstream", f"{url}/v1", **environ) as running,
+        sidecar("--upstream", f"{url}/v1", *flags, **environ) as running,
     ):
         asking, headers = f"{running.url}/v1/responses", {"traceparent": TRACEPARENT}
         for _ in range(requests):
@@ -93,10 +95,12 @@ async def traced(collector: str, requests: int = 1, **environ: str) -> str:
 
 
 @posix
-async def test_spans_are_sent_before_it_ends() -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_spans_are_sent_before_it_ends(workers: str) -> None:
+    team = {"OTEL_RESOURCE_ATTRIBUTES": "team=thinkers"}
     collector = Collector()
     async with serve(collector) as url:
-        said = await traced(url, OTEL_RESOURCE_ATTRIBUTES="team=thinkers", **NEVER)
+        said = await traced(url, "--workers", workers, **team, **NEVER, **ALONE)
     assert collector.paths == {"/v1/traces"}
     assert sorted((span.name, span.kind) for span in collector.spans) == [
         ("chat m", Span.SPAN_KIND_SERVER),

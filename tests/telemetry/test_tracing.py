@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge import AbridgeMiddleware, Settings, create_app
 from abridge.errors import SettingsError, SummarizerError
+from abridge.telemetry.tracing import tracing_for
 from tests.asgi import begin, call
 from tests.forms import Form, abridged, to
 from tests.scripts import (
@@ -610,10 +611,8 @@ class TestWithout:
     def test_a_package_that_is_missing_is_named(
         self, package: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in [name for name in sys.modules if name.startswith("abridge.telemetry.tracing")]:
+        for name in [name for name in sys.modules if name.startswith("abridge.telemetry.tracing.")]:
             monkeypatch.delitem(sys.modules, name)
-        from abridge.telemetry.tracing import tracing_for
-
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(SettingsError) as raised:
             tracing_for(Settings.model_validate({"tracing": ON}))

@@ -5,6 +5,7 @@ What is under way is in the metrics at once, all else when the request is over.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ class Account:
         record.dropped, record.faults = reader.dropped, reader.faults
         record.thinking, record.answer = _span(self._thinking), _span(self._answer)
         if record.style != "off":
-            record.summaries.update(
+            record.summaries = Counter(
                 outcome_of(summary, pressed=weaver.pressed) for summary in self._summaries
             )
 

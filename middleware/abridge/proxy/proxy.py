@@ -97,7 +97,7 @@ class Proxy:
             return
         if not self._room:
             self._metrics.refusals.labels("overloaded").inc()
-            _tell(scope, status=503, code="overloaded")
+            _note(scope, status=503, code="overloaded")
             await _relay(later("overloaded", "Too many requests are under way."), send)
             return
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
@@ -116,7 +116,7 @@ class Proxy:
         response = None
         try:
             response = await call
-            _tell(scope, status=response.status_code)
+            _note(scope, status=response.status_code)
             with suppress(OSError):  # so a server says that the client has left
                 await _relay(response, send)
         except asyncio.CancelledError:
@@ -131,7 +131,7 @@ class Proxy:
             if not client.gone:
                 failure = failure_of(error)
                 self._asking.failed(place, failure)
-                _tell(scope, code=failure.code)
+                _note(scope, code=failure.code)
                 raise broken(failure, place) from error
         finally:
             await _close(call)
@@ -145,7 +145,7 @@ class Proxy:
         except FAILURES as error:
             note(error, place)
             failure = failure_of(error)
-            _tell(scope, code=failure.code)
+            _note(scope, code=failure.code)
             return refusal(failure.status, failure.code, failure.message)
 
 
@@ -197,10 +197,10 @@ class _Client(httpx.AsyncByteStream):
             self._read.set()
 
 
-def _tell(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
-    """What is known now, on the request's record, if there is one."""
-    if RECORD in scope:
-        record = Record.in_(scope)
+def _note(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
+    """On the request's record, if there is a middleware that keeps one."""
+    record: Record | None = scope.get(RECORD)
+    if record is not None:
         record.status = status or record.status
         record.fail(code)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from uuid import uuid4
+from secrets import token_hex
 
 from starlette.types import Scope
 
@@ -93,7 +92,7 @@ class Record:
     spent: Tokens = NOTHING
     response_id: str | None = None
     response_model: str | None = None
-    summaries: Counter[str] = field(default_factory=Counter)
+    summaries: dict[str, int] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     parts: list[Shown] = field(default_factory=list)
     dropped: int = 0
@@ -104,7 +103,7 @@ class Record:
         """A new one for a request that has just come, by its client's own id if that is one."""
         given = (value for name, value in scope["headers"] if name == REQUEST_ID)
         asked = next(given, b"").decode("latin-1")
-        identity = asked if _ID.fullmatch(asked) else uuid4().hex
+        identity = asked if _ID.fullmatch(asked) else token_hex(16)
         return cls(
             identity,
             time.time(),
