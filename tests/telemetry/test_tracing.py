@@ -533,9 +533,12 @@ class TestBeside:
 
     async def test_metrics_have_exemplars(self, spans: Spans) -> None:
         registry = CollectorRegistry()
-        await call(app(spans, Upstream(STREAM[CHAT]), registry=registry), CHAT, STREAMING)
+        one = app(spans, Upstream(STREAM[CHAT]), "sidecar", registry=registry)
+        await call(one, CHAT, STREAMING)
+        accept = {"accept": "application/openmetrics-text; version=1.0.0"}
+        told = await call(one, "/abridge/metrics", b"", accept, method="GET")
         said = f' # {{span_id="{spans.request.id}",trace_id="{spans.request.trace}"}} '
-        lines = [line for line in generate_latest(registry).decode().splitlines() if said in line]
+        lines = [line for line in told.data.decode().splitlines() if said in line]
         assert {line.partition("_bucket")[0] for line in lines} == {
             "abridge_request_seconds",
             "abridge_held_seconds",

@@ -63,7 +63,7 @@ class Counting:
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
 
     def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
-        metrics, exemplar = self.metrics, _exemplar(record)
+        metrics, exemplar = self.metrics, record.exemplar
         metrics.request_seconds.labels(*where).observe(record.seconds, exemplar)
         metrics.overhead_seconds.labels(record.api).observe(record.overhead)
         if record.first_summary is not None:
@@ -84,7 +84,7 @@ class Counting:
         if record.style == "off":
             return
         made = record.style, record.summarizer
-        self.metrics.held_seconds.labels(*where, *made).observe(record.held, _exemplar(record))
+        self.metrics.held_seconds.labels(*where, *made).observe(record.held, record.exemplar)
         for outcome, summaries in record.summaries.items():
             self.metrics.summaries.labels(*where, *made, outcome).inc(summaries)
         for kind, count in _counts(record.spent, ("input", "output")):
@@ -118,10 +118,6 @@ class Counting:
     def store(self, size: int) -> None:
         """So many bytes of reasoning are remembered now."""
         self.metrics.store_bytes.set(size)
-
-
-def _exemplar(record: Record) -> dict[str, str] | None:
-    return dict(record.exemplar) if record.exemplar is not None else None
 
 
 def _counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 
@@ -69,7 +69,7 @@ class Record:
     method: str = ""
     path: str = ""
     trace: str | None = None
-    exemplar: Mapping[str, str] | None = None
+    exemplar: dict[str, str] | None = None
     api: str | None = None
     upstream: str | None = None
     model: str | None = None
