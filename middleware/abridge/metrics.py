@@ -72,6 +72,14 @@ class Metrics:
         self.requests_in_flight_limit = gauge(
             "requests_in_flight_limit", "How many may be forwarded at once."
         )
+        self.upstream_info = gauge(
+            "upstream_info",
+            "Always 1, by its profile, and whether that demands its reasoning back, or wants it.",
+            "upstream",
+            "profile",
+            "reasoning",
+            mode="max",
+        )
         self.upstream_responses = counter(
             "upstream_responses", "What upstreams answered, by its status.", "upstream", "status"
         )
