@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import httpx
 import pytest
+from opentelemetry.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
@@ -39,6 +40,7 @@ def abridged(
     writer: Summarizer | None = None,
     review: Any = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
     **tables: Any,
 ) -> ASGIApp:
     """`tables` are settings; a writer makes the summarizer one of kind `object`."""
@@ -48,7 +50,12 @@ def abridged(
     if form == "mounted":
         settings = settings_for(**tables)
         return AbridgeMiddleware(
-            upstream, settings, summarizer=writer, review=review, registry=registry
+            upstream,
+            settings,
+            summarizer=writer,
+            review=review,
+            registry=registry,
+            tracer_provider=tracer_provider,
         )
     tables.setdefault("upstreams", [{"base_url": f"{ORIGIN}/v1"}])
     app = create_app(
@@ -57,6 +64,7 @@ def abridged(
         summarizer=writer,
         review=review,
         registry=registry,
+        tracer_provider=tracer_provider,
     )
     if form == "sidecar":
         return app

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.routing import Router
@@ -16,6 +18,9 @@ from abridge.settings import Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
 
 class Abridge:
     """What `create_app` makes. `health` is for whoever runs it, `admin` an app with metrics and
@@ -29,6 +34,7 @@ class Abridge:
         summarizer: Summarizer | None = None,
         review: Review | None = None,
         registry: CollectorRegistry | None = None,
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         for place, upstream in enumerate(settings.upstreams or (None,)):
             if upstream is None or upstream.base_url is None:
@@ -42,6 +48,7 @@ class Abridge:
             review=review,
             transport=transport,
             registry=registry,
+            tracer_provider=tracer_provider,
         )
         figures = exposed(registry)
         self.admin = Own("", self.health, figures)
@@ -66,6 +73,7 @@ def create_app(
     summarizer: Summarizer | None = None,
     review: Review | None = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> Abridge:
     """An ASGI app that forwards to the upstreams in `settings` and summarizes on the way.
 
@@ -77,4 +85,5 @@ def create_app(
         summarizer=summarizer,
         review=review,
         registry=registry,
+        tracer_provider=tracer_provider,
     )

@@ -24,6 +24,7 @@ from abridge.serve import address, listen, run
 from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
 from abridge.telemetry.log import set_up
+from abridge.telemetry.tracing import exporting
 from abridge.wire.profiles import PROFILES
 from abridge.workers import counting_together, supervise
 
@@ -58,6 +59,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
 
 def _serve(settings: Settings) -> int:
     """Returns the exit code. Raises SettingsError."""
+    exporting(settings)  # so that what this lacks is told here, and not by each worker
     server, app = settings.server, create_app(settings)
     listener = _listen(server.host, server.port)
     admin = None if server.admin_port is None else _listen(server.host, server.admin_port)

@@ -8,12 +8,14 @@ off the application gets the client's own `send`, and on `receive` the messages 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.answering import Answering, pass_on
+from abridge.answering.counting import INNER
 from abridge.answering.stored import About
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
@@ -26,12 +28,16 @@ from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
 from abridge.telemetry.record import RECORD, Record, Sink
+from abridge.telemetry.tracing import tracing_for
 from abridge.wire.api import Api
 from abridge.wire.apis import api_for, may_hold_answers
 from abridge.wire.codec import dumps
 from abridge.wire.preset import Preset
 from abridge.wire.problem import problem
 from abridge.wire.wish import NEEDLE
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 STORED = "This is not available here."
 """Of what belongs to stored answers, where reasoning is hidden: they hold it as the model wrote it,
@@ -47,6 +53,7 @@ class AbridgeMiddleware:
     by which a summarizer model is called; metrics are made on `registry`, or on the default one.
     `tenant` says who asks, where the application knows better than a header: what is remembered for
     one is never another's, and nothing is for None. Each of `sinks` is told what a request came to.
+    With `tracing.enabled` spans are drawn by `tracer_provider`, or by the application's global one.
     """
 
     def __init__(
@@ -60,13 +67,16 @@ class AbridgeMiddleware:
         registry: CollectorRegistry | None = None,
         tenant: Callable[[Scope], str | None] | None = None,
         sinks: Sequence[Sink] = (),
+        tracer_provider: TracerProvider | None = None,
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
         self._routes = self.settings.routes
         self._room = Room(int(self.settings.limits.bodies))
+        self._tracing = tracing_for(self.settings, tracer_provider)
+        self._asked = app if self._tracing is None else self._tracing.upstream(app)
         self._answering = Answering(
-            app,
+            self._asked,
             self,
             self.settings,
             metrics_on(registry),
@@ -75,6 +85,7 @@ class AbridgeMiddleware:
             transport=transport,
             tenant=tenant,
             sinks=tuple(sinks),
+            tracing=self._tracing,
         )
         self._hides = any(map(hides, self._routes))
         self._crosses = any(route.upstream.api != "same" for route in self._routes)
@@ -89,15 +100,12 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            record = Record.of(scope)
-            scope = {**scope, RECORD: record}
-            try:
-                await self._serve(scope, receive, send)
-            except RequestError as refusal:
-                record.refuse(refusal)
-                await refuse(refusal, send)
-            finally:
-                self._answering.finish(scope)
+            scope = {**scope, RECORD: Record.of(scope)}
+            if self._tracing is None or INNER in scope:
+                await self._take(scope, receive, send)
+            else:
+                with self._tracing.request(scope) as traced:
+                    await self._take(traced, receive, send)
         elif scope["type"] == "lifespan":
             try:
                 await self.app(scope, receive, send)
@@ -109,6 +117,16 @@ class AbridgeMiddleware:
     async def aclose(self) -> None:
         """Close what was opened to call a summarizer model; a later request opens anew."""
         await self._answering.aclose()
+
+    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, and tell what it came to."""
+        try:
+            await self._serve(scope, receive, send)
+        except RequestError as refusal:
+            Record.in_(scope).refuse(refusal)
+            await refuse(refusal, send)
+        finally:
+            self._answering.finish(scope)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, written = path_of(scope), written_path(scope).decode("latin-1")
@@ -124,7 +142,7 @@ class AbridgeMiddleware:
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
             route = self._route(path.partition("/models/")[2] or None)
-            await pass_on(self.app, {**scope, ROUTE: route}, receive, send)
+            await pass_on(self._asked, {**scope, ROUTE: route}, receive, send)
             return
         with self._room.share() as keep:
             await self._read(api, scope, receive, send, keep)
@@ -150,7 +168,7 @@ class AbridgeMiddleware:
             route = self._route(model)
             if api is not None:
                 Record.in_(scope).ask(api.name, route.upstream.name, model)
-            await pass_on(self.app, {**scope, ROUTE: route}, taken.receive, send)
+            await pass_on(self._asked, {**scope, ROUTE: route}, taken.receive, send)
 
     def _route(self, model: str | None) -> Route:
         return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]

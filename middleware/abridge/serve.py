@@ -30,6 +30,7 @@ from abridge.own import Own
 from abridge.proxy import in_one_line
 from abridge.settings import Limits, Settings
 from abridge.settings import Server as ServerSettings
+from abridge.telemetry.tracing import exporting
 from abridge.vitals import watch
 
 GOODBYE = 3.0
@@ -135,7 +136,19 @@ async def serve(
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
-    """Serve until a signal comes and all is drained; `announce` is called once that can happen."""
+    """Serve until a signal comes and all is drained; `announce` is called once that can happen.
+    Raises SettingsError."""
+    with exporting(settings):
+        await _serve(app, settings, listener, admin_listener, announce)
+
+
+async def _serve(
+    app: Abridge,
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> None:
     logging.getLogger("uvicorn.error").addFilter(worth_logging)
     silence = settings.limits.client
     server, admin = Server(app, silence=silence), Server(app.admin, patience=1, silence=silence)

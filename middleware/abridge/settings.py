@@ -198,8 +198,9 @@ class Log(Table):
 
 
 class Tracing(Table):
-    """Whether `abridge serve` exports spans; where to, the variables of OpenTelemetry's SDK say
-    (`OTEL_EXPORTER_OTLP_ENDPOINT` and others)."""
+    """Whether there are spans: mounted, for the application's own tracer provider; `abridge serve`
+    exports them, where to the variables of OpenTelemetry's SDK say (`OTEL_EXPORTER_OTLP_ENDPOINT`
+    and others)."""
 
     enabled: bool = False
 

@@ -8,6 +8,8 @@ itself.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,6 +30,9 @@ from abridge.telemetry.log import log_request
 from abridge.telemetry.record import Record, Sink
 from abridge.wire.api import UpstreamApi
 
+if TYPE_CHECKING:
+    from abridge.telemetry.tracing.spans import Tracing
+
 
 class Answering:
     """`app` is the application; `again` leads through Abridge to it."""
@@ -44,6 +49,7 @@ class Answering:
         transport: httpx.AsyncBaseTransport | None,
         tenant: Named | None,
         sinks: tuple[Sink, ...],
+        tracing: Tracing | None,
     ) -> None:
         self._app = app
         self._ways = Ways()
@@ -59,6 +65,7 @@ class Answering:
             summarizer=summarizer,
             review=review,
             transport=transport,
+            tracing=tracing,
         )
         self.stored = StoredResponses(app, settings, self._preparing.pasts)
         self.concerns = self._preparing.pasts.concerns

@@ -11,7 +11,7 @@ from starlette.types import Scope
 from abridge.history.policy import Mended
 from abridge.metrics import Metrics, Models, metrics_on
 from abridge.settings import ROUTE, Route, Settings
-from abridge.telemetry.record import RECORD, Record, Sink
+from abridge.telemetry.record import RECORD, TRACE, Record, Sink
 from abridge.turn.usage import Tokens
 from abridge.wire.api import Api
 from abridge.wire.profiles import PROFILES
@@ -22,8 +22,8 @@ it, so that it is not counted."""
 
 
 def inner(scope: Scope) -> Scope:
-    """The scope for a summary's own call, which has no part in its request's record."""
-    return {**{key: scope[key] for key in scope if key != RECORD}, INNER: True}
+    """The scope for a summary's own call, which has no part in its request's record and spans."""
+    return {**{key: scope[key] for key in scope if key not in (RECORD, TRACE)}, INNER: True}
 
 
 class Counting:
@@ -68,14 +68,14 @@ class Counting:
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
 
     def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
-        metrics = self.metrics
-        metrics.request_seconds.labels(*where).observe(record.seconds)
+        metrics, exemplar = self.metrics, record.exemplar
+        metrics.request_seconds.labels(*where).observe(record.seconds, exemplar)
         metrics.overhead_seconds.labels(record.api).observe(record.overhead)
         if record.first_summary is not None:
-            metrics.first_summary_seconds.labels(*where).observe(record.first_summary)
+            metrics.first_summary_seconds.labels(*where).observe(record.first_summary, exemplar)
         if record.answer is not None:
             first, last = record.answer
-            metrics.first_answer_seconds.labels(*where).observe(first)
+            metrics.first_answer_seconds.labels(*where).observe(first, exemplar)
             if record.stream and record.chunks > 1:
                 metrics.chunk_seconds.labels(*where).observe((last - first) / (record.chunks - 1))
 
@@ -89,7 +89,7 @@ class Counting:
         if record.style == "off":
             return
         made = record.style, record.summarizer
-        self.metrics.held_seconds.labels(*where, *made).observe(record.held)
+        self.metrics.held_seconds.labels(*where, *made).observe(record.held, record.exemplar)
         for outcome, summaries in record.summaries.items():
             self.metrics.summaries.labels(*where, *made, outcome).inc(summaries)
         for kind, count in _counts(record.spent, ("input", "output")):

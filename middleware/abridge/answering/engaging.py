@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import httpx
 from starlette.types import ASGIApp, Receive, Send
@@ -20,7 +21,7 @@ from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
 from abridge.summarize.guard import Guard, Review
 from abridge.summarize.patience import Patience
-from abridge.telemetry.record import Record
+from abridge.telemetry.record import TRACE, Record
 from abridge.turn.events import Ended
 from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
@@ -28,6 +29,9 @@ from abridge.wire.api import Reader, Writer
 from abridge.wire.display import Display
 from abridge.wire.envelope import Seal
 from abridge.wire.profiles import Profile
+
+if TYPE_CHECKING:
+    from abridge.telemetry.tracing.spans import Tracing
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +58,7 @@ class Engaging:
         summarizer: Summarizer | None,
         review: Review | None,
         transport: httpx.AsyncBaseTransport | None,
+        tracing: Tracing | None,
     ) -> None:
         self._app = app
         self._again = again
@@ -63,7 +68,11 @@ class Engaging:
         self._guards = _guards(settings, review, counting.metrics)
         self._patience = Patience()
         self._summarizers = Chosen(
-            settings.summarizer, settings.limits, given=summarizer, transport=transport
+            settings.summarizer,
+            settings.limits,
+            given=summarizer,
+            transport=transport,
+            tracing=tracing,
         )
 
     async def aclose(self) -> None:
@@ -158,7 +167,7 @@ class Engaging:
         record = Record.in_(request.scope)
         record.style, record.summarizer = style or "off", summarizer.name
         record.overhead = monotonic() - request.began
-        return Account(self._counting.of(request.scope), record)
+        return Account(self._counting.of(request.scope), record, request.scope.get(TRACE))
 
     def _learn(self, route: Route, exchange: Exchange) -> None:
         """Whether the summarizer kept the answer waiting, for the next answers of the route."""

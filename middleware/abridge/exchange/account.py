@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from abridge.metrics import Metrics
+from abridge.summarize import Spent
 from abridge.telemetry.record import Call, Record, Shown
 from abridge.turn.events import (
+    Began,
     Billed,
     Ended,
     Event,
@@ -25,15 +29,19 @@ from abridge.turn.events import (
 from abridge.turn.weave import Weaver
 from abridge.wire.api import Reader
 
+if TYPE_CHECKING:
+    from abridge.telemetry.tracing.spans import Trace
+
 TELLING = frozenset({"empty", "timeout", "deadline", "shed"})
 """Troubles that are outcomes by their own name; any other is `failed`."""
 
 
 class Account:
-    """`outcome` is what the answer itself told of its end."""
+    """`outcome` is what the answer itself told of its end. `trace` is where spans are drawn."""
 
-    def __init__(self, metrics: Metrics, record: Record) -> None:
+    def __init__(self, metrics: Metrics, record: Record, trace: Trace | None = None) -> None:
         self.record = record
+        self._trace = trace
         self.outcome = "failed"
         self._metrics = metrics
         self._streams = metrics.streams_open.labels(record.api)
@@ -64,18 +72,26 @@ class Account:
                 self.record.fail(event.trouble.code)
             case Ended():
                 self._end(event)
+            case Began():
+                self.record.response_id, self.record.response_model = event.id, event.model
 
     def asked(self, part: int) -> None:
         """A summarizer is asked for a part."""
         call = self._calls[part] = Call(part, self.record.now())
         self.record.calls.append(call)
 
-    def ended(self, part: int, outcome: str, seconds: float) -> None:
+    def writing(self, part: int) -> AbstractContextManager[None]:
+        """Around all that the call does."""
+        return nullcontext() if self._trace is None else self._trace.call(self.record, part)
+
+    def ended(self, part: int, outcome: str, seconds: float, spent: Spent) -> None:
         """A call for a part has ended; it took so many seconds in which the client took its
         answer."""
         call = self._calls.pop(part)
         call.ended, call.outcome = self.record.now(), outcome
         self._metrics.summarizer_seconds.labels(self.record.summarizer, outcome).observe(seconds)
+        if self._trace is not None:
+            self._trace.called(part, outcome, spent)
 
     def note_held(self, held: int) -> None:
         """So many bytes of the answer now wait."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,9 @@ from abridge.summarize.closing import closing
 from abridge.summarize.guard import Guard
 from abridge.turn.events import Event, Trouble
 from abridge.turn.weave import Ask, Cancel, Effect, Weaver
+
+UNKNOWN = Spent()
+"""What a call cost that was stopped."""
 
 CODES = frozenset({"timeout", "upstream_error", "empty"})
 """What may be told of a failed call; any other code is a user's own."""
@@ -32,11 +36,14 @@ class _Call:
 
 
 class Watch(Protocol):
-    """Is told of each call for a part that it begins, and how it ended after how many seconds."""
+    """Is told of each call for a part that it begins, and how it ended after how many seconds, for
+    what. All that the call does is done within `writing`, and that may take longer."""
 
     def asked(self, part: int) -> None: ...
 
-    def ended(self, part: int, outcome: str, seconds: float) -> None: ...
+    def writing(self, part: int) -> AbstractContextManager[None]: ...
+
+    def ended(self, part: int, outcome: str, seconds: float, spent: Spent) -> None: ...
 
 
 class Loom:
@@ -136,7 +143,7 @@ class Loom:
 
     def _stop_call(self, part: int, call: _Call, outcome: str) -> None:
         call.task.cancel()
-        self._watch.ended(part, outcome, self._clock.now() - call.began)
+        self._watch.ended(part, outcome, self._clock.now() - call.began, UNKNOWN)
 
     def _ask(self, ask: Ask) -> None:
         permit = self._guard.admit()
@@ -151,6 +158,11 @@ class Loom:
         self._writing[ask.part] = _Call(task, now)
 
     async def _write(self, ask: Ask) -> None:
+        with self._watch.writing(ask.part):
+            await self._take_down(ask)
+
+    async def _take_down(self, ask: Ask) -> None:
+        """Have the part written, and pass on what is said."""
         spent = Spent()
         try:
             async with closing(self._guard.write(self._summarizer, ask.passage)) as pieces:
@@ -161,16 +173,16 @@ class Loom:
                         self._perform(self.weaver.said(ask.part, piece, self._clock.now()))
         except SummarizerError as error:
             code = error.code if error.code in CODES else "upstream_error"
-            now = self._end(ask.part, code)
+            now = self._end(ask.part, code, Spent(error.spent, error.model))
             trouble = Trouble(code, str(error))
             self._perform(self.weaver.failed(ask.part, trouble, now, error.spent, error.model))
         else:
-            now = self._end(ask.part, "ok")
+            now = self._end(ask.part, "ok", spent)
             self._perform(self.weaver.finished(ask.part, now, spent.tokens, spent.model))
 
-    def _end(self, part: int, outcome: str) -> float:
+    def _end(self, part: int, outcome: str, spent: Spent) -> float:
         now = self._clock.now()
         if (call := self._writing.pop(part, None)) is not None:
-            self._watch.ended(part, outcome, now - call.began)
+            self._watch.ended(part, outcome, now - call.began, spent)
         self.wrote_for = now - (self._asked_at or now)
         return now

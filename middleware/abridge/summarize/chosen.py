@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import httpx
 from starlette.types import ASGIApp, Scope
 
@@ -16,11 +18,15 @@ from abridge.summarize.model.upstream import own_model
 from abridge.wire.api import Api
 from abridge.wire.profiles import Profile
 
+if TYPE_CHECKING:
+    from abridge.telemetry.tracing.spans import Tracing
+
 
 class Chosen:
     """The settings' choice, or `given` in its place. Raises SettingsError.
 
     `transport` is the one by which a model is called; without it one is made, and closed here.
+    With `tracing` a model is told whose trace it is in.
     """
 
     def __init__(
@@ -30,11 +36,14 @@ class Chosen:
         *,
         given: Summarizer | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._settings = settings
         self._transport = transport or Transport(
             connect=limits.connect, headers=settings.timeout, idle=settings.timeout
         )
+        if tracing is not None:
+            self._transport = tracing.leading(self._transport)
         self._shared = given
         if given is None and settings.kind == "extractive":
             self._shared = Extractive()

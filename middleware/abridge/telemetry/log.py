@@ -48,6 +48,7 @@ def fields(record: Record) -> Iterator[tuple[str, Any]]:
 
 def _fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "id", record.id
+    yield "trace_id", record.trace
     yield "method", record.method
     yield "path", record.path
     yield "api", record.api

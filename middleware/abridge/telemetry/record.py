@@ -21,6 +21,9 @@ from abridge.turn.usage import Tokens
 RECORD = "abridge.record"
 """The scope's key under which the middleware keeps a request's record, for whoever knows more."""
 
+TRACE = "abridge.trace"
+"""The key under which its spans are, where they are drawn."""
+
 REQUEST_ID = b"x-request-id"
 NOTHING = Tokens()
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -47,14 +50,16 @@ class Shown:
 
 @dataclass(slots=True)
 class Record:
-    """`at` is when the request came, in seconds since the epoch. `outcome` is as in the metrics,
-    `cause` a trouble's code, `upstream` a name in the settings. `seconds` is the whole of it,
-    `overhead` what Abridge itself took before upstream was asked.
+    """`at` is when the request came, in seconds since the epoch. `trace` is the trace it belongs
+    to, `exemplar` what leads there from a metric, where the trace is kept. `outcome` is as in the
+    metrics, `cause` a trouble's code, `upstream` a name in the settings. `seconds` is the whole of
+    it, `overhead` what Abridge itself took before upstream was asked.
 
     The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
     to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
     waited for its summary for `held` seconds; `used` are upstream's tokens, `spent` the
-    summarizer's; `dropped` and `faults` are the Reader's.
+    summarizer's; `response_id` and `response_model` are as upstream said them; `dropped` and
+    `faults` are the Reader's.
     """
 
     id: str
@@ -63,6 +68,8 @@ class Record:
     time: Callable[[], float] = time.monotonic
     method: str = ""
     path: str = ""
+    trace: str | None = None
+    exemplar: dict[str, str] | None = None
     api: str | None = None
     upstream: str | None = None
     model: str | None = None
@@ -83,6 +90,8 @@ class Record:
     characters: int = 0
     used: Tokens = NOTHING
     spent: Tokens = NOTHING
+    response_id: str | None = None
+    response_model: str | None = None
     summaries: dict[str, int] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     parts: list[Shown] = field(default_factory=list)

@@ -1,0 +1,144 @@
+"""What spans say: the names of OpenTelemetry's conventions for generative AI and for HTTP, and
+where those have none, the log's own after `abridge.`.
+
+Tokens are said once, by the span of the call that they were spent in; a request's own span repeats
+them under Abridge's names, so that who adds up what models cost does not count them twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from starlette.types import Scope
+
+from abridge.settings import SummarizerSettings, Upstream
+from abridge.summarize import Spent
+from abridge.telemetry.log import fields
+from abridge.telemetry.record import NOTHING, Record
+from abridge.turn.usage import EXTRACTIVE, Tokens
+
+Value: TypeAlias = str | bool | int | float
+Attributes: TypeAlias = dict[str, Value]
+
+CHAT = "chat"
+"""The operation, on any API; the conventions have no other for it."""
+
+LONGEST = 256
+"""Characters of what a client or an upstream chose."""
+
+METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
+)
+
+PROVIDERS: Mapping[str, str] = {
+    "auto": "openai",  # the API is its own, whoever stands behind it
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "moonshot": "moonshot_ai",
+    "xai": "x_ai",
+}
+"""Profiles whose provider the conventions call otherwise."""
+
+NAMES: Mapping[str, str] = {
+    "model": "gen_ai.request.model",
+    "stream": "gen_ai.request.stream",
+    "status": "http.response.status_code",
+}
+ELSEWHERE = frozenset({"trace_id", "method", "path", "seconds"})
+"""What of the log's fields a span has anyway."""
+
+
+@dataclass(slots=True, frozen=True)
+class Place:
+    """Where models are asked."""
+
+    provider: str
+    address: Attributes
+
+    @classmethod
+    def of(cls, placed: Upstream | SummarizerSettings) -> Place:
+        if placed.base_url is None:
+            return cls(_provider(placed), {})
+        url = urlsplit(placed.base_url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        return cls(_provider(placed), {"server.address": url.hostname or "", "server.port": port})
+
+    def asked(self, model: str | None) -> Attributes:
+        """What is known of a call before it is made."""
+        said: Attributes = {"gen_ai.operation.name": CHAT, "gen_ai.provider.name": self.provider}
+        if model:
+            said["gen_ai.request.model"] = bounded(model)
+        return said | self.address
+
+
+def _provider(placed: Upstream | SummarizerSettings) -> str:
+    if placed.profile == "auto" and placed.api == "messages":
+        return "anthropic"
+    return PROVIDERS.get(placed.profile, placed.profile)
+
+
+def named(model: str | None) -> str:
+    """A span, where a model is asked."""
+    return f"{CHAT} {bounded(model)}" if model else CHAT
+
+
+def of_way(scope: Scope) -> Iterator[tuple[str, Value]]:
+    """How it was asked for, less the query: that may hold a key."""
+    method = scope["method"]
+    yield "http.request.method", method if method in METHODS else "_OTHER"
+    yield "url.path", bounded(scope["path"])
+
+
+def of_request(record: Record) -> Iterator[tuple[str, Value]]:
+    """All that the log says of a request."""
+    if record.api is not None:
+        yield "gen_ai.operation.name", CHAT
+    for key, value in fields(record):
+        if isinstance(value, dict):
+            for kind, count in value.items():
+                yield f"abridge.{key}.{kind}", count
+        elif key not in ELSEWHERE:
+            yield NAMES.get(key, f"abridge.{key}"), bounded(value)
+
+
+def of_answer(record: Record) -> Iterator[tuple[str, Value]]:
+    """What an upstream said of itself."""
+    yield from of_tokens(record.used)
+    if record.response_id:
+        yield "gen_ai.response.id", bounded(record.response_id)
+    if record.response_model:
+        yield "gen_ai.response.model", bounded(record.response_model)
+
+
+def of_summary(spent: Spent) -> Iterator[tuple[str, Value]]:
+    """What a call for one part cost, where a model was asked."""
+    if spent.model == EXTRACTIVE:
+        return
+    yield from of_tokens(spent.tokens or NOTHING)
+    if spent.model:
+        yield "gen_ai.operation.name", CHAT
+        yield "gen_ai.response.model", bounded(spent.model)
+
+
+def of_tokens(tokens: Tokens) -> Iterator[tuple[str, Value]]:
+    for name, count in (
+        ("input_tokens", tokens.input),
+        ("output_tokens", tokens.output),
+        ("reasoning.output_tokens", tokens.reasoning),
+        ("cache_read.input_tokens", tokens.cached),
+        ("cache_creation.input_tokens", tokens.written),
+    ):
+        if count is not None:
+            yield f"gen_ai.usage.{name}", count
+
+
+V = TypeVar("V", str, bool, int, float)
+
+
+def bounded(value: V) -> V:
+    return value[:LONGEST] if isinstance(value, str) else value

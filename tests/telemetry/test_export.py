@@ -1,0 +1,167 @@
+"""`abridge serve` sends its spans to a collector."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from starlette.types import Receive, Scope, Send
+
+from abridge.cli import main
+from abridge.telemetry.tracing.export import Seldom
+from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.servers import HANG, refused, serve
+from tests.sidecar import sidecar
+from tests.spans import TRACE, TRACEPARENT
+from tests.upstream import Answer, Upstream
+
+posix = pytest.mark.skipif(
+    not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
+)
+
+ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
+ON = {"ABRIDGE_TRACING__ENABLED": "true"}
+NEVER = {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
+"""What is sent is sent at the end."""
+ALONE = {"ABRIDGE_HISTORY__STORE": "none"}
+"""As several workers want it that share no store."""
+
+
+@dataclass
+class Collector:
+    """Takes what is exported."""
+
+    came: list[ExportTraceServiceRequest] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        self.came.append(ExportTraceServiceRequest.FromString(body))
+        self.paths.add(scope["path"])
+        headers = [(b"content-type", b"application/x-protobuf")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    @property
+    def spans(self) -> list[Span]:
+        return [
+            span
+            for request in self.came
+            for of_resource in request.resource_spans
+            for of_scope in of_resource.scope_spans
+            for span in of_scope.spans
+        ]
+
+    @property
+    def resource(self) -> dict[str, str]:
+        said = self.came[0].resource_spans[0].resource.attributes
+        return {one.key: one.value.string_value for one in said}
+
+
+@asynccontextmanager
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(trust_env=False, timeout=HANG) as one:
+        yield one
+
+
+async def traced(collector: str, *flags: str, requests: int = 1, **environ: str) -> str:
+    """What a sidecar said that answered so many requests and was told to leave."""
+    environ = {**ON, "OTEL_EXPORTER_OTLP_ENDPOINT": collector, **environ}
+    async with (
+        serve(Upstream(Answer(FRAMES))) as url,
+        client() as one,
+        sidecar("--upstream", f"{url}/v1", *flags, **environ) as running,
+    ):
+        asking, headers = f"{running.url}/v1/responses", {"traceparent": TRACEPARENT}
+        for _ in range(requests):
+            asked = await one.post(asking, json=ASKING, headers=headers)
+            assert asked.status_code == 200
+        running.signal()
+        assert await running.end() == 0
+        return running.said
+
+
+@posix
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_spans_are_sent_before_it_ends(workers: str) -> None:
+    team = {"OTEL_RESOURCE_ATTRIBUTES": "team=thinkers"}
+    collector = Collector()
+    async with serve(collector) as url:
+        said = await traced(url, "--workers", workers, **team, **NEVER, **ALONE)
+    assert collector.paths == {"/v1/traces"}
+    assert sorted((span.name, span.kind) for span in collector.spans) == [
+        ("chat m", Span.SPAN_KIND_SERVER),
+        ("chat m", Span.SPAN_KIND_CLIENT),
+        ("summarize extractive", Span.SPAN_KIND_INTERNAL),
+    ]
+    assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
+    assert collector.resource["service.name"] == "abridge"
+    assert collector.resource["team"] == "thinkers"
+    assert "lost" not in said
+
+
+@posix
+async def test_its_name_may_be_another() -> None:
+    collector = Collector()
+    async with serve(collector) as url:
+        await traced(url, OTEL_SERVICE_NAME="llm-edge")
+    assert collector.resource["service.name"] == "llm-edge"
+
+
+@posix
+async def test_who_samples_nothing_sends_nothing() -> None:
+    collector = Collector()
+    async with serve(collector) as url:
+        await traced(url, OTEL_TRACES_SAMPLER="always_off")
+    assert not collector.came
+
+
+@posix
+async def test_a_collector_that_is_not_there_holds_nothing_and_is_told_of_once() -> None:
+    patient = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "600000"}
+    said = await traced(refused(), requests=20, **patient)
+    told = [line for line in said.splitlines() if "opentelemetry" in line]
+    assert 0 < len(told) <= 3, said
+    assert "the last spans are lost" in said
+    assert "Traceback" not in said
+    assert len(said.splitlines()) < 10, said
+
+
+def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "abridge.telemetry.tracing.export")
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    words = ("serve", "--upstream", "http://127.0.0.1:9/v1")
+    result = CliRunner().invoke(main, words, env=ON)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: tracing.enabled: needs the package opentelemetry, which comes with "
+        "asgi-abridge[otel]\n"
+    )
+
+
+def test_each_thing_is_said_once() -> None:
+    def said(message: str, *about: object) -> bool:
+        line = logging.LogRecord("x", logging.WARNING, "x", 1, message, about, None)
+        return seldom.filter(line)
+
+    seldom = Seldom(3600)
+    assert said("retrying in %s", 1)
+    assert not said("retrying in %s", 2)
+    assert said("gave up")
+    assert not said("gave up")
+    seldom = Seldom(0)
+    assert said("gave up")
+    assert said("gave up")
