@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Literal
+from functools import cache
+from typing import Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
@@ -24,6 +25,8 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which several processes keep what they count."""
 
 MOST_MODELS = 50
+
+M = TypeVar("M", Counter, Gauge, Histogram)
 
 SECONDS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
@@ -43,16 +46,17 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"abridge_{name}", text, labels, registry=registry)
+            return _quick(Counter(f"abridge_{name}", text, labels, registry=registry))
 
         def histogram(
             name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS
         ) -> Histogram:
-            return Histogram(f"abridge_{name}", text, labels, registry=registry, buckets=buckets)
+            name = f"abridge_{name}"
+            return _quick(Histogram(name, text, labels, registry=registry, buckets=buckets))
 
         def gauge(name: str, text: str, *labels: str, mode: Mode = "livesum") -> Gauge:
             name = f"abridge_{name}"
-            return Gauge(name, text, labels, registry=registry, multiprocess_mode=mode)
+            return _quick(Gauge(name, text, labels, registry=registry, multiprocess_mode=mode))
 
         self.requests = counter(
             "requests",
@@ -216,6 +220,12 @@ class Metrics:
         self.loop_lag_seconds = histogram(
             "loop_lag_seconds", "How late the event loop was.", buckets=OVERHEAD
         )
+
+
+def _quick(metric: M) -> M:
+    """To look a child up by its labels takes longer than to count by it, and there are few."""
+    metric.labels = cache(metric.labels)  # type: ignore[method-assign]
+    return metric
 
 
 _made: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()

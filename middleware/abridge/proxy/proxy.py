@@ -102,10 +102,12 @@ class Proxy:
             return
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
         self._room -= 1  # no earlier, or it would be kept for a request that never comes
+        under_way = self._metrics.requests_in_flight.labels(place.name)
+        under_way.inc()
         try:
-            with self._metrics.requests_in_flight.labels(place.name).track_inprogress():
-                await self._serve(place, scope, client, body, send)
+            await self._serve(place, scope, client, body, send)
         finally:
+            under_way.dec()
             self._room += 1
 
     async def _serve(
