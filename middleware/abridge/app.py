@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
+from abridge.page import Page
 from abridge.proxy import Proxy
 from abridge.settings import Settings
 from abridge.summarize import Summarizer
@@ -44,6 +45,7 @@ class Abridge:
         self.health = Health()
         self._registry = registry or REGISTRY
         self._proxy = Proxy(settings, transport)
+        page = Page(settings.summarizer.kind) if settings.server.page else None
         self._middleware = AbridgeMiddleware(
             self._proxy,
             settings,
@@ -51,10 +53,13 @@ class Abridge:
             review=review,
             transport=transport,
             registry=registry,
+            sinks=() if page is None else (page.journal.take,),
         )
         self.admin = Router(self._own_paths(""))
         self._router = Router(
-            self._own_paths("/abridge"), default=self._middleware, redirect_slashes=False
+            [*self._own_paths("/abridge"), *(page.routes() if page is not None else ())],
+            default=self._middleware,
+            redirect_slashes=False,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
