@@ -14,9 +14,10 @@ from starlette.types import ASGIApp
 
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.exchange.client import Clock
-from abridge.metrics import metrics_on
+from abridge.metrics import MOST_MODELS, metrics_on
 from abridge.summarize import Spent, Tokens
 from tests.asgi import Call, begin, call
+from tests.counted import total
 from tests.forms import abridged
 from tests.scripts import (
     THOUGHT,
@@ -57,7 +58,7 @@ class Counted:
         await call(app, "/v1/chat/completions", CHAT)
 
     def value(self, name: str, **labels: str) -> float:
-        return self.registry.get_sample_value(f"abridge_{name}", labels) or 0.0
+        return total(self.registry, name, **labels)
 
     def outcomes(self) -> dict[str, float]:
         return {
@@ -226,15 +227,14 @@ def test_two_instances_share_a_registry() -> None:
     assert metrics_on() is metrics_on(None)
 
 
-async def test_no_label_comes_from_a_client(counted: Counted) -> None:
+@pytest.mark.parametrize("mode", ["mounted", "sidecar"])
+async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None:
     body = {**CHAT, "model": "model-of-the-client", "user": "user-of-the-client"}
-    app = abridged(
-        "mounted",
-        Upstream(Answer(chat_stream(thinking(4000), "Hi"))),
-        writer=Scripted(),
-        registry=counted.registry,
-    )
-    await call(app, "/v1/chat/completions", body, {"x-abridge-summary": "concise"})
+    refused = Answer.json({"error": {"message": "no such model: model-of-the-client"}}, 404)
+    app = abridged(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
+    headers = {"x-abridge-summary": "concise", "x-request-id": "id-of-the-client"}
+    await call(app, "/v1/chat/completions", body, headers)
+    assert counted.value("requests_total", model="other", outcome="error") == 1
     labels = {
         value
         for metric in counted.registry.collect()
@@ -242,6 +242,94 @@ async def test_no_label_comes_from_a_client(counted: Counted) -> None:
         for value in sample.labels.values()
     }
     assert not {label for label in labels if "of-the-client" in label}
+
+
+class TestModels:
+    """Which are told apart."""
+
+    async def ask(self, counted: Counted, app: ASGIApp, *models: str) -> None:
+        for model in models:
+            await call(app, "/v1/chat/completions", {**CHAT, "model": model})
+
+    def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
+        upstream = Upstream(answer)
+        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+
+    async def test_those_that_answered_at_most_so_many(self, counted: Counted) -> None:
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        await self.ask(counted, app, *(f"m{number}" for number in range(MOST_MODELS + 2)), "m0")
+        assert counted.value("requests_total", model="m0") == 2
+        assert counted.value("requests_total", model="other") == 2
+        for name in ("upstream_tokens_total", "summarizer_tokens_total", "held_seconds_count"):
+            assert counted.value(name, model="other")
+            assert counted.value(name, model="m1")
+
+    async def test_those_that_are_configured(self, counted: Counted) -> None:
+        models = [{"models": ["known", "a-*"]}]
+        app = self.app(counted, Answer.json({"error": {}}, 500), upstreams=models)
+        await self.ask(counted, app, "known", "a-b")
+        assert counted.value("requests_total", model="known") == 1
+        assert counted.value("requests_total", model="other") == 1
+
+    async def test_none_where_the_body_was_not_read(self, counted: Counted) -> None:
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
+        assert counted.value("requests_total", model="unknown", outcome="untouched") == 1
+
+
+class TestSummarizer:
+    """How it is doing, while it does."""
+
+    async def test_calls_that_are_under_way(self, counted: Counted) -> None:
+        gate = asyncio.Event()
+        app = abridged(
+            "mounted",
+            Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
+            writer=(writer := Scripted(gate=gate)),
+            registry=counted.registry,
+            summary={"grace": 60, "first_token": 60},
+            summarizer={"max_in_flight": 7},
+        )
+        request = begin(app, "/v1/chat/completions", CHAT)
+        await until(lambda: bool(writer.running))
+        assert counted.value("summarizer_in_flight") == 1
+        assert counted.value("summarizer_in_flight_limit") == 7
+        gate.set()
+        await request.finish()
+        assert counted.value("summarizer_in_flight") == 0
+
+    async def test_the_breaker(self, counted: Counted) -> None:
+        writer = Scripted("", error=ValueError("x"))
+        settings = {"breaker_failures": 2, "breaker_seconds": 0.01}
+        app = abridged(
+            "mounted",
+            Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
+            writer=writer,
+            registry=counted.registry,
+            summarizer=settings,
+        )
+        for opened in (0, 1, 1):
+            await call(app, "/v1/chat/completions", CHAT)
+            assert counted.value("breaker_open") == opened
+        writer.error = None
+        writer.text = "All is well."
+        await asyncio.sleep(0.02)
+        await call(app, "/v1/chat/completions", CHAT)
+        assert counted.value("breaker_open") == 0
+
+
+class TestTimes:
+    async def test_of_the_whole_and_of_its_pieces(self, counted: Counted) -> None:
+        await counted.ask(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
+        for name in ("request_seconds", "chunk_seconds"):
+            assert counted.value(f"{name}_count", **WHERE, model="m") == 1
+        whole = counted.value("request_seconds_sum", **WHERE)
+        assert whole >= counted.value("first_answer_seconds_sum", **WHERE)
+
+    async def test_a_whole_answer_has_no_pieces(self, counted: Counted) -> None:
+        await counted.ask(Answer.json(completion({"content": "Hi", "reasoning": THOUGHT})))
+        assert counted.value("request_seconds_count") == 1
+        assert counted.value("chunk_seconds_count") == 0
 
 
 class TestOutcomes:
@@ -280,7 +368,8 @@ class TestOutcomes:
         app = self.app(counted, Answer())
         asking = {**CHAT, "reasoning": {"summary": "short"}}
         assert (await call(app, "/v1/chat/completions", asking)).status == 400
-        assert self.outcomes(counted, "none") == {"refused": 1}
+        assert self.outcomes(counted) == {"refused": 1}
+        assert counted.value("refusals_total", code="invalid_value") == 1
 
     async def test_a_body_that_is_no_turn(self, counted: Counted) -> None:
         app = self.app(counted, Answer.json({"choices": None}))

@@ -44,7 +44,7 @@ class Abridge:
                 raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
         self.health = Health()
         self._registry = registry or REGISTRY
-        self._proxy = Proxy(settings, transport)
+        self._proxy = Proxy(settings, transport, registry)
         page = Page(settings.summarizer.kind) if settings.server.page else None
         self._middleware = AbridgeMiddleware(
             self._proxy,

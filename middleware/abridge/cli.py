@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +22,8 @@ from abridge.flags import nested, with_settings
 from abridge.serve import address, listen, run
 from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
+from abridge.telemetry.log import set_up
 from abridge.wire.profiles import PROFILES
-
-LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class Wrong(click.ClickException):
@@ -62,8 +60,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
         for surprise in surprises(settings):
             click.echo(f"  note        {surprise}", err=True)
 
-    logging.basicConfig(format=LOG, level=logging.WARNING)
-    logging.getLogger("abridge").setLevel(logging.INFO)
+    set_up(settings.log)
     run(serve_app(app, settings, listener, admin, announce))
 
 

@@ -1,21 +1,28 @@
 """Every metric, in one place.
 
 Collectors live on the registry they are given, made once for each, so that two instances of Abridge
-in one process share them and do not collide. No label's value comes from a client: `api`, `style`
-and `outcome` are closed sets, `upstream` and `summarizer` come from settings.
+in one process share them and do not collide. No label's value comes unchecked from a client: `api`,
+`style`, `outcome` and `code` are closed sets, `upstream` and `summarizer` come from settings, for
+`model` see `Models`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+MOST_MODELS = 50
 
 SECONDS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
 
 OVERHEAD = tuple(0.0001 * 2**step for step in range(14))
 """0.1 ms, doubling, to 0.8 s: what Abridge itself adds is small."""
+
+PACE = tuple(0.001 * 2**step for step in range(14))
+"""1 ms, doubling, to 8 s: between two pieces of an answer."""
 
 
 class Metrics:
@@ -34,13 +41,38 @@ class Metrics:
             return Gauge(f"abridge_{name}", text, labels, registry=registry)
 
         self.requests = counter(
-            "requests", "Requests to an API, by how they ended.", "api", "upstream", "outcome"
+            "requests",
+            "Requests to an API, by how they ended.",
+            "api",
+            "upstream",
+            "model",
+            "outcome",
+        )
+        self.request_seconds = histogram(
+            "request_seconds", "How long a request took, to its end.", "api", "upstream", "model"
+        )
+        self.refusals = counter("refusals", "Requests that Abridge itself refused.", "code")
+        self.requests_in_flight = gauge(
+            "requests_in_flight", "Requests that are being forwarded.", "upstream"
+        )
+        self.requests_in_flight_limit = gauge(
+            "requests_in_flight_limit", "How many may be forwarded at once."
+        )
+        self.upstream_responses = counter(
+            "upstream_responses", "What upstreams answered, by its status.", "upstream", "status"
+        )
+        self.upstream_failures = counter(
+            "upstream_failures", "Requests that an upstream did not answer.", "upstream", "cause"
+        )
+        self.upstream_seconds = histogram(
+            "upstream_seconds", "How long an upstream took until its headers.", "upstream"
         )
         self.summaries = counter(
             "summaries",
             "Reasoning items for which a summary was due, by what came of it.",
             "api",
             "upstream",
+            "model",
             "style",
             "summarizer",
             "outcome",
@@ -49,13 +81,21 @@ class Metrics:
             "summarizer_tokens",
             "Tokens that summarizers reported.",
             "upstream",
+            "model",
             "style",
             "summarizer",
             "type",
         )
         self.upstream_tokens = counter(
-            "upstream_tokens", "Tokens that upstreams reported.", "api", "upstream", "type"
+            "upstream_tokens", "Tokens that upstreams reported.", "api", "upstream", "model", "type"
         )
+        self.summarizer_in_flight = gauge(
+            "summarizer_in_flight", "Calls for a part that are under way."
+        )
+        self.summarizer_in_flight_limit = gauge(
+            "summarizer_in_flight_limit", "How many may be under way at once."
+        )
+        self.breaker_open = gauge("breaker_open", "Summarizers that are left alone for a while.")
         self.summarizer_seconds = histogram(
             "summarizer_seconds", "How long a call for one part took.", "summarizer", "outcome"
         )
@@ -64,6 +104,7 @@ class Metrics:
             "How long an answer waited for its summary.",
             "api",
             "upstream",
+            "model",
             "style",
             "summarizer",
         )
@@ -72,12 +113,22 @@ class Metrics:
             "From the request to the first text of its summary.",
             "api",
             "upstream",
+            "model",
         )
         self.first_answer_seconds = histogram(
             "first_answer_seconds",
             "From the request to the first piece of its answer.",
             "api",
             "upstream",
+            "model",
+        )
+        self.chunk_seconds = histogram(
+            "chunk_seconds",
+            "Between two pieces of a streamed answer, on average.",
+            "api",
+            "upstream",
+            "model",
+            buckets=PACE,
         )
         self.overhead_seconds = histogram(
             "overhead_seconds",
@@ -146,3 +197,19 @@ def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
     if chosen not in _made:
         _made[chosen] = Metrics(chosen)
     return _made[chosen]
+
+
+class Models:
+    """Which models are told apart: those that are configured by name, and the first so many that
+    brought a good answer; any other is `other`."""
+
+    def __init__(self, configured: Iterable[str] = ()) -> None:
+        self._known = set(configured)
+        self._most = len(self._known) + MOST_MODELS
+
+    def label(self, model: str | None, *, good: bool) -> str:
+        if not model:
+            return "unknown"
+        if good and len(self._known) < self._most:
+            self._known.add(model)
+        return model if model in self._known else "other"

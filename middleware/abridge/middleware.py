@@ -7,13 +7,13 @@ off the application gets the client's own `send`, and on `receive` the messages 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.answering import Answering
+from abridge.answering import Answering, pass_on
 from abridge.answering.stored import About
 from abridge.errors import RequestError
 from abridge.exchange.answers import json_start
@@ -25,6 +25,7 @@ from abridge.paths import path_of, written_path
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
+from abridge.telemetry.record import RECORD, Record, Sink
 from abridge.wire.api import Api
 from abridge.wire.apis import api_for, may_hold_answers
 from abridge.wire.codec import dumps
@@ -45,7 +46,7 @@ class AbridgeMiddleware:
     part whole before it is shown, and may change or withhold it. `transport` stands in for the one
     by which a summarizer model is called; metrics are made on `registry`, or on the default one.
     `tenant` says who asks, where the application knows better than a header: what is remembered for
-    one is never another's, and nothing is for None.
+    one is never another's, and nothing is for None. Each of `sinks` is told what a request came to.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class AbridgeMiddleware:
         transport: httpx.AsyncBaseTransport | None = None,
         registry: CollectorRegistry | None = None,
         tenant: Callable[[Scope], str | None] | None = None,
+        sinks: Sequence[Sink] = (),
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
@@ -72,6 +74,7 @@ class AbridgeMiddleware:
             review=review,
             transport=transport,
             tenant=tenant,
+            sinks=tuple(sinks),
         )
         self._hides = any(map(hides, self._routes))
         self._crosses = any(route.upstream.api != "same" for route in self._routes)
@@ -86,11 +89,15 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            record = Record.of(scope)
+            scope = {**scope, RECORD: record}
             try:
                 await self._serve(scope, receive, send)
             except RequestError as refusal:
-                self._answering.count(api_for(path_of(scope)), scope, "refused")
+                record.refuse(refusal)
                 await refuse(refusal, send)
+            finally:
+                self._answering.finish(scope)
         elif scope["type"] == "lifespan":
             try:
                 await self.app(scope, receive, send)
@@ -106,15 +113,18 @@ class AbridgeMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, written = path_of(scope), written_path(scope).decode("latin-1")
         api = api_for(path, written) if scope["method"] == "POST" else None
+        record = Record.in_(scope)
+        record.api = api.name if api is not None else None
         about = About.read(scope["method"], path) if api is None else None
         if about is not None and await self._answering.stored.answer(about, scope, receive, send):
+            record.outcome = "stored"
             return
         preflight = scope["method"] == "OPTIONS"
         if self._hides and api is None and not preflight and may_hold_answers(path, written):
             raise RequestError(STORED, status=404, code="not_found")
         if api is None and not self._routed_by_body(scope):
             route = self._route(path.partition("/models/")[2] or None)
-            await self.app({**scope, ROUTE: route}, receive, send)
+            await pass_on(self.app, {**scope, ROUTE: route}, receive, send)
             return
         with self._room.share() as keep:
             await self._read(api, scope, receive, send, keep)
@@ -136,9 +146,11 @@ class AbridgeMiddleware:
             route = self._route(request.model or None)
             await self._answering.answer(request, route, receive, send)
         else:
-            route = self._route(model_of(body) if len(self._routes) > 1 else None)
-            scope = {**scope, ROUTE: route}
-            await self._answering.pass_on(self.app, api, scope, taken.receive, send)
+            model = model_of(body) if len(self._routes) > 1 else None
+            route = self._route(model)
+            if api is not None:
+                Record.in_(scope).ask(api.name, route.upstream.name, model)
+            await pass_on(self.app, {**scope, ROUTE: route}, taken.receive, send)
 
     def _route(self, model: str | None) -> Route:
         return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]

@@ -26,6 +26,7 @@ from tests.bridges.play import (
     asking,
     hear,
 )
+from tests.counted import total
 from tests.forms import FORMS, ORIGIN, PREFIX, Form, abridged
 from tests.scripts import THOUGHT, chunk, completion, response
 from tests.upstream import Answer, Upstream
@@ -522,7 +523,7 @@ class TestSummarizers:
         assert hear(client, came, stream=True).summary == "**Sum**\n\nI add."
         assert [asked.path for asked in played.asked] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
-        assert registry.get_sample_value("abridge_requests_total", where) == 1
+        assert total(registry, "requests_total", **where) == 1
 
     async def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
         """On a bridge as anywhere."""

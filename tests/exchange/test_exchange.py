@@ -22,6 +22,7 @@ from tests.asgi import Call, begin
 from tests.bridges.play import PATHS
 from tests.bridges.play import answer as bridged_answer
 from tests.checker import check_chat, check_responses, comments
+from tests.counted import total
 from tests.forms import ORIGIN, Form, abridged
 from tests.scripts import (
     THOUGHT,
@@ -212,10 +213,7 @@ class TestHold:
         await request.finish()
         assert check_chat(request.data).choices[0].text == "x" * 20_000
         labels = {"api": "chat", "upstream": "default", "style": "auto", "summarizer": "scripted"}
-        count = registry.get_sample_value(
-            "abridge_summaries_total", {**labels, "outcome": "pressed"}
-        )
-        assert count == 1
+        assert total(registry, "summaries_total", **labels, outcome="pressed") == 1
         assert registry.get_sample_value("abridge_held_bytes") == 0
 
 
@@ -349,7 +347,7 @@ class TestBreaking:
         assert request.data == b"<html>"
         assert not request.complete
         labels = {"api": "chat", "upstream": "default", "outcome": "error"}
-        assert registry.get_sample_value("abridge_requests_total", labels) == 1
+        assert total(registry, "requests_total", **labels) == 1
 
     async def test_a_shutdown_tells_the_client(self) -> None:
         reached, never = asyncio.Event(), asyncio.Event()

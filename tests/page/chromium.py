@@ -1,4 +1,4 @@
-"""A real Chromium, where the machine has one, driven by its own protocol: DevTools over a WebSocket."""
+"""A real Chromium, where the machine has one, driven by its DevTools over a WebSocket."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -89,7 +87,9 @@ class Tab:
 
     async def open(self, url: str) -> None:
         await self.command("Page.navigate", url=url)
-        await self.until(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
+        await self.until(
+            f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
+        )
 
     async def get(self, script: str) -> Any:
         """What an expression, or the promise it is, comes to."""
@@ -103,7 +103,7 @@ class Tab:
         """Wait until an expression is true."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HANG):
-                while not await self.get(f"!!({script})"):
+                while not await self.get(f"!!({script})"):  # noqa: ASYNC110 -- it tells nobody
                     await asyncio.sleep(0.02)
                 return
         shown = await self.get("document.body.innerText")
@@ -133,7 +133,10 @@ class Tab:
     async def size(self, width: int, height: int) -> None:
         await self.command(
             "Emulation.setDeviceMetricsOverride",
-            **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
         )
 
     async def prefer(self, **features: str) -> None:
@@ -155,27 +158,42 @@ async def browser() -> AsyncIterator[Tab]:
         process = await asyncio.create_subprocess_exec(
             *(str(PROGRAM), *FLAGS, f"--user-data-dir={folder}", "about:blank"),
             stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
+        assert process.stderr is not None
         try:
-            address = await soon(_address(Path(folder) / "DevToolsActivePort"))
-            async with aiohttp.ClientSession() as session:
-                async with session.ws_connect(address, max_msg_size=0) as socket:
-                    async with _tab(socket) as tab:
-                        yield tab
+            address = await soon(_address(process.stderr))
+            reading = asyncio.create_task(_read_away(process.stderr))
+            async with (
+                aiohttp.ClientSession() as session,
+                session.ws_connect(address, max_msg_size=0) as socket,
+                _tab(socket) as tab,
+            ):
+                yield tab
+            await soon(reading)
         finally:
-            with suppress(TimeoutError):
-                await soon(process.wait())
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            await _ended(process)
 
 
-async def _address(file: Path) -> str:
-    while not (file.exists() and file.read_text().count("\n")):
-        await asyncio.sleep(0.05)
-    port, path = file.read_text().split("\n")[:2]
-    return f"ws://127.0.0.1:{port}{path}"
+async def _address(said: asyncio.StreamReader) -> str:
+    """Where it listens, as it says itself."""
+    while line := (await said.readline()).decode(errors="replace"):
+        if line.startswith("DevTools listening on "):
+            return line.split()[-1]
+    raise ChildProcessError(f"{PROGRAM} does not start")
+
+
+async def _read_away(said: asyncio.StreamReader) -> None:
+    while await said.read(1 << 16):
+        pass
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        await soon(process.wait())
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
 
 
 @asynccontextmanager
@@ -197,8 +215,3 @@ async def _tab(socket: aiohttp.ClientWebSocketResponse) -> AsyncIterator[Tab]:
             await tab.command("Browser.close")
         listening.cancel()
         await asyncio.wait([listening])
-
-
-def origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"

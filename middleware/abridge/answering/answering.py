@@ -24,7 +24,9 @@ from abridge.metrics import Metrics
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
-from abridge.wire.api import Api, UpstreamApi
+from abridge.telemetry.log import log_request
+from abridge.telemetry.record import Record, Sink
+from abridge.wire.api import UpstreamApi
 
 
 class Answering:
@@ -41,11 +43,12 @@ class Answering:
         review: Review | None,
         transport: httpx.AsyncBaseTransport | None,
         tenant: Named | None,
+        sinks: tuple[Sink, ...],
     ) -> None:
         self._app = app
         self._ways = Ways()
         self._attributes = settings.attribution.enabled
-        self._counting = Counting(metrics)
+        self._counting = Counting(metrics, settings, (log_request, *sinks))
         self._preparing = Preparing(settings, self._counting, tenant)
         self._engaging = Engaging(
             app,
@@ -61,7 +64,7 @@ class Answering:
         self.concerns = self._preparing.pasts.concerns
         self.demands = self._preparing.pasts.demands
         self.may_seal = self._preparing.pasts.may_seal
-        self.count = self._counting.count
+        self.finish = self._counting.finish
 
     async def aclose(self) -> None:
         await self._engaging.aclose()
@@ -71,6 +74,7 @@ class Answering:
         """Answer a request whose body was read, on an API that upstream has."""
         request.scope = {**request.scope, ROUTE: route}
         model = request.model
+        Record.in_(request.scope).ask(request.api.name, route.upstream.name, model)
         upstream = self._ways.target(route, request.api, model)
         if upstream is not None or not self._ways.is_open(route, request.api, model):
             await self._answer(request, upstream, Ends(self._app, receive, send))
@@ -84,21 +88,6 @@ class Answering:
             await self._answer(again, other(request.api), Ends(watched, receive, send))
             if watched.found:
                 self._ways.lacks(route, request.api, model)
-
-    async def pass_on(
-        self, app: ASGIApp, api: Api | None, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Get out of the way; what becomes of the answer is not looked at."""
-        outcome: str | None = "failed"
-        try:
-            await app(scope, receive, send)
-            outcome = "untouched"
-        except EndpointMissing:
-            outcome = None
-            raise
-        finally:
-            if outcome is not None:
-                self.count(api, scope, outcome)
 
     async def _answer(self, request: Request, upstream: UpstreamApi | None, ends: Ends) -> None:
         """Set both switches, and answer accordingly."""
@@ -120,7 +109,15 @@ class Answering:
             await self._engaging.engage(prepared, style, ends)
         else:
             taken = request.taken.with_body(request.body()) if request.changed else request.taken
-            await self.pass_on(ends.app, request.api, request.scope, taken.receive, ends.send)
+            await pass_on(ends.app, request.scope, taken.receive, ends.send)
+
+
+async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Get out of the way; what becomes of the answer is not looked at."""
+    record = Record.in_(scope)
+    record.outcome = "failed"
+    await app(scope, receive, send)
+    record.outcome = "untouched"
 
 
 def _check_background(route: Route) -> None:

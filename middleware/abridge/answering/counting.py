@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 from abridge.history.policy import Mended
-from abridge.metrics import Metrics, metrics_on
-from abridge.settings import ROUTE, Route
+from abridge.metrics import Metrics, Models, metrics_on
+from abridge.settings import ROUTE, Route, Settings
+from abridge.telemetry.record import RECORD, Record, Sink
+from abridge.turn.usage import Tokens
 from abridge.wire.api import Api
 
 INNER = "abridge.inner"
@@ -15,22 +19,76 @@ INNER = "abridge.inner"
 it, so that it is not counted."""
 
 
-class Counting:
-    """Chooses the collectors for a request."""
+def inner(scope: Scope) -> Scope:
+    """The scope for a summary's own call, which has no part in its request's record."""
+    return {**{key: scope[key] for key in scope if key != RECORD}, INNER: True}
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+
+class Counting:
+    """Chooses the collectors for a request; at its end tells all `sinks` what it came to."""
+
+    def __init__(self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...]) -> None:
+        self.metrics = metrics
         self._uncounted = metrics_on(CollectorRegistry())
+        self._sinks = (self._enter, *sinks)
+        names = {name for route in settings.routes for name in route.upstream.models}
+        self._models = Models(name for name in names if not set(name) & set("*?["))
 
     def of(self, scope: Scope) -> Metrics:
-        return self._uncounted if INNER in scope else self._metrics
+        return self._uncounted if INNER in scope else self.metrics
 
-    def count(self, api: Api | None, scope: Scope, outcome: str) -> None:
-        """A request to an API has ended."""
-        if api is not None:
-            route: Route | None = scope.get(ROUTE)
-            name = route.upstream.name if route is not None else "none"
-            self.of(scope).requests.labels(api.name, name, outcome).inc()
+    def finish(self, scope: Scope) -> None:
+        """A request is over."""
+        record: Record = scope[RECORD]
+        record.seconds = record.now()
+        if INNER not in scope:
+            for sink in self._sinks:
+                sink(record)
+
+    def _enter(self, record: Record) -> None:
+        """Only what was asked of an API is counted."""
+        if record.outcome == "refused":
+            self.metrics.refusals.labels(record.cause or "invalid_request").inc()
+        if record.api is None:
+            return
+        good = record.status is not None and 200 <= record.status < 300
+        model = self._models.label(record.model, good=good)
+        where = record.api, record.upstream or "none", model
+        self.metrics.requests.labels(*where, record.outcome).inc()
+        if record.engaged:
+            self._enter_times(record, where)
+            self._enter_reading(record, where[:2])
+            self._enter_summary(record, where)
+            for kind, count in _counts(record.used, ("input", "output", "reasoning")):
+                self.metrics.upstream_tokens.labels(*where, kind).inc(count)
+
+    def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
+        metrics = self.metrics
+        metrics.request_seconds.labels(*where).observe(record.seconds)
+        metrics.overhead_seconds.labels(record.api).observe(record.overhead)
+        if record.first_summary is not None:
+            metrics.first_summary_seconds.labels(*where).observe(record.first_summary)
+        if record.answer is not None:
+            first, last = record.answer
+            metrics.first_answer_seconds.labels(*where).observe(first)
+            if record.stream and record.chunks > 1:
+                metrics.chunk_seconds.labels(*where).observe((last - first) / (record.chunks - 1))
+
+    def _enter_reading(self, record: Record, where: tuple[str, str]) -> None:
+        self.metrics.reasoning_characters.labels(*where).inc(record.characters)
+        self.metrics.dropped_fields.labels(record.api).inc(record.dropped)
+        self.metrics.reader_faults.labels(*where).inc(record.faults)
+
+    def _enter_summary(self, record: Record, where: tuple[str, str, str]) -> None:
+        """What was asked for, what came of it, and what it took."""
+        if record.style == "off":
+            return
+        made = record.style, record.summarizer
+        self.metrics.held_seconds.labels(*where, *made).observe(record.held)
+        for outcome, summaries in record.summaries.items():
+            self.metrics.summaries.labels(*where, *made, outcome).inc(summaries)
+        for kind, count in _counts(record.spent, ("input", "output")):
+            self.metrics.summarizer_tokens.labels(*where[1:], *made, kind).inc(count)
 
     def drop(self, api: Api, scope: Scope, fields: int) -> None:
         """So many fields of a request were left out."""
@@ -54,9 +112,15 @@ class Counting:
 
     def store_operation(self, operation: str, result: str, seconds: float) -> None:
         """A store was asked for something, or given it."""
-        self._metrics.store_operations.labels(operation, result).inc()
-        self._metrics.store_seconds.labels(operation).observe(seconds)
+        self.metrics.store_operations.labels(operation, result).inc()
+        self.metrics.store_seconds.labels(operation).observe(seconds)
 
     def store(self, size: int) -> None:
         """So many bytes of reasoning are remembered now."""
-        self._metrics.store_bytes.set(size)
+        self.metrics.store_bytes.set(size)
+
+
+def _counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    for kind in kinds:
+        if (count := getattr(tokens, kind) or 0) > 0:
+            yield kind, count

@@ -8,17 +8,19 @@ from time import monotonic
 import httpx
 from starlette.types import ASGIApp, Receive, Send
 
-from abridge.answering.counting import INNER, Counting
+from abridge.answering.counting import Counting, inner
 from abridge.answering.preparing import Prepared, Preparing
 from abridge.exchange import Exchange, Keep, Terms
 from abridge.exchange.account import Account
 from abridge.exchange.request import Request
 from abridge.exchange.terms import display, hides, plan, shows_summary
+from abridge.metrics import Metrics
 from abridge.settings import Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.chosen import Chosen
 from abridge.summarize.guard import Guard, Review
 from abridge.summarize.patience import Patience
+from abridge.telemetry.record import Record
 from abridge.turn.events import Ended
 from abridge.turn.part import Style
 from abridge.turn.usage import EXTRACTIVE
@@ -58,7 +60,7 @@ class Engaging:
         self._settings = settings
         self._counting = counting
         self._preparing = preparing
-        self._guards = _guards(settings, review)
+        self._guards = _guards(settings, review, counting.metrics)
         self._patience = Patience()
         self._summarizers = Chosen(
             settings.summarizer, settings.limits, given=summarizer, transport=transport
@@ -72,7 +74,7 @@ class Engaging:
         style = asked if shows_summary(route) else None
         summarizer = self._summarizer(request, prepared.profile)
         terms = self._terms(prepared, asked, style, summarizer)
-        account = self._account(request, style, summarizer, route)
+        account = self._account(request, style, summarizer)
         exchange = Exchange(terms, account, ends.receive, ends.send)
         try:
             await exchange.run(ends.app, request.scope, request.let_go())
@@ -81,9 +83,7 @@ class Engaging:
 
     def _summarizer(self, request: Request, profile: Profile) -> Summarizer:
         app, at = (self._again, request.came) if request.upstream else (self._app, request.scope)
-        return self._summarizers.for_request(
-            app, {**at, INNER: True}, request.model, request.api, profile
-        )
+        return self._summarizers.for_request(app, inner(at), request.model, request.api, profile)
 
     def _terms(
         self,
@@ -154,17 +154,11 @@ class Engaging:
 
         return keep
 
-    def _account(
-        self, request: Request, style: Style | None, summarizer: Summarizer, route: Route
-    ) -> Account:
-        return Account(
-            self._counting.of(request.scope),
-            api=request.api.name,
-            upstream=route.upstream.name,
-            style=style or "off",
-            summarizer=summarizer.name,
-            spent=monotonic() - request.began,
-        )
+    def _account(self, request: Request, style: Style | None, summarizer: Summarizer) -> Account:
+        record = Record.in_(request.scope)
+        record.style, record.summarizer = style or "off", summarizer.name
+        record.overhead = monotonic() - request.began
+        return Account(self._counting.of(request.scope), record)
 
     def _learn(self, route: Route, exchange: Exchange) -> None:
         """Whether the summarizer kept the answer waiting, for the next answers of the route."""
@@ -174,12 +168,12 @@ class Engaging:
             self._patience.met(route.upstream.name)
 
 
-def _guards(settings: Settings, review: Review | None) -> dict[str, Guard]:
+def _guards(settings: Settings, review: Review | None, metrics: Metrics) -> dict[str, Guard]:
     """One for all, or, where each upstream summarizes its own answers, one for each: a broken
     upstream must not open the breaker of another."""
 
     def guard() -> Guard:
-        return Guard(settings.summarizer, review=review)
+        return Guard(settings.summarizer, review=review, metrics=metrics)
 
     names = [route.upstream.name for route in settings.routes]
     if settings.summarizer.kind == "upstream":

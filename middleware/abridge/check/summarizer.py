@@ -67,7 +67,8 @@ async def probe_summarizer(
         return Finding(ABOUT, f"not asked; {NOTHING_TO_REACH[kind]}", "note")
     chosen = Chosen(settings.summarizer, settings.limits, transport=transport)
     profile = PROFILES[route.upstream.profile]
-    app = AbridgeMiddleware(Proxy(settings, transport), settings, registry=CollectorRegistry())
+    registry = CollectorRegistry()
+    app = AbridgeMiddleware(Proxy(settings, transport, registry), settings, registry=registry)
     return await write_one(
         settings, chosen.for_request(app, _scope(route, client), model or "", CHAT, profile)
     )

@@ -1,15 +1,26 @@
-"""What one engaged request came to: noted while it runs, entered in the metrics at its end."""
+"""What one engaged request comes to: noted on its record while it runs.
+
+What is under way is in the metrics at once, all else when the request is over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import monotonic
-
-from prometheus_client import Histogram
+from collections.abc import Iterable
 
 from abridge.metrics import Metrics
-from abridge.turn.events import Billed, Ended, Event, PartSaid, Raw, Said, Summary
-from abridge.turn.usage import Tokens
+from abridge.telemetry.record import Call, Record, Shown
+from abridge.turn.events import (
+    Billed,
+    Ended,
+    Event,
+    Failed,
+    PartClosed,
+    PartOpened,
+    PartSaid,
+    Raw,
+    Said,
+    Summary,
+)
 from abridge.turn.weave import Weaver
 from abridge.wire.api import Reader
 
@@ -18,106 +29,106 @@ TELLING = frozenset({"empty", "timeout", "deadline", "shed"})
 
 
 class Account:
-    """`style` is the summary that was asked for, `off` where none was; `spent` is how many seconds
-    Abridge itself has taken so far."""
+    """`outcome` is what the answer itself told of its end."""
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        api: str,
-        upstream: str,
-        style: str,
-        summarizer: str,
-        spent: float = 0.0,
-        time: Callable[[], float] = monotonic,
-    ) -> None:
-        self.metrics = metrics
+    def __init__(self, metrics: Metrics, record: Record) -> None:
+        self.record = record
         self.outcome = "failed"
-        self._api, self.upstream = api, upstream
-        self._style, self._summarizer = style, summarizer
-        self._time = time
-        self._began = time() - spent
-        self._overhead = spent
-        self._usage: Tokens | None = None
-        self._summaries: list[Summary] = []
-        self._characters = 0
-        self._seen: set[Histogram] = set()
+        self._metrics = metrics
+        self._streams = metrics.streams_open.labels(record.api)
+        self._summaries: Iterable[Summary] = ()
+        self._thinking: list[float] = []
+        self._answer: list[float] = []
+        self._calls: dict[int, Call] = {}
+        self._parts: dict[tuple[int, int], Shown] = {}
         self._held = 0
-        metrics.streams_open.labels(api).inc()
+        self._streams.inc()
+
+    def begin(self, status: int, *, stream: bool) -> None:
+        """The response has begun."""
+        self.record.status, self.record.stream = status, stream
 
     def note(self, event: Event) -> None:
         """An event on its way to the client."""
         match event:
             case Raw():
-                self._characters += len(event.text)
+                self._think(event.text)
             case Said():
-                self._first(self.metrics.first_answer_seconds)
-            case PartSaid():
-                self._first(self.metrics.first_summary_seconds)
+                self._say()
+            case PartOpened() | PartSaid() | PartClosed():
+                self._show(event)
             case Billed():
-                self._usage = event.usage
+                self.record.used = event.usage or self.record.used
+            case Failed():
+                self.record.fail(event.trouble.code)
             case Ended():
-                self._usage = event.usage or self._usage
-                self._summaries = list(event.summaries.values())
-                self.outcome = "ok" if event.ok and event.trouble is None else "failed"
+                self._end(event)
 
-    def note_call(self, outcome: str, seconds: float) -> None:
-        """A call for one part has ended."""
-        self.metrics.summarizer_seconds.labels(self._summarizer, outcome).observe(seconds)
+    def asked(self, part: int) -> None:
+        """A summarizer is asked for a part."""
+        call = self._calls[part] = Call(part, self.record.now())
+        self.record.calls.append(call)
+
+    def ended(self, part: int, outcome: str, seconds: float) -> None:
+        """A call for a part has ended; it took so many seconds in which the client took its
+        answer."""
+        call = self._calls.pop(part)
+        call.ended, call.outcome = self.record.now(), outcome
+        self._metrics.summarizer_seconds.labels(self.record.summarizer, outcome).observe(seconds)
 
     def note_held(self, held: int) -> None:
         """So many bytes of the answer now wait."""
         if held != self._held:
-            self.metrics.held_bytes.inc(held - self._held)
+            self._metrics.held_bytes.inc(held - self._held)
             self._held = held
 
     def abandon(self) -> None:
         """Nothing came of it: the question is put anew."""
         self.note_held(0)
-        self.metrics.streams_open.labels(self._api).dec()
+        self._streams.dec()
 
     def close(self, weaver: Weaver, reader: Reader) -> None:
-        """The request is over."""
-        metrics, where = self.metrics, (self._api, self.upstream)
-        self.note_held(0)
-        metrics.streams_open.labels(self._api).dec()
-        metrics.requests.labels(*where, self.outcome).inc()
-        metrics.overhead_seconds.labels(self._api).observe(self._overhead)
-        metrics.reasoning_characters.labels(*where).inc(self._characters)
-        metrics.dropped_fields.labels(self._api).inc(reader.dropped)
-        metrics.reader_faults.labels(*where).inc(reader.faults)
-        if self._style != "off":
-            made = self._style, self._summarizer
-            metrics.held_seconds.labels(*where, *made).observe(weaver.held_for)
-            self._enter_summaries(pressed=weaver.pressed)
-        self._enter_tokens(weaver.spent)
+        """The exchange is over."""
+        self.abandon()
+        record = self.record
+        record.outcome, record.engaged = self.outcome, True
+        record.held, record.spent = weaver.held_for, weaver.spent
+        record.dropped, record.faults = reader.dropped, reader.faults
+        record.thinking, record.answer = _span(self._thinking), _span(self._answer)
+        if record.style != "off":
+            record.summaries.update(
+                outcome_of(summary, pressed=weaver.pressed) for summary in self._summaries
+            )
 
-    def _enter_summaries(self, *, pressed: bool) -> None:
-        for summary in self._summaries:
-            self.metrics.summaries.labels(
-                self._api,
-                self.upstream,
-                self._style,
-                self._summarizer,
-                outcome_of(summary, pressed=pressed),
-            ).inc()
+    def _think(self, text: str) -> None:
+        if text:
+            self.record.characters += len(text)
+            self._thinking[1:] = [self.record.now()]
 
-    def _enter_tokens(self, spent: Tokens) -> None:
-        used = self._usage or Tokens()
-        for kind in ("input", "output", "reasoning"):
-            if (count := getattr(used, kind) or 0) > 0:
-                self.metrics.upstream_tokens.labels(self._api, self.upstream, kind).inc(count)
-        for kind in ("input", "output"):
-            if (count := getattr(spent, kind) or 0) > 0:
-                self.metrics.summarizer_tokens.labels(
-                    self.upstream, self._style, self._summarizer, kind
-                ).inc(count)
+    def _say(self) -> None:
+        self.record.chunks += 1
+        self._answer[1:] = [self.record.now()]
 
-    def _first(self, histogram: Histogram) -> None:
-        if histogram not in self._seen:
-            self._seen.add(histogram)
-            histogram.labels(self._api, self.upstream).observe(self._time() - self._began)
+    def _show(self, event: PartOpened | PartSaid | PartClosed) -> None:
+        record, place = self.record, (event.item, event.index)
+        if isinstance(event, PartOpened):
+            shown = self._parts[place] = Shown(record.now())
+            record.parts.append(shown)
+        elif isinstance(event, PartClosed):
+            self._parts[place].ended = record.now()
+        elif record.first_summary is None:
+            record.first_summary = record.now()
+
+    def _end(self, event: Ended) -> None:
+        self.record.used = event.usage or self.record.used
+        self._summaries = event.summaries.values()
+        self.outcome = "ok" if event.ok and event.trouble is None else "failed"
+        if event.trouble is not None:
+            self.record.fail(event.trouble.code)
+
+
+def _span(times: list[float]) -> tuple[float, float] | None:
+    return (times[0], times[-1]) if times else None
 
 
 def outcome_of(summary: Summary, *, pressed: bool = False) -> str:

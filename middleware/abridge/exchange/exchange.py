@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.errors import EndpointMissing, UpstreamBroken
 from abridge.exchange.account import Account, outcome_of
-from abridge.exchange.answers import Answer, Parts, Refused, begin
+from abridge.exchange.answers import Answer, Parts, Refused, Stream, begin
 from abridge.exchange.client import Client, Clock
 from abridge.exchange.loom import Loom
 from abridge.history.showing import Showing
@@ -121,7 +121,7 @@ class Exchange:
             tasks=tasks,
             clock=self._clock,
             emit=self._emit,
-            timed=self._account.note_call,
+            watch=self._account,
         )
         self._client.on_room = self._loom.set_timer
         self._client.on_leave = self._loom.stop
@@ -163,6 +163,7 @@ class Exchange:
             describe=self._describe,
         )
         self._answer = begin(start, parts)
+        self._account.begin(start["status"], stream=isinstance(self._answer, Stream))
         self._client.beat = self._answer.beat
 
     def _take(self, answer: Answer, message: Message) -> None:
@@ -229,7 +230,7 @@ class Exchange:
             self._terms.showing.leave()
         if outcome == "failed":
             cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
-            _log.warning("upstream %s: %s", self._account.upstream, cause)
+            _log.warning("upstream %s: %s", self._account.record.upstream, cause)
 
     def _describe(self, ended: Ended) -> dict[str, str]:
         """The headers that tell of the summary where no stream can."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from abridge.errors import SummarizerError
 from abridge.exchange.client import Clock
@@ -30,10 +31,18 @@ class _Call:
     began: float
 
 
+class Watch(Protocol):
+    """Is told of each call for a part that it begins, and how it ended after how many seconds."""
+
+    def asked(self, part: int) -> None: ...
+
+    def ended(self, part: int, outcome: str, seconds: float) -> None: ...
+
+
 class Loom:
-    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`; `timed` is told
-    how each call ended and how many seconds it took. `wrote_for` is the seconds from the first part
-    asked for to the last one that ended."""
+    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`; `watch` is told
+    of the calls. `wrote_for` is the seconds from the first part asked for to the last one that
+    ended."""
 
     def __init__(
         self,
@@ -44,7 +53,7 @@ class Loom:
         tasks: asyncio.TaskGroup,
         clock: Clock,
         emit: Callable[[Event], None],
-        timed: Callable[[str, float], None],
+        watch: Watch,
     ) -> None:
         self.weaver = weaver
         self._guard = guard
@@ -52,7 +61,7 @@ class Loom:
         self._tasks = tasks
         self._clock = clock
         self._emit = emit
-        self._timed = timed
+        self._watch = watch
         self._performing: list[Effect] | None = None
         self._stopped = False
         self._writing: dict[int, _Call] = {}
@@ -69,8 +78,8 @@ class Loom:
     def stop(self) -> None:
         """Nobody wants the rest: stop everything that runs, and start nothing more."""
         self._stopped = True
-        for call in self._writing.values():
-            self._stop_call(call, "cancelled")
+        for part, call in self._writing.items():
+            self._stop_call(part, call, "cancelled")
         self._writing.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -121,13 +130,13 @@ class Loom:
         call = self._writing.pop(cancel.part, None)
         if call is None:
             return
-        self._stop_call(call, "timeout" if cancel.late else "cancelled")
+        self._stop_call(cancel.part, call, "timeout" if cancel.late else "cancelled")
         if cancel.late:
             self._guard.blame(self._summarizer)
 
-    def _stop_call(self, call: _Call, outcome: str) -> None:
+    def _stop_call(self, part: int, call: _Call, outcome: str) -> None:
         call.task.cancel()
-        self._timed(outcome, self._clock.now() - call.began)
+        self._watch.ended(part, outcome, self._clock.now() - call.began)
 
     def _ask(self, ask: Ask) -> None:
         permit = self._guard.admit()
@@ -136,6 +145,7 @@ class Loom:
             return
         now = self._clock.now()
         self._asked_at = self._asked_at or now
+        self._watch.asked(ask.part)
         task = self._tasks.create_task(self._write(ask))
         task.add_done_callback(lambda _: permit.release())
         self._writing[ask.part] = _Call(task, now)
@@ -161,6 +171,6 @@ class Loom:
     def _end(self, part: int, outcome: str) -> float:
         now = self._clock.now()
         if (call := self._writing.pop(part, None)) is not None:
-            self._timed(outcome, now - call.began)
+            self._watch.ended(part, outcome, now - call.began)
         self.wrote_for = now - (self._asked_at or now)
         return now

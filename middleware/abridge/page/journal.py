@@ -16,10 +16,9 @@ EXCHANGES = 50
 MARKS, NAME = 100, 200
 """Calls and parts of one exchange, and characters of a model's name, that are kept."""
 
-PLAIN = (
-    "id at api upstream stream style summarizer status outcome cause "
-    "seconds overhead first_summary thinking answer held characters"
-).split()
+IDENTITY = ("id", "at", "api", "upstream", "model", "stream", "style", "summarizer")
+COURSE = ("status", "outcome", "cause", "seconds", "overhead", "characters")
+TIMES = ("first_summary", "thinking", "answer")
 """What is kept of a record as it is."""
 
 
@@ -40,8 +39,9 @@ class Journal:
 def entry(record: Record) -> Json:
     """What is kept of one exchange."""
     return {
-        **{name: getattr(record, name) for name in PLAIN},
+        **{name: getattr(record, name) for name in (*IDENTITY, *COURSE, *TIMES)},
         "model": record.model and record.model[:NAME],
+        "held": record.held if record.engaged and record.style != "off" else None,
         "used": _tokens(record.used),
         "spent": _tokens(record.spent),
         "summaries": dict(record.summaries),

@@ -7,6 +7,7 @@ that, an exception. What upstream or the client said is in none of them.
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import httpx
 
@@ -15,14 +16,39 @@ from abridge.proxy.place import Place
 from abridge.wire.codec import dumps
 from abridge.wire.problem import problem
 
-TROUBLES: tuple[tuple[type[Exception], int, str, str], ...] = (
-    (httpx.TimeoutException, 504, "upstream_timeout", "The upstream did not answer in time."),
-    (httpx.ConnectError, 502, "upstream_unreachable", "The upstream could not be reached."),
-    (httpx.LocalProtocolError, 400, "malformed", "The request cannot be forwarded as it is."),
-    (httpx.InvalidURL, 400, "malformed", "The request cannot be forwarded as it is."),
-    (httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."),
+
+class Failure(NamedTuple):
+    """What happened, and the status, code and message that tell of it."""
+
+    error: type[Exception]
+    status: int
+    code: str
+    message: str
+
+    @property
+    def cause(self) -> str:
+        """In a word, for the metrics."""
+        return self.code.removeprefix("upstream_")
+
+
+TIMEOUT = Failure(
+    httpx.TimeoutException, 504, "upstream_timeout", "The upstream did not answer in time."
 )
-"""The first that fits: what happened, and the status, code and message that tell of it."""
+BROKEN = Failure(
+    httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."
+)
+UNREACHABLE = Failure(
+    httpx.ConnectError, 502, "upstream_unreachable", "The upstream could not be reached."
+)
+MALFORMED = "The request cannot be forwarded as it is."
+FAILED = (
+    TIMEOUT,
+    UNREACHABLE,
+    Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED),
+    Failure(httpx.InvalidURL, 400, "malformed", MALFORMED),
+    BROKEN,
+)
+"""The first that fits is what happened."""
 
 FAILURES = (httpx.TransportError, httpx.InvalidURL)
 
@@ -45,23 +71,20 @@ def later(code: str, message: str) -> httpx.Response:
     return response
 
 
-def answer_to(error: Exception) -> httpx.Response:
-    """What the client gets for one of `FAILURES`."""
-    status, code, message = next(row[1:] for row in TROUBLES if isinstance(error, row[0]))
-    return refusal(status, code, message)
+def failure_of(error: Exception) -> Failure:
+    """What one of `FAILURES` is."""
+    return next(failure for failure in FAILED if isinstance(error, failure.error))
 
 
 def note(error: Exception, place: Place) -> None:
     _log.warning("upstream %s: %s: %s", place.name, type(error).__name__, error)
 
 
-def broken(error: httpx.TransportError, place: Place) -> UpstreamBroken:
+def broken(failure: Failure, place: Place) -> UpstreamBroken:
     """What is raised where the response has begun."""
-    if isinstance(error, httpx.TimeoutException):
-        message, code = "The upstream fell silent within its response.", "upstream_timeout"
-    else:
-        message, code = "The upstream broke off its response.", "upstream_broken"
-    return UpstreamBroken(message, code=code, upstream=place.name)
+    silent = failure is TIMEOUT
+    message = "fell silent within its response" if silent else "broke off its response"
+    return UpstreamBroken(f"The upstream {message}.", code=failure.code, upstream=place.name)
 
 
 def in_one_line(record: logging.LogRecord) -> bool:

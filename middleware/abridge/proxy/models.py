@@ -9,11 +9,12 @@ from typing import Any, cast
 import httpx
 from starlette.types import Scope
 
+from abridge.proxy.asking import Asking
 from abridge.proxy.failures import FAILURES, note, refusal
 from abridge.proxy.place import Place
 from abridge.wire.codec import dumps, read_object
 
-NOT_FOR_LISTS = ("accept-encoding", "if-none-match", "if-modified-since")
+NOT_FOR_LISTS = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """Request headers whose answers could not be joined."""
 
 
@@ -23,12 +24,14 @@ def asks_for_models(scope: Scope) -> bool:
 
 
 async def all_models(
-    scope: Scope, places: Iterable[Place], transport: httpx.AsyncBaseTransport, limit: int
+    scope: Scope, places: Iterable[Place], asking: Asking, limit: int
 ) -> httpx.Response:
     """`{"object": "list", "data": [...]}`; who fails, or says more than `limit` bytes, is left out.
     If all do, that is an error."""
+    headers = [header for header in scope["headers"] if header[0] not in NOT_FOR_LISTS]
+    scope = {**scope, "headers": headers}
     async with asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(_models(scope, place, transport, limit)) for place in places]
+        asked = [tasks.create_task(_models(scope, place, asking, limit)) for place in places]
     lists = [models for task in asked if (models := task.result()) is not None]
     if not lists:
         return refusal(502, "upstream_unreachable", "No upstream listed its models.")
@@ -36,14 +39,9 @@ async def all_models(
     return httpx.Response(200, headers={"content-type": "application/json"}, content=dumps(joined))
 
 
-async def _models(
-    scope: Scope, place: Place, transport: httpx.AsyncBaseTransport, limit: int
-) -> list[Any] | None:
+async def _models(scope: Scope, place: Place, asking: Asking, limit: int) -> list[Any] | None:
     try:
-        request = place.request(scope, b"")
-        for name in NOT_FOR_LISTS:
-            request.headers.pop(name, None)
-        response = await transport.handle_async_request(request)
+        response = await asking.ask(place, scope, b"")
         try:
             body = await _read(response, limit)
         finally:

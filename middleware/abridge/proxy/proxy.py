@@ -19,13 +19,25 @@ from contextlib import suppress
 from typing import cast
 
 import httpx
+from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.http import Transport
-from abridge.proxy.failures import FAILURES, answer_to, broken, later, note, refusal
+from abridge.metrics import metrics_on
+from abridge.proxy.asking import Asking
+from abridge.proxy.failures import (
+    FAILURES,
+    Failure,
+    broken,
+    failure_of,
+    later,
+    note,
+    refusal,
+)
 from abridge.proxy.models import all_models, asks_for_models
 from abridge.proxy.place import Place, end_to_end
 from abridge.settings import ROUTE, Settings
+from abridge.telemetry.record import RECORD, Record
 
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
@@ -35,18 +47,25 @@ class Proxy:
     """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
 
     The client's credential goes through, unless the upstream has an `api_key_env`, which is read
-    here, once. Requests go out by `transport`, if there is one. Raises SettingsError.
+    here, once. Requests go out by `transport`, if there is one, and are counted on `registry`, or
+    on the default one. Raises SettingsError.
     """
 
     def __init__(
-        self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None
+        self,
+        settings: Settings,
+        transport: httpx.AsyncBaseTransport | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         limits = settings.limits
+        self._metrics = metrics_on(registry)
+        self._metrics.requests_in_flight_limit.inc(limits.in_flight)
         self._places = {route.upstream.name: Place.of(route.upstream) for route in settings.routes}
         self._default = settings.route(None)
-        self._transport = transport or Transport(
+        transport = transport or Transport(
             connect=limits.connect, headers=limits.headers, idle=limits.idle
         )
+        self._asking = Asking(transport, self._metrics)
         self._list_limit = limits.body
         self._room = limits.in_flight
 
@@ -61,7 +80,7 @@ class Proxy:
 
     async def aclose(self) -> None:
         """Closes the connections to upstream; a later request opens new ones."""
-        await self._transport.aclose()
+        await self._asking.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -78,23 +97,27 @@ class Proxy:
         if (body := await client.body()) is None:
             return
         if not self._room:
+            self._metrics.refusals.labels("overloaded").inc()
             await _relay(later("overloaded", "Too many requests are under way."), send)
             return
+        place = self._places[scope.get(ROUTE, self._default).upstream.name]
         self._room -= 1  # no earlier, or it would be kept for a request that never comes
         try:
-            await self._serve(scope, client, body, send)
+            with self._metrics.requests_in_flight.labels(place.name).track_inprogress():
+                await self._serve(place, scope, client, body, send)
         finally:
             self._room += 1
 
     async def _serve(
-        self, scope: Scope, client: _Client, body: bytes | _Client, send: Send
+        self, place: Place, scope: Scope, client: _Client, body: bytes | _Client, send: Send
     ) -> None:
-        place = self._places[scope.get(ROUTE, self._default).upstream.name]
         call = asyncio.create_task(self._answer(place, scope, body))
         watch = asyncio.create_task(client.watch(call))
         response = None
         try:
             response = await call
+            if RECORD in scope:
+                Record.in_(scope).status = response.status_code
             with suppress(OSError):  # so a server says that the client has left
                 await _relay(response, send)
         except asyncio.CancelledError:
@@ -107,20 +130,24 @@ class Proxy:
                 raise
         except httpx.TransportError as error:
             if not client.gone:
-                raise broken(error, place) from error
+                failure = failure_of(error)
+                self._asking.failed(place, failure)
+                _fail(scope, failure)
+                raise broken(failure, place) from error
         finally:
             await _close(call)
             await _end(watch)
 
     async def _answer(self, place: Place, scope: Scope, body: bytes | _Client) -> httpx.Response:
         if len(self._places) > 1 and asks_for_models(scope):
-            places = self._places.values()
-            return await all_models(scope, places, self._transport, self._list_limit)
+            return await all_models(scope, self._places.values(), self._asking, self._list_limit)
         try:
-            return await self._transport.handle_async_request(place.request(scope, body))
+            return await self._asking.ask(place, scope, body)
         except FAILURES as error:
             note(error, place)
-            return answer_to(error)
+            failure = failure_of(error)
+            _fail(scope, failure)
+            return refusal(failure.status, failure.code, failure.message)
 
 
 class _Client(httpx.AsyncByteStream):
@@ -169,6 +196,11 @@ class _Client(httpx.AsyncByteStream):
         self._more = message.get("more_body", False)
         if not self._more:
             self._read.set()
+
+
+def _fail(scope: Scope, failure: Failure) -> None:
+    if RECORD in scope:
+        Record.in_(scope).fail(failure.code)
 
 
 async def _relay(response: httpx.Response, send: Send) -> None:

@@ -13,8 +13,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
+from prometheus_client import CollectorRegistry
+
 from abridge.breaker import Breaker
 from abridge.errors import SummarizerError
+from abridge.metrics import Metrics, metrics_on
 from abridge.settings import SummarizerSettings
 from abridge.summarize import Spent, Summarizer
 from abridge.summarize.clean import Cleaner
@@ -47,8 +50,8 @@ class Permit:
 
 
 class Guard:
-    """Guards the calls that `settings` bound. `clock` is in seconds; `in_flight` counts the permits
-    that are out, `open` says whether the breaker is."""
+    """Guards the calls that `settings` bound, and shows in `metrics` how that goes. `clock` is in
+    seconds; `in_flight` counts the permits that are out, `open` says whether the breaker is."""
 
     def __init__(
         self,
@@ -56,7 +59,10 @@ class Guard:
         *,
         review: Review | None = None,
         clock: Callable[[], float] = time.monotonic,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics or metrics_on(CollectorRegistry())
+        self._metrics.summarizer_in_flight_limit.inc(settings.max_in_flight)
         self._most = settings.max_in_flight
         self._timeout = settings.timeout
         self._review = review
@@ -75,10 +81,12 @@ class Guard:
         if not self._breaker.admits(permit):
             return BREAKER_OPEN
         self.in_flight += 1
+        self._metrics.summarizer_in_flight.inc()
         return permit
 
     def take_back(self, permit: Permit) -> None:
         self.in_flight -= 1
+        self._metrics.summarizer_in_flight.dec()
         self._breaker.released(permit)
 
     def blame(self, summarizer: Summarizer) -> None:
@@ -87,8 +95,14 @@ class Guard:
 
     def _fail(self, summarizer: Summarizer, cause: object) -> None:
         """Few of these are logged: the breaker sees to it."""
-        self._breaker.failed()
+        self._turn(self._breaker.failed)
         logger.warning("summarizer %s failed: %s", summarizer.name, cause)
+
+    def _turn(self, turn: Callable[[], None]) -> None:
+        """Tell the breaker something, and show whether that opened or closed it."""
+        before = self._breaker.open
+        turn()
+        self._metrics.breaker_open.inc(self._breaker.open - before)
 
     async def write(
         self, summarizer: Summarizer, passage: Passage
@@ -115,7 +129,7 @@ class Guard:
         except Exception as error:  # noqa: BLE001 - a user's summarizer may raise anything
             self._fail(summarizer, type(error).__name__)
             raise call.error("upstream_error", "The summarizer failed.") from None
-        self._breaker.succeeded()
+        self._turn(self._breaker.succeeded)
         if call.withheld:
             raise call.error("empty", "The summary was withheld.")
         if call.spent is not None:

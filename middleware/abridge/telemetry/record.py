@@ -15,14 +15,17 @@ from uuid import uuid4
 
 from starlette.types import Scope
 
-from abridge.exchange.body import header
+from abridge.errors import RequestError
+from abridge.paths import path_of
 from abridge.turn.usage import Tokens
 
 RECORD = "abridge.record"
 """The scope's key under which the middleware keeps a request's record, for whoever knows more."""
 
 REQUEST_ID = b"x-request-id"
+NOTHING = Tokens()
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_CODE = re.compile(r"[a-z0-9_.-]{1,64}")
 
 
 @dataclass(slots=True)
@@ -45,12 +48,14 @@ class Shown:
 
 @dataclass(slots=True)
 class Record:
-    """`at` is when the request came, in seconds since the epoch. `outcome` is as in the metrics;
-    `cause` is a trouble's code where it is not good. `seconds` is the whole of it, `overhead` what
-    Abridge itself took before upstream was asked, `upstream` names one of the settings'.
+    """`at` is when the request came, in seconds since the epoch. `outcome` is as in the metrics,
+    `cause` a trouble's code, `upstream` a name in the settings. `seconds` is the whole of it,
+    `overhead` what Abridge itself took before upstream was asked.
 
-    Reasoning came from `thinking[0]` to `thinking[1]`, the answer was shown from `answer[0]` to
-    `answer[1]` in so many `chunks`, and waited for its summary for `held` seconds.
+    The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
+    to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
+    waited for its summary for `held` seconds; `used` are upstream's tokens, `spent` the
+    summarizer's; `dropped` and `faults` are the Reader's.
     """
 
     id: str
@@ -58,6 +63,7 @@ class Record:
     began: float
     time: Callable[[], float] = time.monotonic
     method: str = ""
+    path: str = ""
     api: str | None = None
     upstream: str | None = None
     model: str | None = None
@@ -67,29 +73,58 @@ class Record:
     status: int | None = None
     outcome: str = ""
     cause: str | None = None
-    seconds: float | None = None
-    overhead: float | None = None
+    seconds: float = 0.0
+    engaged: bool = False
+    overhead: float = 0.0
     first_summary: float | None = None
     thinking: tuple[float, float] | None = None
     answer: tuple[float, float] | None = None
     chunks: int = 0
-    held: float | None = None
+    held: float = 0.0
     characters: int = 0
-    used: Tokens = Tokens()
-    spent: Tokens = Tokens()
+    used: Tokens = NOTHING
+    spent: Tokens = NOTHING
     summaries: Counter[str] = field(default_factory=Counter)
     calls: list[Call] = field(default_factory=list)
     parts: list[Shown] = field(default_factory=list)
+    dropped: int = 0
+    faults: int = 0
 
     @classmethod
     def of(cls, scope: Scope) -> Record:
         """A new one for a request that has just come, by its client's own id if that is one."""
-        asked = header(scope["headers"], REQUEST_ID).decode("latin-1")
+        given = (value for name, value in scope["headers"] if name == REQUEST_ID)
+        asked = next(given, b"").decode("latin-1")
         identity = asked if _ID.fullmatch(asked) else uuid4().hex
-        return cls(identity, time.time(), time.monotonic(), method=scope["method"])
+        return cls(
+            identity,
+            time.time(),
+            time.monotonic(),
+            method=scope["method"],
+            path=path_of(scope),
+        )
+
+    @classmethod
+    def in_(cls, scope: Scope) -> Record:
+        """The one of a request that has come by the middleware."""
+        record: Record = scope[RECORD]
+        return record
 
     def now(self) -> float:
         return self.time() - self.began
+
+    def ask(self, api: str, upstream: str, model: str | None) -> None:
+        """It is known what is asked, and of whom."""
+        self.api, self.upstream, self.model = api, upstream, model
+
+    def refuse(self, refusal: RequestError) -> None:
+        self.outcome, self.status = "refused", refusal.status
+        self.fail(refusal.code)
+
+    def fail(self, code: str | None) -> None:
+        """Note what was in the way; the first is the cause. Upstream may call it anything."""
+        if self.cause is None and code is not None and _CODE.fullmatch(code):
+            self.cause = code
 
 
 Sink = Callable[[Record], None]

@@ -7,6 +7,7 @@ came.
 
 from abridge.exchange.answers.answer import Answer, Parts, json_start
 from abridge.exchange.answers.begin import begin
+from abridge.exchange.answers.stream import Stream
 from abridge.exchange.answers.unread import Refused
 
-__all__ = ["Answer", "Parts", "Refused", "begin", "json_start"]
+__all__ = ["Answer", "Parts", "Refused", "Stream", "begin", "json_start"]

@@ -1,0 +1,205 @@
+"""A line for each request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge.errors import SummarizerError
+from abridge.settings import Log
+from abridge.telemetry.log import TEXT, JsonLines, set_up
+from tests.asgi import begin, call
+from tests.forms import abridged
+from tests.scripts import THOUGHT, chat_stream, completion
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+PATH = "/v1/chat/completions"
+CHAT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "reasoning": {"summary": "auto"},
+    "stream": True,
+}
+
+
+class Lines:
+    """What was logged of requests."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    def __iter__(self) -> Iterator[logging.LogRecord]:
+        return (said for said in self._caplog.records if said.name == "abridge.requests")
+
+    @property
+    def last(self) -> logging.LogRecord:
+        return list(self)[-1]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    caplog.set_level(logging.INFO, "abridge.requests")
+    return Lines(caplog)
+
+
+def as_json(record: logging.LogRecord) -> dict[str, Any]:
+    line = JsonLines().format(record)
+    assert "\n" not in line
+    said: dict[str, Any] = json.loads(line)
+    return said
+
+
+def app(answer: Answer, writer: Any = None, mode: str = "mounted", **tables: Any) -> Any:
+    upstream, registry = Upstream(answer), CollectorRegistry()
+    return abridged(mode, upstream, writer=writer or Scripted(), registry=registry, **tables)
+
+
+async def test_a_summarized_stream(lines: Lines) -> None:
+    await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT, {"x-request-id": "r-1"})
+    (record,) = lines
+    said = as_json(record)
+    times = {key for key in said if key.endswith("seconds") or key == "time"}
+    for key in times - {"time"}:
+        assert 0 <= said.pop(key) < 60
+    assert times == {
+        "time",
+        "seconds",
+        "overhead_seconds",
+        "first_answer_seconds",
+        "first_summary_seconds",
+        "held_seconds",
+    }
+    del said["time"]
+    assert said == {
+        "level": "info",
+        "logger": "abridge.requests",
+        "message": "request",
+        "id": "r-1",
+        "method": "POST",
+        "path": PATH,
+        "api": "chat",
+        "upstream": "default",
+        "model": "m",
+        "status": 200,
+        "outcome": "ok",
+        "stream": True,
+        "input_tokens": 11,
+        "output_tokens": 70,
+        "reasoning_tokens": 50,
+        "reasoning_characters": len(THOUGHT),
+        "style": "auto",
+        "summarizer": "scripted",
+        "summaries": {"ok": 1},
+        "calls": 1,
+        "parts": 1,
+        "summary_input_tokens": 10,
+        "summary_output_tokens": 5,
+    }
+    text = logging.Formatter(TEXT).format(record)
+    assert "outcome=ok" in text
+    assert 'summaries={"ok":1}' in text
+
+
+async def test_a_request_that_passes(lines: Lines) -> None:
+    asking = {"model": "m", "messages": []}
+    await call(app(Answer.json(completion({"content": "Hi"})), mode="sidecar"), PATH, asking)
+    await call(app(Answer.json({})), "/v1/models", b"", method="GET")
+    first, second = map(as_json, lines)
+    assert first["outcome"] == second["outcome"] == "untouched"
+    assert (first["api"], first["upstream"], first["status"]) == ("chat", "default", 200)
+    assert second["path"] == "/v1/models"
+    assert "api" not in second
+    assert len(first["id"]) == 32
+    assert first["id"] != second["id"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "outcome", "cause"),
+    [
+        (Answer.json({"error": {"message": "no"}}, 429), 429, "error", None),
+        (Answer(chat_stream(THOUGHT, "Hello.")[:-4]), 200, "failed", "upstream_error"),
+    ],
+    ids=["an error", "a cut"],
+)
+async def test_what_went_wrong(
+    lines: Lines, answer: Answer, status: int, outcome: str, cause: str | None
+) -> None:
+    await call(app(answer), PATH, CHAT)
+    said = as_json(lines.last)
+    assert (said["status"], said["outcome"], said.get("cause")) == (status, outcome, cause)
+
+
+async def test_a_refusal(lines: Lines) -> None:
+    await call(app(Answer()), PATH, {**CHAT, "reasoning": {"summary": "short"}})
+    said = as_json(lines.last)
+    assert (said["status"], said["outcome"], said["cause"]) == (400, "refused", "invalid_value")
+    assert "calls" not in said
+
+
+async def test_a_summary_that_failed(lines: Lines) -> None:
+    writer = Scripted("", error=SummarizerError("timeout", "too slow"))
+    await call(app(Answer(chat_stream(THOUGHT, "Hi")), writer), PATH, CHAT)
+    said = as_json(lines.last)
+    assert said["summaries"] == {"timeout": 1}
+    assert (said["calls"], said["parts"], said["outcome"]) == (1, 0, "ok")
+
+
+async def test_a_client_that_left(lines: Lines) -> None:
+    reached = asyncio.Event()
+    steps = [*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]
+    request = begin(app(Answer(steps)), PATH, CHAT)
+    await reached.wait()
+    request.left.set()
+    await request.finish()
+    assert as_json(lines.last)["outcome"] == "left"
+
+
+@pytest.mark.parametrize("asked", ["a b", "x" * 200, 'a"\n{}', "ä"])
+async def test_an_id_that_is_none_is_not_taken(lines: Lines, asked: str) -> None:
+    await call(app(Answer.json({})), PATH, {"model": "m"}, {"x-request-id": asked})
+    assert as_json(lines.last)["id"].isalnum()
+
+
+async def test_a_path_takes_no_second_line(lines: Lines) -> None:
+    await call(app(Answer.json({})), "/v1/a\nERROR b: c", b"", method="GET")
+    assert "\n" not in logging.Formatter(TEXT).format(lines.last)
+    assert as_json(lines.last)["path"] == "/v1/a\nERROR b: c"
+
+
+async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("abridge.requests").setLevel(logging.WARNING)
+    await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT)
+    assert not caplog.records
+
+
+class TestSetUp:
+    @pytest.fixture(autouse=True)
+    def _restored(self) -> Iterator[None]:
+        names = ("", "abridge", "abridge.requests")
+        levels = [logging.getLogger(name).level for name in names]
+        handlers = logging.root.handlers[:]
+        yield
+        logging.root.handlers[:] = handlers
+        for name, level in zip(names, levels, strict=True):
+            logging.getLogger(name).setLevel(level)
+
+    @pytest.mark.parametrize("asked", [True, False])
+    def test_lines_for_requests_are_asked_for(self, asked: bool) -> None:  # noqa: FBT001
+        set_up(Log(requests=asked))
+        assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is asked
+
+    def test_json_says_everything_in_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        set_up(Log(format="json"))
+        broken = ValueError("broken")
+        logging.getLogger("uvicorn.error").error("it\nfailed", exc_info=broken)
+        said = json.loads(capsys.readouterr().err)
+        assert said["message"] == "it\nfailed"
+        assert said["level"] == "error"
+        assert said["exception"].endswith("ValueError: broken")
