@@ -100,10 +100,11 @@ class Tab:
         return told["result"].get("value")
 
     async def until(self, script: str) -> None:
-        """Wait until an expression is true."""
+        """Wait until an expression is true; what it speaks of may not be there yet."""
+        check = f"(() => {{ try {{ return !!({script}) }} catch {{ return false }} }})()"
         with suppress(TimeoutError):
             async with asyncio.timeout(HANG):
-                while not await self.get(f"!!({script})"):  # noqa: ASYNC110 -- it tells nobody
+                while not await self.get(check):  # noqa: ASYNC110 -- it tells nobody
                     await asyncio.sleep(0.02)
                 return
         shown = await self.get("document.body.innerText")
