@@ -49,6 +49,14 @@ new MutationObserver(() => window.seen.push({
 });
 """
 
+NAMES = """
+window.names = new Set();
+new MutationObserver(() => {
+  const told = document.getElementById("summary").textContent.includes("odd numbers");
+  if (told) window.names.add(document.getElementById("summary-name").textContent);
+}).observe(document.querySelector(".panes"), {subtree: true, childList: true, characterData: true});
+"""
+
 
 class Model(Upstream):
     """A scripted upstream that has models to list, `names`, and may lack one of the paths."""
@@ -270,6 +278,7 @@ class TestChat:
             assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
             assert await tab.get("document.querySelectorAll('#summary h3').length") == 3
             assert await tab.text("#answer") == ANSWER
+            assert await tab.text("#summary-name") == "Summary"
             assert (await figures(tab))["summary"] == "0"
 
     async def test_where_both_are_shown_each_is_in_its_pane(self) -> None:
@@ -286,8 +295,10 @@ class TestChat:
         stream = chat_stream(THOUGHT, "Hello.")
         async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
+            await tab.get(NAMES)
             await ask(tab)
             await tab.until(RECORDED)
+            assert "Summary" not in await tab.get("Array.from(window.names)")
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
             assert "No summary was made" in await tab.text("#summary")
 

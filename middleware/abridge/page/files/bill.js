@@ -68,7 +68,8 @@ export function lines(turn, held, extract) {
 
 /** @param {Turn} turn @param {boolean} extract @returns {Line[]} */
 function guessed(turn, extract) {
-  const summary = extract ? 0 : turn.parts.reduce((sum, part) => sum + part.text.length, 0);
+  const written = turn.parts.reduce((sum, part) => sum + part.text.length, 0);
+  const summary = extract ? 0 : written + (turn.parts.at(-1)?.of ?? 0); // it is read, too
   const said = turn.thinking.length + turn.answer.length;
   const model = turn.asked + said;
   const share = `≈ ${((100 * summary) / Math.max(model + summary, 1)).toFixed(1)} %`;

@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of the last exchanges, which this server remembers. */
 import { make, tell } from "./dom.js";
-import { timeline } from "./timeline.js";
+import { isDrawn, timeline } from "./timeline.js";
 import { countOf, inSeconds } from "./words.js";
 
 const EVERY = 2000; // milliseconds
@@ -93,15 +93,18 @@ function row(one) {
     "li",
     {},
     make("div", { class: "who" }, make("strong", {}, model), make("span", {}, way.join(" · ")), make("span", { class: "ago" })),
-    timeline(one, `Timeline of ${model}`),
+    ...(isDrawn(one) ? [timeline(one, `Timeline of ${model}`)] : []),
     make("p", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, told), ...figures(one).map((figure) => make("span", {}, figure))),
   );
 }
 
-/** @param {any} one */
+/** @param {any} one @returns {string[]} */
 function asked(one) {
-  if (one.style === "off") return ["no summary"];
-  return [one.summarizer === "extractive" ? `${one.style}, an extract` : one.style];
+  const summary = one.summarizer === "extractive" ? `${one.style}, an extract` : one.style;
+  const way = [one.style === "off" ? "no summary" : summary];
+  if (!one.stream) way.push("not streamed");
+  if (one.upstream && one.upstream !== "default") way.push(one.upstream);
+  return way;
 }
 
 /** @param {any} one @returns {string[]} */

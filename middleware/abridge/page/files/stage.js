@@ -16,7 +16,7 @@ const CLEARED = ["thinking", "summary", "answer", "now", "bill", "thinking-figur
 const BILL = by("bill-note").textContent;
 
 const ONE_PLACE =
-  "Chat Completions has one place for reasoning, and its clients find the summary there: what the model thinks, word for word, is not shown on this API. Ask by Responses to see both.";
+  "Chat Completions has one place for reasoning. A summary comes there instead of what the model thinks, so that is not to be seen on this API. Ask by Responses to see both.";
 
 export class Stage {
   /** @param {Turn} turn */
@@ -45,6 +45,7 @@ export class Stage {
   show() {
     const { turn } = this;
     this.#thinking.show(turn.thinking === "" && turn.onePlace ? ONE_PLACE : turn.thinking);
+    by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients get it";
     by("thinking").classList.toggle("note", turn.thinking === "" && turn.onePlace);
     this.#summary.show(turn.parts, turn.summaryNotes);
     this.#answer.show(turn.answer);
@@ -83,6 +84,11 @@ export class Stage {
   }
 }
 
+/** Whether it is known that the parts are a summary's, and no raw reasoning. @param {Turn} turn */
+function isSummary(turn) {
+  return !turn.onePlace || Boolean(turn.usage?.reasoning_summary);
+}
+
 /** The times of an exchange as they were seen from here. @param {Turn} turn */
 function seen(turn) {
   return {
@@ -100,11 +106,11 @@ function inWords(turn) {
   const time = turn.over ? inSeconds(turn.now()) : `${turn.now().toFixed(1)} s`;
   switch (turn.state) {
     case "asking":
-      return `Asked; nothing has come yet, for ${time}.`;
+      return `Asked. Nothing has come yet, for ${time}.`;
     case "thinking":
       return `The model thinks, for ${time}.`;
     case "holding":
-      return `The model has thought; the answer is awaited, for ${(turn.held ?? 0).toFixed(1)} s.`;
+      return `The model has thought. Its answer is awaited, for ${(turn.held ?? 0).toFixed(1)} s.`;
     case "answering":
       return `The model answers, after ${inSeconds(turn.answered?.[0] ?? 0)}.`;
     case "done":

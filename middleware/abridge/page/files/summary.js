@@ -55,7 +55,7 @@ export class Summary {
     if (part.ended !== null && !shown.ended) {
       shown.ended = true;
       shown.element.classList.remove("open");
-      this.#say(`Part ${index + 1} of the summary: ${shown.title.textContent || shown.body.textContent}`);
+      this.#say(`Part ${index + 1}: ${shown.title.textContent || shown.body.textContent}`);
     }
   }
 

@@ -16,10 +16,15 @@ const HEIGHT = 56;
 const STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 const ROOMS = [10, 20, 40, 60, 120, 300, 600, 1800, 3600]; // in which bars grow, before all is rescaled
 
+/** Whether there is anything to draw. @param {Times} times */
+export function isDrawn({ thinking, answer, parts, calls }) {
+  return thinking !== null || answer !== null || parts.length + calls.length > 0;
+}
+
 /** @param {Times} times @param {string} title @param {boolean} [runs] whether it still goes on */
 export function timeline(times, title, runs = false) {
   const end = runs ? (ROOMS.find((room) => room > extent(times)) ?? extent(times)) : extent(times);
-  const bars = [...waits(times), ...marks(times, end)].map((bar) => rectangle(bar, end));
+  const bars = [...waits(times), ...marks(times, times.seconds ?? end)].map((bar) => rectangle(bar, end));
   return draw(
     "svg",
     { class: "timeline", width: "100%", height: HEIGHT, role: "img", "aria-label": `${title}: ${described(times)}` },
@@ -44,11 +49,11 @@ function waits({ thinking, answer, held }) {
   return bars;
 }
 
-/** @param {Times} times @param {number} end @returns {[string, number, number, number, number][]} */
-function marks({ parts, calls }, end) {
+/** @param {Times} times @param {number} now @returns {[string, number, number, number, number][]} */
+function marks({ parts, calls }, now) {
   return [
-    .../** @type {[string, number, number, number, number][]} */ (calls.map((call) => ["call", call.began, call.ended ?? end, 31, 2])),
-    .../** @type {[string, number, number, number, number][]} */ (parts.map((part) => ["part", part.began, part.ended ?? end, 20, 6])),
+    .../** @type {[string, number, number, number, number][]} */ (calls.map((call) => ["call", call.began, call.ended ?? now, 31, 2])),
+    .../** @type {[string, number, number, number, number][]} */ (parts.map((part) => ["part", part.began, part.ended ?? now, 20, 6])),
   ];
 }
 

@@ -3,7 +3,9 @@
  * What has been seen of one streamed answer, whatever API it came in. Times are in seconds since
  * it was asked for; null is not yet.
  *
- * @typedef {{key: string, text: string, began: number, ended: number | null}} Part
+ * `of` is how many characters had been thought when the part began.
+ *
+ * @typedef {{key: string, text: string, of: number, began: number, ended: number | null}} Part
  * @typedef {"asking" | "thinking" | "holding" | "answering" | "done" | "incomplete" | "failed" | "stopped"} State
  */
 export class Turn {
@@ -70,7 +72,7 @@ export class Turn {
   part(key) {
     const known = this.parts.find((part) => part.key === key);
     if (known !== undefined) return known;
-    const part = { key, text: "", began: this.now(), ended: null };
+    const part = { key, text: "", of: this.thinking.length, began: this.now(), ended: null };
     this.parts.push(part);
     if (this.state === "asking") this.state = "thinking";
     return part;
