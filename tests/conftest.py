@@ -1,14 +1,28 @@
 """Fixtures that all tests share."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.conversations.judge", "tests.clients.rounds")
 
 from tests.forms import form  # noqa: E402 -- what is imported may not be rewritten any more
+from tests.planted import Watch  # noqa: E402
 from tests.redis import redis_server  # noqa: E402
 
 __all__ = ["form", "redis_server"]
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watch() -> Iterator[Watch]:
+    """Nothing that is logged in all the tests holds a secret or a prompt."""
+    watch, ours = Watch(), logging.getLogger("abridge")
+    ours.addHandler(watch)
+    ours.setLevel(logging.DEBUG)
+    yield watch
+    assert not watch.caught

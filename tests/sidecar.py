@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import abridge
+from tests.planted import found
 from tests.servers import soon
 
 SOURCE = str(Path(abridge.__file__).parents[1])
@@ -82,3 +83,5 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+        running.said += (await process.stderr.read()).decode()
+        assert not found(running.said)

@@ -87,8 +87,10 @@ async def test_what_is_under_way_and_what_is_turned_away(registry: CollectorRegi
     await asyncio.sleep(0)
     assert total(registry, "requests_in_flight", upstream="default") == 2
     assert total(registry, "requests_in_flight_limit") == 2
-    await call(one, "/v1/x", {})
+    record = Record.of(scope_for("/v1/x"))
+    await call(one, "/v1/x", {}, **{RECORD: record})
     assert total(registry, "refusals_total", code="overloaded") == 1
+    assert (record.status, record.cause) == (503, "overloaded")
     go.set()
     for request in running:
         await request.finish()

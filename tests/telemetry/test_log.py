@@ -174,7 +174,7 @@ async def test_a_path_takes_no_second_line(lines: Lines) -> None:
 
 
 async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("abridge.requests").setLevel(logging.WARNING)
+    caplog.set_level(logging.WARNING, "abridge.requests")
     await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT)
     assert not caplog.records
 

@@ -5,6 +5,7 @@ What is under way is in the metrics at once, all else when the request is over.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from abridge.metrics import Metrics
@@ -96,7 +97,7 @@ class Account:
         record.dropped, record.faults = reader.dropped, reader.faults
         record.thinking, record.answer = _span(self._thinking), _span(self._answer)
         if record.style != "off":
-            record.summaries.update(
+            record.summaries = Counter(
                 outcome_of(summary, pressed=weaver.pressed) for summary in self._summaries
             )
 

@@ -27,7 +27,6 @@ from abridge.metrics import metrics_on
 from abridge.proxy.asking import Asking
 from abridge.proxy.failures import (
     FAILURES,
-    Failure,
     broken,
     failure_of,
     later,
@@ -98,6 +97,7 @@ class Proxy:
             return
         if not self._room:
             self._metrics.refusals.labels("overloaded").inc()
+            _note(scope, status=503, code="overloaded")
             await _relay(later("overloaded", "Too many requests are under way."), send)
             return
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
@@ -116,8 +116,7 @@ class Proxy:
         response = None
         try:
             response = await call
-            if RECORD in scope:
-                Record.in_(scope).status = response.status_code
+            _note(scope, status=response.status_code)
             with suppress(OSError):  # so a server says that the client has left
                 await _relay(response, send)
         except asyncio.CancelledError:
@@ -132,7 +131,7 @@ class Proxy:
             if not client.gone:
                 failure = failure_of(error)
                 self._asking.failed(place, failure)
-                _fail(scope, failure)
+                _note(scope, code=failure.code)
                 raise broken(failure, place) from error
         finally:
             await _close(call)
@@ -146,7 +145,7 @@ class Proxy:
         except FAILURES as error:
             note(error, place)
             failure = failure_of(error)
-            _fail(scope, failure)
+            _note(scope, code=failure.code)
             return refusal(failure.status, failure.code, failure.message)
 
 
@@ -198,9 +197,12 @@ class _Client(httpx.AsyncByteStream):
             self._read.set()
 
 
-def _fail(scope: Scope, failure: Failure) -> None:
-    if RECORD in scope:
-        Record.in_(scope).fail(failure.code)
+def _note(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
+    """On the request's record, if there is a middleware that keeps one."""
+    record: Record | None = scope.get(RECORD)
+    if record is not None:
+        record.status = status or record.status
+        record.fail(code)
 
 
 async def _relay(response: httpx.Response, send: Send) -> None:

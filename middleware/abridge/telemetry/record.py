@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import uuid4
+from secrets import token_hex
 
 from starlette.types import Scope
 
@@ -84,7 +83,7 @@ class Record:
     characters: int = 0
     used: Tokens = NOTHING
     spent: Tokens = NOTHING
-    summaries: Counter[str] = field(default_factory=Counter)
+    summaries: dict[str, int] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     parts: list[Shown] = field(default_factory=list)
     dropped: int = 0
@@ -95,7 +94,7 @@ class Record:
         """A new one for a request that has just come, by its client's own id if that is one."""
         given = (value for name, value in scope["headers"] if name == REQUEST_ID)
         asked = next(given, b"").decode("latin-1")
-        identity = asked if _ID.fullmatch(asked) else uuid4().hex
+        identity = asked if _ID.fullmatch(asked) else token_hex(16)
         return cls(
             identity,
             time.time(),
