@@ -53,6 +53,9 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({**HIDING, "server": {"host": "0.0.0.0"}}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
         ({**HIDING, "history": {"anonymous": False}}, {}, ["history.anonymous"]),
         ({**HIDING, "server": {"host": "::"}, "history": {"anonymous": True}}, {}, []),
+        ({"server": {"page": True}}, {}, []),
+        ({"server": {"page": True, "host": "10.0.0.1"}}, {}, ["server.page"]),
+        ({"server": {"page": True, "workers": 2}}, {}, ["server.page"]),
     ],
 )
 def test_each_surprise_names_its_key(

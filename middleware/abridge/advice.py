@@ -79,8 +79,20 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
             )
 
 
+def _open_page(settings: Settings) -> Iterator[str]:
+    server = settings.server
+    if server.page and server.host not in LOOPBACK:
+        yield f"server.page: shows whoever reaches {server.host} what everybody's exchanges were"
+    if server.page and server.workers > 1:
+        yield (
+            f"server.page: each of {server.workers} workers knows its own exchanges only, and the "
+            "page is answered by any of them"
+        )
+
+
 ADVICE: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _thinking_summarizer,
     _busy_summarizer,
     _reasoning_lost,
+    _open_page,
 )

@@ -6,18 +6,21 @@ import asyncio
 import base64
 import json
 import shutil
-from collections.abc import AsyncIterator
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
+import pytest
 
 from tests.servers import HANG, soon
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
-NO_CHROMIUM = "no chromium on this machine"
 
 FLAGS = (
     "--headless",
@@ -152,67 +155,75 @@ class Tab:
         return base64.b64decode(told["data"])
 
 
-@asynccontextmanager
-async def browser() -> AsyncIterator[Tab]:
-    """A tab in a browser of its own, which knows nothing yet and is gone at the end."""
-    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
-        process = await asyncio.create_subprocess_exec(
-            *(str(PROGRAM), *FLAGS, f"--user-data-dir={folder}", "about:blank"),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+class Chromium:
+    """The browser's process, which knows nothing at its start."""
+
+    def __init__(self, folder: str) -> None:
+        self._port = Path(folder) / "DevToolsActivePort"
+        self._process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
+            (str(PROGRAM), *FLAGS, f"--user-data-dir={folder}", "about:blank"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
-        assert process.stderr is not None
+
+    def address(self) -> str:
+        """Where it is driven from, once it is ready."""
+        for _ in range(int(HANG / 0.05)):
+            told = self._port.read_text() if self._port.exists() else ""
+            if "\n" in told:
+                port, path = told.split("\n")[:2]
+                return f"ws://127.0.0.1:{port}{path}"
+            assert self._process.poll() is None, f"{PROGRAM} does not start"
+            time.sleep(0.05)
+        raise TimeoutError(f"{PROGRAM} does not start")
+
+    def end(self) -> None:
+        self._process.terminate()
         try:
-            address = await soon(_address(process.stderr))
-            reading = asyncio.create_task(_read_away(process.stderr))
-            async with (
-                aiohttp.ClientSession() as session,
-                session.ws_connect(address, max_msg_size=0) as socket,
-                _tab(socket) as tab,
-            ):
-                yield tab
-            await soon(reading)
+            self._process.wait(HANG)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[str]:
+    """The address of a browser for a module's tests."""
+    if PROGRAM is None:
+        pytest.skip("no chromium on this machine")
+    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
+        browser = Chromium(folder)
+        try:
+            yield browser.address()
         finally:
-            await _ended(process)
-
-
-async def _address(said: asyncio.StreamReader) -> str:
-    """Where it listens, as it says itself."""
-    while line := (await said.readline()).decode(errors="replace"):
-        if line.startswith("DevTools listening on "):
-            return line.split()[-1]
-    raise ChildProcessError(f"{PROGRAM} does not start")
-
-
-async def _read_away(said: asyncio.StreamReader) -> None:
-    while await said.read(1 << 16):
-        pass
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    with suppress(TimeoutError):
-        await soon(process.wait())
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+            browser.end()
 
 
 @asynccontextmanager
-async def _tab(socket: aiohttp.ClientWebSocketResponse) -> AsyncIterator[Tab]:
-    tab = Tab(socket)
-    listening = asyncio.create_task(tab.listen())
-    try:
-        target = await tab.command("Target.createTarget", url="about:blank")
-        attached = await tab.command(
-            "Target.attachToTarget", targetId=target["targetId"], flatten=True
-        )
-        tab.session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            await tab.command(f"{domain}.enable")
-        yield tab
-    finally:
-        tab.session = ""
-        with suppress(Exception):
-            await tab.command("Browser.close")
-        listening.cancel()
-        await asyncio.wait([listening])
+async def new_tab(address: str) -> AsyncIterator[Tab]:
+    """A tab that shares nothing with those before."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(address, max_msg_size=0) as socket,
+    ):
+        tab = Tab(socket)
+        listening = asyncio.create_task(tab.listen())
+        try:
+            async with _apart(tab):
+                yield tab
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+
+@asynccontextmanager
+async def _apart(tab: Tab) -> AsyncIterator[None]:
+    context = (await tab.command("Target.createBrowserContext"))["browserContextId"]
+    target = await tab.command("Target.createTarget", url="about:blank", browserContextId=context)
+    attached = await tab.command("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+    tab.session = attached["sessionId"]
+    for domain in ("Page", "Runtime", "Log", "Network"):
+        await tab.command(f"{domain}.enable")
+    yield
+    tab.session = ""
+    await tab.command("Target.disposeBrowserContext", browserContextId=context)

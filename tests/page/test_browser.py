@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,12 +13,13 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from abridge import create_app
+from abridge.app import Abridge
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
 from abridge.demo.spelling import MODEL
 from abridge.summarize import Passage, Spent
 from tests.forms import settings_for
-from tests.page.chromium import CTRL, NO_CHROMIUM, PROGRAM, Tab, browser
+from tests.page.chromium import CTRL, Tab, new_tab
 from tests.scripts import (
     THOUGHT,
     call,
@@ -31,8 +32,6 @@ from tests.scripts import (
 from tests.servers import refused, serve, until
 from tests.upstream import Answer, Asked, Upstream
 from tests.writers import Scripted
-
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=NO_CHROMIUM)
 
 OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
 RECORDED = f"{OVER} && document.querySelector('#exchanges li')"
@@ -81,29 +80,35 @@ class Halting(Scripted):
             yield said
 
 
-@asynccontextmanager
-async def page(
-    model: ASGIApp | str, writer: Scripted | None = None, **tables: Any
-) -> AsyncIterator[Tab]:
-    """The page of a sidecar before a model, or before an address."""
-    if isinstance(model, str):
-        async with _page(model, writer, **tables) as tab:
-            yield tab
-    else:
-        async with serve(model) as url, _page(url, writer, **tables) as tab:
-            yield tab
+Open = Callable[..., AbstractAsyncContextManager[Tab]]
 
 
-@asynccontextmanager
-async def _page(model: str, writer: Scripted | None, **tables: Any) -> AsyncIterator[Tab]:
+@pytest.fixture
+def page(chromium: str) -> Open:
+    """The page of a sidecar before a model, or before an address; with a writer, and settings."""
+
+    @asynccontextmanager
+    async def opened(
+        model: ASGIApp | str, writer: Scripted | None = None, **tables: Any
+    ) -> AsyncIterator[Tab]:
+        async with AsyncExitStack() as stack:
+            at = model if isinstance(model, str) else await stack.enter_async_context(serve(model))
+            app = sidecar(at, writer, tables)
+            await stack.enter_async_context(aclosing(app))
+            url = await stack.enter_async_context(serve(app))
+            tab = await stack.enter_async_context(new_tab(chromium))
+            await tab.open(f"{url}/abridge")
+            await tab.until("document.querySelector('#curl').textContent")
+            yield tab
+
+    return opened
+
+
+def sidecar(model: str, writer: Scripted | None, tables: dict[str, Any]) -> Abridge:
     tables = {"upstreams": [{"base_url": f"{model}/v1"}], "server": {"page": True}, **tables}
     if writer is not None:
         tables["summarizer"] = {"kind": "object"}
-    app = create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())
-    async with aclosing(app), serve(app) as url, browser() as tab:
-        await tab.open(f"{url}/abridge")
-        await tab.until("document.querySelector('#curl').textContent")
-        yield tab
+    return create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())
 
 
 async def ask(tab: Tab, question: str = "How many?") -> None:
@@ -134,7 +139,7 @@ def gated(gate: asyncio.Event, *, thought: str = THOUGHT, answer: str = "Hello."
 
 
 class TestAsked:
-    async def test_parts_come_before_the_answer_and_the_bill_is_the_responses(self) -> None:
+    async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
         async with page(scripted_model(0.001)) as tab:
             await tab.until(f"document.querySelector('#model').value === '{MODEL}'")
             await tab.get(WATCH)
@@ -170,7 +175,7 @@ class TestAsked:
             assert {url.startswith(await origin(tab)) for url in tab.requests} == {True}
             assert tab.complaints == []
 
-    async def test_a_written_summary_is_on_the_bill_and_its_hold_is_counted(self) -> None:
+    async def test_a_written_summary_is_billed_and_its_hold_is_counted(self, page: Open) -> None:
         gate, writer = asyncio.Event(), Scripted(gate=asyncio.Event())
         gate.set()
         summary = {"grace": 60, "first_token": 60}
@@ -200,7 +205,7 @@ class TestAsked:
             assert "Written by mini" in await tab.text("#bill-note")
             assert tab.complaints == []
 
-    async def test_by_keyboard_alone(self) -> None:
+    async def test_by_keyboard_alone(self, page: Open) -> None:
         gate = asyncio.Event()
         model = Model(Answer(gated(gate)))
         focused = "document.activeElement.id"
@@ -227,7 +232,7 @@ class TestAsked:
             assert await tab.text("#answer") == "Hello."
             assert json.loads(model.asked[-1].body)["input"] == "How many?"
 
-    async def test_escape_stops_it_and_upstream_is_let_go(self) -> None:
+    async def test_escape_stops_it_and_upstream_is_let_go(self, page: Open) -> None:
         model = Model(Answer(gated(asyncio.Event())))
         async with page(model) as tab:
             await ask(tab)
@@ -238,7 +243,7 @@ class TestAsked:
             await until(lambda: model.left == 1)
             await tab.until("document.querySelector('#exchanges .outcome.left')")
 
-    async def test_a_new_question_takes_the_place_of_the_last(self) -> None:
+    async def test_a_new_question_takes_the_place_of_the_last(self, page: Open) -> None:
         answers = [Answer(gated(asyncio.Event())), Answer(gated(asyncio.Event(), answer="Two."))]
         answers[1].steps = [step for step in answers[1].steps if isinstance(step, bytes)]
         model = Model(*answers)
@@ -251,7 +256,7 @@ class TestAsked:
             assert await tab.text("#answer") == "Two."
             await tab.until("document.querySelectorAll('#exchanges li').length === 2")
 
-    async def test_what_is_missing_is_said_beside_it(self) -> None:
+    async def test_what_is_missing_is_said_beside_it(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.click("#go")
             assert await tab.text("#question-wrong") == "Type a question first."
@@ -260,7 +265,7 @@ class TestAsked:
             await ask(tab)
             assert await tab.text("#model-wrong") == "Name a model first."
 
-    async def test_a_key_goes_along(self) -> None:
+    async def test_a_key_goes_along(self, page: Open) -> None:
         model = Model(Answer(responses_stream([message_item(0, "Hello.")])))
         async with page(model) as tab:
             await tab.get("document.getElementById('key').value = 'sk-1'")
@@ -270,7 +275,7 @@ class TestAsked:
 
 
 class TestChat:
-    async def test_it_says_that_raw_thinking_is_not_to_be_seen(self) -> None:
+    async def test_it_says_that_raw_thinking_is_not_to_be_seen(self, page: Open) -> None:
         async with page(scripted_model(0.0005)) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask(tab, QUESTION)
@@ -281,7 +286,7 @@ class TestChat:
             assert await tab.text("#summary-name") == "Summary"
             assert (await figures(tab))["summary"] == "0"
 
-    async def test_where_both_are_shown_each_is_in_its_pane(self) -> None:
+    async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
         async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask(tab, QUESTION)
@@ -291,7 +296,7 @@ class TestChat:
             assert await tab.get(f"{titles}[0]") == "The chicken sets the pace"
             assert await tab.get(f"{titles}.length") == 3
 
-    async def test_raw_reasoning_is_not_called_a_summary(self) -> None:
+    async def test_raw_reasoning_is_not_called_a_summary(self, page: Open) -> None:
         stream = chat_stream(THOUGHT, "Hello.")
         async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
@@ -302,7 +307,7 @@ class TestChat:
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
             assert "No summary was made" in await tab.text("#summary")
 
-    async def test_it_is_offered_where_there_is_no_responses(self) -> None:
+    async def test_it_is_offered_where_there_is_no_responses(self, page: Open) -> None:
         model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
         model.missing = "/responses"
         async with page(model) as tab:
@@ -316,14 +321,14 @@ class TestChat:
 
 
 class TestTold:
-    async def test_nothing_asked_yet(self) -> None:
+    async def test_nothing_asked_yet(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.until("document.querySelector('#elsewhere').open")
             assert "No exchange yet. Ask above" in await tab.text("#elsewhere-title")
             assert f"{await origin(tab)}/v1/responses" in await tab.text("#curl")
             assert await tab.get("document.querySelector('#stop').disabled")
 
-    async def test_upstream_is_not_there(self) -> None:
+    async def test_upstream_is_not_there(self, page: Open) -> None:
         async with page(refused()) as tab:
             await tab.until("!document.querySelector('#model-wrong').hidden")
             assert "cannot be listed" in await tab.text("#model-wrong")
@@ -333,7 +338,7 @@ class TestTold:
             assert "The upstream could not be reached." in await tab.text("#trouble p")
             await tab.until("document.querySelector('#exchanges .outcome.error')")
 
-    async def test_abridge_is_not_there_any_more(self) -> None:
+    async def test_abridge_is_not_there_any_more(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.command(
                 "Network.emulateNetworkConditions",
@@ -372,14 +377,16 @@ class TestTold:
             (responses_stream([call_item(0, "look", '{"at": 1}')]), "done", 'look {"at": 1}'),
         ],
     )
-    async def test_how_it_ended(self, frames: list[bytes], state: str, words: str) -> None:
+    async def test_how_it_ended(
+        self, page: Open, frames: list[bytes], state: str, words: str
+    ) -> None:
         async with page(Model(Answer(frames))) as tab:
             await ask(tab)
             await tab.until(OVER)
             assert await tab.get("document.body.dataset.state") == state
             assert words in await tab.text("#answer")
 
-    async def test_a_chats_tool_call(self) -> None:
+    async def test_a_chats_tool_call(self, page: Open) -> None:
         calls = [call("look", '{"at": 1}')]
         async with page(
             Model(Answer(chat_stream(THOUGHT, calls=calls, finish="tool_calls")))
@@ -390,7 +397,7 @@ class TestTold:
             assert 'calls a tool: look {"at": 1}' in await tab.text("#answer")
 
     @pytest.mark.parametrize("api", ["responses", "chat"])
-    async def test_a_summary_that_failed(self, api: str) -> None:
+    async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
         streams = {
             "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
             "chat": chat_stream(THOUGHT, "Hello."),
@@ -407,7 +414,7 @@ class TestTold:
 HOSTILE = """<img src=x onerror="window.taken=1"><script>window.taken=1</script>"""
 
 
-async def test_a_hostile_model_says_text_and_nothing_else() -> None:
+async def test_a_hostile_model_says_text_and_nothing_else(page: Open) -> None:
     native = [{"type": "summary_text", "text": f"**{HOSTILE}**\n\n{HOSTILE}"}]
     output = [reasoning_item(0, HOSTILE, summary=native), message_item(1, HOSTILE)]
     model = Model(Answer(responses_stream(output)))
@@ -425,7 +432,7 @@ async def test_a_hostile_model_says_text_and_nothing_else() -> None:
 
 
 class TestShown:
-    async def test_nothing_moves_where_that_is_asked_for(self) -> None:
+    async def test_nothing_moves_where_that_is_asked_for(self, page: Open) -> None:
         writer = Halting(gate=asyncio.Event())
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
         moving = "getComputedStyle(document.querySelector('.part.open p'), '::after').animationName"
@@ -442,7 +449,7 @@ class TestShown:
             assert await tab.get("document.querySelector('.part.open')") is None
 
     @pytest.mark.parametrize("width", [360, 820, 1440])
-    async def test_nothing_is_wider_than_the_window(self, width: int) -> None:
+    async def test_nothing_is_wider_than_the_window(self, page: Open, width: int) -> None:
         word = "unbreakable" * 30
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
@@ -452,7 +459,7 @@ class TestShown:
             assert await tab.get("document.documentElement.scrollWidth <= innerWidth")
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    async def test_every_text_stands_out_from_its_ground(self, scheme: str) -> None:
+    async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:
         async with page(scripted_model(0)) as tab:
             await tab.prefer(color_scheme=scheme)
             await tab.until("document.querySelector('#model').value")
