@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
+
+import pytest
 
 from abridge.page.journal import EXCHANGES, MARKS, NAME, Journal
 from abridge.telemetry.record import Call, Record, Shown
@@ -59,11 +62,19 @@ def test_it_tells_times_and_counts_as_json() -> None:
     assert told["summaries"] == {"ok": 1}
 
 
-def test_an_answer_without_a_summary_waited_for_none() -> None:
+@pytest.mark.parametrize(
+    ("more", "held"),
+    [
+        ({"style": "auto", "answer": (1.0, 2.0)}, 0.0),
+        ({"style": "auto", "answer": None, "held": 0.5}, 0.5),
+        ({"style": "auto", "answer": None}, None),
+        ({"style": "off", "answer": (1.0, 2.0)}, None),
+    ],
+)
+def test_an_answer_waits_where_a_summary_is_due(more: dict[str, Any], held: float | None) -> None:
     journal = Journal()
-    journal.take(record(engaged=True, style="off"))
-    journal.take(record(engaged=False, style="auto"))
-    assert [entry["held"] for entry in journal.newest_first()] == [None, None]
+    journal.take(record(engaged=True, **more))
+    assert journal.newest_first()[0]["held"] == held
 
 
 def test_no_exchange_takes_much_room() -> None:

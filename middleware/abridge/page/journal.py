@@ -37,11 +37,13 @@ class Journal:
 
 
 def entry(record: Record) -> Json:
-    """What is kept of one exchange."""
+    """What is kept of one exchange. An answer that came, and for which a summary was due, waited
+    for it, if only for no time."""
+    waited = record.held > 0 or (record.style != "off" and record.answer is not None)
     return {
         **{name: getattr(record, name) for name in (*IDENTITY, *COURSE, *TIMES)},
         "model": record.model and record.model[:NAME],
-        "held": record.held if record.engaged and record.style != "off" else None,
+        "held": record.held if waited else None,
         "used": _tokens(record.used),
         "spent": _tokens(record.spent),
         "summaries": dict(record.summaries),

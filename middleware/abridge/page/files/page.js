@@ -52,6 +52,7 @@ async function exchange(asked, controller) {
   refuse("");
   by("stop").disabled = false;
   const animated = animate(stage, current);
+  if (by("panes").getBoundingClientRect().top > innerHeight / 2) by("panes").scrollIntoView();
   const refused = await ask(asked, stage.turn, controller.signal).catch((error) => error);
   if (refused) stage.turn.end("failed");
   await animated;
