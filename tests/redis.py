@@ -42,7 +42,7 @@ class Server:
 
     def __enter__(self) -> Self:
         for _ in range(ATTEMPTS):  # somebody else may take the port first
-            self.port = _free_port()
+            self.port = free_port()
             with suppress(ChildProcessError):
                 self.start()
                 return self
@@ -142,7 +142,7 @@ async def _copy(
     writer.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

@@ -13,6 +13,8 @@ U = "http://127.0.0.1:8000/v1"
 SMALL = {"kind": "model", "base_url": "http://127.0.0.1:8001/v1", "model": "small"}
 HIDING = {"reasoning": {"expose": "summary"}, "summarizer": SMALL}
 
+KEYS = {"seal_keys_env": "KEYS"}
+MEMORY = {"history": KEYS}
 SEALED = {"store": "none", "seal_keys_env": "KEYS"}
 
 
@@ -47,15 +49,19 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ),
         ({"history": {"restore": "never"}}, {"profile": "deepseek"}, ["history.restore"]),
         ({"history": {"restore": "never"}}, {"profile": "vllm"}, []),
-        (HIDING, {}, []),
+        (HIDING, {}, ["history.seal_keys_env"]),
+        ({**HIDING, **MEMORY}, {}, []),
+        ({**HIDING, "history": {"keep": "none"}}, {}, []),
         ({**HIDING, "history": {"store": "none", "seal_keys_env": "K"}}, {}, ["history.store"]),
         ({**HIDING, "history": {"store": "none", "keep": "none"}}, {}, []),
-        ({**HIDING, "server": {"host": "0.0.0.0"}}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
-        ({**HIDING, "history": {"anonymous": False}}, {}, ["history.anonymous"]),
-        ({**HIDING, "server": {"host": "::"}, "history": {"anonymous": True}}, {}, []),
+        ({**HIDING, "server": {"host": "0.0.0.0"}, **MEMORY}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
+        ({**HIDING, "history": {**KEYS, "anonymous": False}}, {}, ["history.anonymous"]),
+        ({**HIDING, "server": {"host": "::"}, "history": {**KEYS, "anonymous": True}}, {}, []),
+        ({"server": {"workers": 2}, "history": {"store": "none"}}, {}, ["server.workers"]),
+        ({"server": {"workers": 2}, "history": {"store": "none", "keep": "none"}}, {}, []),
+        ({"server": {"workers": 2}, "history": {**KEYS, "store": "redis://r"}}, {}, []),
         ({"server": {"page": True}}, {}, []),
         ({"server": {"page": True, "host": "10.0.0.1"}}, {}, ["server.page"]),
-        ({"server": {"page": True, "workers": 2}}, {}, ["server.page"]),
     ],
 )
 def test_each_surprise_names_its_key(

@@ -44,6 +44,8 @@ def test_it_runs_as_a_module(module: str) -> None:
         ((*UPSTREAM, "--expose", "some"), "reasoning.expose", "'both'"),
         ((*UPSTREAM, "--expose", "summary"), "summarizer.kind", "takes model"),
         ((*UPSTREAM, "--profile", "nobody"), "upstreams[0].profile", "vllm"),
+        ((*UPSTREAM, "--workers", "two"), "server.workers", "'two'"),
+        ((*UPSTREAM, "--workers", "2"), "server.workers", "redis://"),
         (("--profile", "vllm"), "--profile", "--upstream"),
         ((*UPSTREAM, *MODEL[:2]), "summarizer", "needs model"),
         ((*UPSTREAM, *MODEL[2:]), "summarizer", "needs base_url"),
@@ -132,3 +134,18 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
     lines = list(banner(settings, "http://here:1", None))
     assert any("summarizer" in line and words in line for line in lines)
     assert lines[-1].endswith("http://here:1/abridge/metrics")
+
+
+@pytest.mark.parametrize(
+    ("server", "lines"),
+    [
+        ({}, []),
+        ({"workers": 4}, ["  workers     4 processes"]),
+        ({"page": True}, ["  page        http://here:1/abridge"]),
+    ],
+)
+def test_the_banner_names_what_is_not_usual(server: dict[str, Any], lines: list[str]) -> None:
+    tables = {"upstreams": [{"base_url": "http://u/v1"}], "history": {"store": "none"}}
+    usual = list(banner(Settings.model_validate(tables), "http://here:1", None))
+    said = banner(Settings.model_validate({**tables, "server": server}), "http://here:1", None)
+    assert [line for line in said if line not in usual] == lines

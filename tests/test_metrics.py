@@ -277,6 +277,25 @@ class TestModels:
         assert counted.value("requests_total", model="unknown", outcome="untouched") == 1
 
 
+@pytest.mark.parametrize(
+    ("profile", "api", "wish"),
+    [
+        ("deepseek", "chat", "demanded"),
+        ("anthropic", "messages", "demanded"),
+        ("minimax", "chat", "wanted"),
+        ("vllm", "chat", "free"),
+    ],
+)
+def test_which_upstreams_want_their_reasoning_back(
+    counted: Counted, profile: str, api: str, wish: str
+) -> None:
+    upstream = {"name": "u", "profile": profile, "api": api}
+    abridged("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
+    said = {"upstream": "u", "profile": profile}
+    assert counted.value("upstream_info", **said, reasoning=wish) == 1
+    assert counted.value("upstream_info", **said) == 1
+
+
 class TestSummarizer:
     """How it is doing, while it does."""
 

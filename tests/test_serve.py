@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -14,7 +12,7 @@ import pytest
 from tests.checker import check_responses
 from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.servers import HANG, serve, soon, until
-from tests.sidecar import sidecar
+from tests.sidecar import client, sidecar, status, streaming, until_status
 from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.skipif(
@@ -29,12 +27,6 @@ DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
 BOTH = ("--admin-port", "0")
 
 
-@asynccontextmanager
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(trust_env=False, timeout=HANG) as one:
-        yield one
-
-
 def thinker() -> Upstream:
     return Upstream(Answer(FRAMES))
 
@@ -44,50 +36,11 @@ def slow(gate: asyncio.Event) -> Upstream:
     return Upstream(Answer([*BEGINNING, gate, *FRAMES[len(BEGINNING) :]]))
 
 
-async def status(client: httpx.AsyncClient, url: str) -> int:
-    """0 where nobody listens, -1 where somebody just stopped to."""
-    try:
-        return (await client.get(url)).status_code
-    except httpx.ConnectError:
-        return 0
-    except httpx.TransportError:
-        return -1
-
-
-async def until_status(client: httpx.AsyncClient, url: str, wanted: int) -> None:
-    async with asyncio.timeout(HANG):
-        while await status(client, url) != wanted:  # noqa: ASYNC110 -- it is another process
-            await asyncio.sleep(0.02)
-
-
 async def until_text(client: httpx.AsyncClient, url: str, wanted: str) -> None:
     """A request is counted when it is over, which may be after its client has all of it."""
     async with asyncio.timeout(HANG):
         while wanted not in (await client.get(url)).text:  # noqa: ASYNC110 -- it is another process
             await asyncio.sleep(0.02)
-
-
-@asynccontextmanager
-async def streaming(
-    client: httpx.AsyncClient, url: str, body: object = ASKING
-) -> AsyncIterator[asyncio.Task[bytes]]:
-    """A response under way, whose first bytes are here; the task gives all of it."""
-    begun = asyncio.Event()
-
-    async def read() -> bytes:
-        data = b""
-        async with client.stream("POST", f"{url}/v1/responses", json=body) as response:
-            async for piece in response.aiter_bytes():
-                data += piece
-                begun.set()
-        return data
-
-    reading = asyncio.create_task(read())
-    try:
-        await soon(begun.wait())
-        yield reading
-    finally:
-        reading.cancel()
 
 
 class TestStart:
@@ -183,7 +136,7 @@ class TestEnd:
             serve(slow(gate)) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
             client() as asking,
-            streaming(asking, running.url) as reading,
+            streaming(asking, running.url, ASKING) as reading,
         ):
             running.signal()
             await until_status(asking, f"{running.url}/abridge/readyz", 0)
@@ -201,7 +154,7 @@ class TestEnd:
                 *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
             ) as running,
             client() as asking,
-            streaming(asking, running.url) as reading,
+            streaming(asking, running.url, ASKING) as reading,
         ):
             running.signal()
             seen = check_responses(await soon(reading))
@@ -235,7 +188,7 @@ class TestEnd:
             serve(slow(asyncio.Event())) as upstream,
             sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
             client() as asking,
-            streaming(asking, running.url) as reading,
+            streaming(asking, running.url, ASKING) as reading,
         ):
             running.signal()
             await running.until("closing; 1 requests")

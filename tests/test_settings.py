@@ -164,6 +164,23 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
             {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
             "upstreams[0].history.seal_keys_env: is the general table's alone",
         ),
+        ({"server": {"workers": 0}}, "server.workers: got 0; "),
+        (
+            {"server": {"workers": 2}},
+            "server.workers: several processes do not share history.store = 'memory'; takes an ",
+        ),
+        (
+            {
+                "server": {"workers": 2},
+                "history": {"store": "none"},
+                "upstreams": [{"name": "a"}, {"name": "b", "history": {"store": "memory"}}],
+            },
+            "server.workers: several processes do not share history.store = 'memory'; takes an ",
+        ),
+        (
+            {"server": {"workers": 2, "page": True}, "history": {"store": "none"}},
+            "server.workers: server.page shows one process at work",
+        ),
         ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
         (
             {

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from abridge.cli import main
 
-main()
+if __name__ == "__main__":  # a worker imports this, too
+    main()

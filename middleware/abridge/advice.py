@@ -70,6 +70,12 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
                 f"history.store: 'none', and reasoning is hidden on upstream {name!r}: a client of "
                 "Responses that does not ask for encrypted_content loses it"
             )
+        unsealed = history.store == "memory" and not history.seal_keys_env
+        if hides(route) and unsealed and history.keep != "none":
+            yield (
+                f"history.seal_keys_env: none, and reasoning is hidden on upstream {name!r}: only "
+                "this process's memory holds it; a restart loses it, and a replica does not know it"
+            )
         exposed = settings.server.host not in LOOPBACK
         forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
         if hides(route) and forgotten:
@@ -83,10 +89,16 @@ def _open_page(settings: Settings) -> Iterator[str]:
     server = settings.server
     if server.page and server.host not in LOOPBACK:
         yield f"server.page: shows whoever reaches {server.host} what everybody's exchanges were"
-    if server.page and server.workers > 1:
+
+
+def _summaries_unknown(settings: Settings) -> Iterator[str]:
+    histories = [route.history for route in settings.routes]
+    apart = settings.server.workers > 1 and not any(history.shared for history in histories)
+    if apart and any(history.keep != "none" for history in histories):
         yield (
-            f"server.page: each of {server.workers} workers knows its own exchanges only, and the "
-            "page is answered by any of them"
+            f"server.workers: each of {settings.server.workers} knows only the summaries that it "
+            "showed itself: one that a client returns to another is sent upstream as reasoning; a "
+            "history.store that they share would tell them"
         )
 
 
@@ -95,4 +107,5 @@ ADVICE: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _busy_summarizer,
     _reasoning_lost,
     _open_page,
+    _summaries_unknown,
 )

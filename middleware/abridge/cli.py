@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from abridge.serve import serve as serve_app
 from abridge.settings import Settings, SummarizerSettings
 from abridge.telemetry.log import set_up
 from abridge.wire.profiles import PROFILES
+from abridge.workers import counting_together, supervise
 
 
 class Wrong(click.ClickException):
@@ -47,10 +49,16 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     """
     try:
         settings = _load(config, nested(upstream, flags))
-        app = create_app(settings)
+        with counting_together() if settings.server.workers > 1 else nullcontext():
+            code = _serve(settings)
     except SettingsError as error:
         raise Wrong(str(error)) from None
-    server = settings.server
+    raise SystemExit(code)
+
+
+def _serve(settings: Settings) -> int:
+    """Returns the exit code. Raises SettingsError."""
+    server, app = settings.server, create_app(settings)
     listener = _listen(server.host, server.port)
     admin = None if server.admin_port is None else _listen(server.host, server.admin_port)
 
@@ -61,7 +69,10 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
             click.echo(f"  note        {surprise}", err=True)
 
     set_up(settings.log)
+    if server.workers > 1:
+        return run(supervise(settings, listener, admin, announce))
     run(serve_app(app, settings, listener, admin, announce))
+    return 0
 
 
 @main.command()
@@ -144,7 +155,10 @@ def _load(config: Path | None, flags: dict[str, Any]) -> Settings:
 
 def banner(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
     """What runs where, for whoever started it."""
+    server = settings.server
     yield f"abridge {__version__} listens on {url}"
+    if server.workers > 1:
+        yield f"  workers     {server.workers} processes"
     for upstream in settings.upstreams:
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
@@ -154,6 +168,8 @@ def banner(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
     yield f"  summarizer  {_summarizer(settings.summarizer)}"
     default = settings.summary.default
     yield f"  summary     {'only where asked for' if default == 'off' else default}"
+    if server.page:
+        yield f"  page        {url}/abridge"
     yield f"  metrics     {admin or url + '/abridge'}/metrics"
 
 

@@ -8,15 +8,28 @@ in one process share them and do not collide. No label's value comes unchecked f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.multiprocess import MultiProcessCollector
+
+Mode = Literal["livesum", "max"]
+"""What becomes of a gauge's values where several processes have one each: the living ones' are
+added, or the highest of all is taken."""
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which several processes keep what they count."""
 
 MOST_MODELS = 50
 
 SECONDS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
+
+HELD = (*SECONDS[:9], 5.0, *SECONDS[9:])
+"""The same, and the grace that holds unless set otherwise, so that it can be told from less."""
 
 OVERHEAD = tuple(0.0001 * 2**step for step in range(14))
 """0.1 ms, doubling, to 0.8 s: what Abridge itself adds is small."""
@@ -37,8 +50,9 @@ class Metrics:
         ) -> Histogram:
             return Histogram(f"abridge_{name}", text, labels, registry=registry, buckets=buckets)
 
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"abridge_{name}", text, labels, registry=registry)
+        def gauge(name: str, text: str, *labels: str, mode: Mode = "livesum") -> Gauge:
+            name = f"abridge_{name}"
+            return Gauge(name, text, labels, registry=registry, multiprocess_mode=mode)
 
         self.requests = counter(
             "requests",
@@ -57,6 +71,14 @@ class Metrics:
         )
         self.requests_in_flight_limit = gauge(
             "requests_in_flight_limit", "How many may be forwarded at once."
+        )
+        self.upstream_info = gauge(
+            "upstream_info",
+            "Always 1, by its profile, and whether that demands its reasoning back, or wants it.",
+            "upstream",
+            "profile",
+            "reasoning",
+            mode="max",
         )
         self.upstream_responses = counter(
             "upstream_responses", "What upstreams answered, by its status.", "upstream", "status"
@@ -107,6 +129,7 @@ class Metrics:
             "model",
             "style",
             "summarizer",
+            buckets=HELD,
         )
         self.first_summary_seconds = histogram(
             "first_summary_seconds",
@@ -186,6 +209,13 @@ class Metrics:
             "store_seconds", "How long a store took.", "operation", buckets=OVERHEAD
         )
         self.store_bytes = gauge("store_bytes", "Bytes of reasoning remembered.")
+        self.workers = gauge("workers", "Processes that serve.")
+        self.build_info = gauge("build_info", "Always 1, by its version.", "version", mode="max")
+        self.memory_bytes = gauge("memory_bytes", "Bytes of memory in use.")
+        self.cpu_seconds = counter("cpu_seconds", "CPU time taken.")
+        self.loop_lag_seconds = histogram(
+            "loop_lag_seconds", "How late the event loop was.", buckets=OVERHEAD
+        )
 
 
 _made: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()
@@ -197,6 +227,15 @@ def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
     if chosen not in _made:
         _made[chosen] = Metrics(chosen)
     return _made[chosen]
+
+
+def exposed(registry: CollectorRegistry | None = None) -> CollectorRegistry:
+    """What `/metrics` tells: a registry's, else this process's, or that of all the processes which
+    count together."""
+    if registry is None and (folder := os.environ.get(FOLDER)):
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    return REGISTRY if registry is None else registry
 
 
 class Models:

@@ -5,7 +5,8 @@ first SIGTERM or SIGINT makes the app not ready, while it still accepts for the 
 whoever sends requests can learn of it. Then the listener closes, and what runs may finish within
 the drain time. What still runs after that is cancelled, whereupon it tells its client so. What is
 still connected even then is cut off. Each further signal ends the step in which it comes. The
-admin listener stays until all this is over.
+admin listener stays until all this is over, and if somebody collects metrics there, until they
+have come for the last, in what is left of the drain time.
 """
 
 from __future__ import annotations
@@ -17,23 +18,37 @@ import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from abridge.app import Abridge
 from abridge.connection import connections
+from abridge.metrics import metrics_on
+from abridge.own import Own
 from abridge.proxy import in_one_line
 from abridge.settings import Limits, Settings
 from abridge.settings import Server as ServerSettings
+from abridge.vitals import watch
 
 GOODBYE = 3.0
 """Seconds in which cancelled requests may tell their clients so; each takes a third at most."""
 
-Signals = asyncio.Queue[int]
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+
+class Signals(asyncio.Queue[int]):
+    """SIGINT and SIGTERM, as they come; `first` is when the first did, on the loop's clock."""
+
+    first: float | None = None
+
+    def hear(self, number: int) -> None:
+        if self.first is None:
+            self.first = asyncio.get_running_loop().time()
+        self.put_nowait(number)
 
 
 class Server(uvicorn.Server):
@@ -79,11 +94,11 @@ class Server(uvicorn.Server):
             connection.transport.abort()
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, T]) -> T:
     """Run on the event loop of uvicorn's choice: uvloop, where there is one."""
     loops = uvicorn.Config("", log_config=None).get_loop_factory()
     with asyncio.Runner(loop_factory=loops) as runner:
-        runner.run(main)
+        return runner.run(main)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -100,11 +115,10 @@ def address(listener: socket.socket) -> str:
 
 @contextmanager
 def signals() -> Iterator[Signals]:
-    """SIGINT and SIGTERM, as they come."""
     loop, heard = asyncio.get_running_loop(), Signals()
 
     def hear(number: int, _: FrameType | None) -> None:
-        loop.call_soon_threadsafe(heard.put_nowait, number)
+        loop.call_soon_threadsafe(heard.hear, number)
 
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -131,9 +145,13 @@ async def serve(
                 tasks.create_task(admin.serve([admin_listener]))
             serving = tasks.create_task(server.serve([listener]))
             draining = tasks.create_task(_drain(server, app, settings.server, heard))
+            watching = tasks.create_task(watch(metrics_on()))
             announce()
             await serving
             draining.cancel()
+            if admin_listener is not None:
+                await last_scrape(app.admin, settings.server, heard)
+            watching.cancel()
             admin.should_exit = True
     await app.aclose()
 
@@ -157,6 +175,20 @@ async def _pause(seconds: float, heard: Signals) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await heard.get()
+
+
+async def last_scrape(own: Own, settings: ServerSettings, heard: Signals) -> None:
+    """Wait for whoever collects metrics to come for what they were not told, while there is time,
+    or until hurried."""
+    if own.all_told or heard.first is None:
+        return
+    _log.info("waiting for the last metrics to be collected")
+    end = heard.first + settings.drain_delay + settings.drain
+    waiting = {asyncio.create_task(own.asked()), asyncio.create_task(heard.get())}
+    left = max(0.0, end - asyncio.get_running_loop().time())
+    await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
 
 
 def worth_logging(record: logging.LogRecord) -> bool:

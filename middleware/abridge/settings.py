@@ -281,6 +281,7 @@ class Settings(Table):
         self._routes = tuple(self._route(*numbered) for numbered in enumerate(upstreams))
         for route in self._routes:
             self._check(route)
+        self._check_workers()
         return self
 
     def route(self, model: str | None) -> Route:
@@ -305,6 +306,20 @@ class Settings(Table):
             _override(self.usage, upstream.usage, f"{where}.usage"),
             _override(self.history, upstream.history, f"{where}.history"),
         )
+
+    def _check_workers(self) -> None:
+        if self.server.workers == 1:
+            return
+        if any(route.history.store == "memory" for route in self._routes):
+            raise ValueError(
+                "server.workers: several processes do not share history.store = 'memory'; takes "
+                "an address such as redis://127.0.0.1:6379/0, or none"
+            )
+        if self.server.page:
+            raise ValueError(
+                "server.workers: server.page shows one process at work, and not several; takes 1 "
+                "with it"
+            )
 
     def _check_history(self, history: History, expose: Expose) -> None:
         sealed = history.seal_keys_env and self.chat.envelope != "none"

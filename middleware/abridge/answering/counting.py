@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from prometheus_client import CollectorRegistry
 from starlette.types import Scope
@@ -13,6 +14,7 @@ from abridge.settings import ROUTE, Route, Settings
 from abridge.telemetry.record import RECORD, Record, Sink
 from abridge.turn.usage import Tokens
 from abridge.wire.api import Api
+from abridge.wire.profiles import PROFILES
 
 INNER = "abridge.inner"
 """The scope's key by which a summary's own call is known where it comes back here: no client asked
@@ -33,6 +35,9 @@ class Counting:
         self._sinks = (self._enter, *sinks)
         names = {name for route in settings.routes for name in route.upstream.models}
         self._models = Models(name for name in names if not set(name) & set("*?["))
+        for route in settings.routes:
+            name, profile = route.upstream.name, route.upstream.profile
+            metrics.upstream_info.labels(name, profile, _wish(route)).set(1)
 
     def of(self, scope: Scope) -> Metrics:
         return self._uncounted if INNER in scope else self.metrics
@@ -118,6 +123,15 @@ class Counting:
     def store(self, size: int) -> None:
         """So many bytes of reasoning are remembered now."""
         self.metrics.store_bytes.set(size)
+
+
+def _wish(route: Route) -> Literal["demanded", "wanted", "free"]:
+    """Whether upstream is to get its reasoning back; the Messages API takes no turn of a tool round
+    without."""
+    returns = PROFILES[route.upstream.profile].returns
+    if returns.on_calls or route.upstream.api == "messages":
+        return "demanded"
+    return "wanted" if returns.wanted else "free"
 
 
 def _counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:

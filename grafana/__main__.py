@@ -1,0 +1,9 @@
+"""Prints the dashboard: `python -m grafana > grafana/abridge.json`."""
+
+import json
+import sys
+
+from grafana.dashboard import dashboard
+
+json.dump(dashboard(), sys.stdout, indent=2, ensure_ascii=False)
+sys.stdout.write("\n")

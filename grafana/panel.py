@@ -1,0 +1,156 @@
+"""A panel as data, and how Grafana spells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from string import ascii_uppercase
+from typing import Any, Literal, TypeAlias
+
+from grafana.promql import quantile
+
+Json: TypeAlias = dict[str, Any]
+Kind: TypeAlias = Literal["timeseries", "stat", "table"]
+Colour: TypeAlias = Literal["green", "yellow", "red"]
+
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+COLUMNS = 24
+"""How wide a dashboard is."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """`instant`: asked once, for the whole time shown."""
+
+    expr: str
+    legend: str = ""
+    instant: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """One of a table: its heading, and what its value comes from."""
+
+    title: str
+    expr: str
+    unit: str = "short"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`title` says what good looks like. `base` is the colour of the lowest values, `steps` says
+    from where on another holds. `rows` are the labels by which a table's rows differ."""
+
+    title: str
+    description: str
+    unit: str = "short"
+    queries: Sequence[Query] = ()
+    kind: Kind = "timeseries"
+    steps: Mapping[float, Colour] = field(default_factory=dict)
+    base: Colour = "green"
+    width: int = 8
+    height: int = 8
+    stacked: bool = False
+    columns: Sequence[Column] = ()
+    rows: Sequence[str] = ()
+
+    def as_json(self, number: int, x: int, y: int) -> Json:
+        return {
+            "id": number,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": SOURCE,
+            "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
+            "targets": list(self._targets()),
+            "fieldConfig": {"defaults": self._defaults(), "overrides": self._overrides()},
+            "options": self._options(),
+            "transformations": self._transformations(),
+        }
+
+    def _targets(self) -> Iterator[Json]:
+        columns = [Query(column.expr, instant=True) for column in self.columns]
+        for letter, query in zip(ascii_uppercase, [*self.queries, *columns], strict=False):
+            yield {
+                "refId": letter,
+                "datasource": SOURCE,
+                "editorMode": "code",
+                "expr": query.expr,
+                "legendFormat": query.legend,
+                "format": "table" if self.columns else "time_series",
+                "instant": query.instant,
+                "range": not query.instant,
+            }
+
+    def _defaults(self) -> Json:
+        steps: list[Json] = [{"value": None, "color": self.base}]
+        steps += [{"value": value, "color": colour} for value, colour in self.steps.items()]
+        defaults: Json = {"unit": self.unit, "thresholds": {"mode": "absolute", "steps": steps}}
+        if self.kind == "timeseries":
+            defaults |= {"min": 0, "custom": self._drawing(), "color": {"mode": "palette-classic"}}
+        elif self.kind == "stat":
+            defaults |= {"color": {"mode": "thresholds"}}
+        return defaults
+
+    def _drawing(self) -> Json:
+        return {
+            "drawStyle": "line",
+            "lineWidth": 1,
+            "fillOpacity": 30 if self.stacked else 5,
+            "showPoints": "never",
+            "stacking": {"mode": "normal" if self.stacked else "none", "group": "A"},
+            "thresholdsStyle": {"mode": "dashed" if self.steps else "off"},
+        }
+
+    def _overrides(self) -> list[Json]:
+        return [
+            {
+                "matcher": {"id": "byName", "options": column.title},
+                "properties": [{"id": "unit", "value": column.unit}],
+            }
+            for column in self.columns
+        ]
+
+    def _options(self) -> Json:
+        if self.kind == "table":
+            return {"showHeader": True, "cellHeight": "sm"}
+        if self.kind == "stat":
+            reduced = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+            return {"reduceOptions": reduced, "colorMode": "value", "graphMode": "none"}
+        return {
+            "legend": {
+                "displayMode": "table",
+                "placement": "bottom",
+                "showLegend": True,
+                "calcs": ["mean", "max"],
+            },
+            "tooltip": {"mode": "multi", "sort": "desc"},
+        }
+
+    def _transformations(self) -> list[Json]:
+        """One table of what each query of a table gives, its columns named and in order."""
+        if not self.columns:
+            return []
+        named = {f"Value #{ascii_uppercase[n]}": c.title for n, c in enumerate(self.columns)}
+        order = {name: place for place, name in enumerate([*self.rows, *named])}
+        organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": named}
+        return [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}]
+
+
+def quantiles(metric: str) -> tuple[Query, ...]:
+    """How long most, and nearly all, took."""
+    return tuple(
+        Query(quantile(share, metric), f"p{share * 100:.0f}") for share in (0.5, 0.95, 0.99)
+    )
+
+
+def laid_out(panels: Sequence[Panel], number: int, y: int) -> Iterator[Json]:
+    """Panels from left to right and downwards, numbered from `number` on."""
+    x = lowest = 0
+    for place, panel in enumerate(panels):
+        if x + panel.width > COLUMNS:
+            x, y = 0, y + lowest
+            lowest = 0
+        yield panel.as_json(number + place, x, y)
+        x += panel.width
+        lowest = max(lowest, panel.height)

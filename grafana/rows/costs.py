@@ -1,0 +1,197 @@
+"""What it costs: the summaries' tokens, seconds and money, on a ledger of their own."""
+
+from collections.abc import Iterable, Iterator
+
+from grafana.panel import Column, Panel, Query, quantiles
+from grafana.promql import increase, over, quantile, rate, series, share
+
+BILLED = 'type=~"input|output"'
+"""Reasoning is inside the output."""
+
+MONEY = "currencyUSD"
+TOKENS = "suffix: tok/s"
+BUDGET = 1.5
+"""A summarizer reads the reasoning once, with its prompts at most 1.3 times, and writes some 100
+tokens a part: what costs more is none that is well, whatever the traffic. What you want to pay may
+be less: then change this, and the alert's."""
+
+
+def _priced(function: str, price: str, metric: str, *only: str) -> Iterator[str]:
+    """Tokens of each type at their price."""
+    for kind in ("input", "output"):
+        matching = series(metric, f'type="{kind}"', *only)
+        yield f"{over(function, matching)} * ${price}_{kind}"
+
+
+def _money(terms: Iterable[str], by: str) -> str:
+    """The sum of terms that have no series in common; prices are for a million."""
+    grouped = f" by ({by})" if by else ""
+    return f"sum{grouped} ({' or '.join(terms)}) / 1e6"
+
+
+def _model_money(function: str, by: str = "") -> str:
+    """What the models' own tokens cost."""
+    return _money(_priced(function, "model", "upstream_tokens_total"), by)
+
+
+def _summary_money(function: str, by: str = "") -> str:
+    """What the summaries' tokens cost; those of the summarizer `upstream` are the model's own, at
+    its prices."""
+    spent = "summarizer_tokens_total"
+    others = _priced(function, "summary", spent, 'summarizer!="upstream"')
+    own = _priced(function, "model", spent, 'summarizer="upstream"')
+    return _money([*others, *own], by)
+
+
+def _ledger(by: str) -> tuple[Column, ...]:
+    """What summaries cost, by these labels."""
+    spent = "summarizer_tokens_total"
+    return (
+        Column("requests", increase("held_seconds_count", by=by)),
+        Column("tokens in", increase(spent, 'type="input"', by=by)),
+        Column("tokens out", increase(spent, 'type="output"', by=by)),
+        Column("money", _summary_money("increase", by), MONEY),
+        Column("held, all", increase("held_seconds_sum", by=by), "s"),
+        Column("held, p95", quantile(0.95, "held_seconds", by, "increase"), "s"),
+    )
+
+
+def _overhead(by: str) -> str:
+    return share(
+        increase("summarizer_tokens_total", by=by), increase("upstream_tokens_total", BILLED, by=by)
+    )
+
+
+COSTS = (
+    Panel(
+        "Overhead: within its budget, 150 %",
+        "The summarizers' tokens, input and output, as a share of those that the models reported "
+        "for the same time. Short questions with long thinking come to some 100 %. "
+        "summary.max_overhead bounds it for each response.",
+        "percentunit",
+        [Query(_overhead(""), "overhead", instant=True)],
+        kind="stat",
+        steps={1: "yellow", BUDGET: "red"},
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "Held, p95: within the grace, 5 s",
+        "How long 95 % of the answers waited for their summary, at most. If that is about the "
+        "grace, the summarizer does not keep up: a faster one, or a smaller summary.grace.",
+        "s",
+        [Query(quantile(0.95, "held_seconds", function="increase"), "p95", instant=True)],
+        kind="stat",
+        steps={2.5: "yellow", 5: "red"},
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "Money: summaries far below the models",
+        "The tokens of the time shown at the prices above, which are for a million tokens and 0 "
+        "until you set them. The summarizer `upstream` is the model itself and has its prices. For "
+        "models of different prices, choose one.",
+        MONEY,
+        [
+            Query(_model_money("increase"), "models", instant=True),
+            Query(_summary_money("increase"), "summaries", instant=True),
+        ],
+        kind="stat",
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "Seconds held: near 0 for each answer",
+        "How long an answer waited for its summary, on average. Each answer with a summary due is "
+        "counted, those that did not wait too.",
+        "s",
+        [
+            Query(
+                share(increase("held_seconds_sum"), increase("held_seconds_count")),
+                "mean",
+                instant=True,
+            )
+        ],
+        kind="stat",
+        steps={1: "yellow", 2.5: "red"},
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "Tokens side by side: the summarizers' far below the models'",
+        "What the models and the summarizers reported. An upstream that reports no usage is "
+        "missing here, and its overhead looks like more than it is.",
+        TOKENS,
+        [
+            Query(rate("upstream_tokens_total", BILLED, by="type"), "model {{type}}"),
+            Query(rate("summarizer_tokens_total", by="type"), "summary {{type}}"),
+        ],
+        width=12,
+    ),
+    Panel(
+        "Overhead by upstream: within its budget, 150 %",
+        "The summarizers' tokens as a share of the upstream's own. Much for short reasoning, where "
+        "the prompt counts for more than what it is about: raise summary.min_chars.",
+        "percentunit",
+        [
+            Query(
+                share(
+                    rate("summarizer_tokens_total", by="upstream"),
+                    rate("upstream_tokens_total", BILLED, by="upstream"),
+                ),
+                "{{upstream}}",
+            )
+        ],
+        steps={BUDGET: "red"},
+        width=12,
+    ),
+    Panel(
+        "Seconds held: p95 below the grace, 5 s",
+        "How long answers waited for their summary. An answer waits for the last part only, and "
+        "never longer than summary.grace.",
+        "s",
+        quantiles("held_seconds"),
+        steps={5: "red"},
+        width=12,
+    ),
+    Panel(
+        "Money an hour: the summaries' a thin layer",
+        "What an hour like this costs, at the prices above.",
+        MONEY,
+        [
+            Query(f"3600 * {_model_money('rate')}", "models"),
+            Query(f"3600 * {_summary_money('rate')}", "summaries"),
+        ],
+        stacked=True,
+        width=12,
+    ),
+    Panel(
+        "The ledger by style and summarizer: each worth its price",
+        "What summaries cost in the time shown: tokens, money at the prices above, and the seconds "
+        "that answers waited. An extract costs no tokens, and has none here.",
+        columns=_ledger("style, summarizer"),
+        rows=("style", "summarizer"),
+        kind="table",
+        width=24,
+    ),
+    Panel(
+        "The ledger by upstream and model: overhead within its budget, 150 %",
+        "The models' own tokens and what their summaries added, in the time shown.",
+        columns=(
+            Column(
+                "model tokens in",
+                increase("upstream_tokens_total", 'type="input"', by="upstream, model"),
+            ),
+            Column(
+                "model tokens out",
+                increase("upstream_tokens_total", 'type="output"', by="upstream, model"),
+            ),
+            Column("model money", _model_money("increase", "upstream, model"), MONEY),
+            *_ledger("upstream, model"),
+            Column("overhead", _overhead("upstream, model"), "percentunit"),
+        ),
+        rows=("upstream", "model"),
+        kind="table",
+        width=24,
+    ),
+)

@@ -1,0 +1,120 @@
+"""What users get: whether a summary comes, and how soon."""
+
+from grafana.panel import Panel, Query, quantiles
+from grafana.promql import increase, quantile, rate, share
+
+ARRIVED = 'outcome=~"ok|native|partial"'
+DUE = 'outcome!="skipped"'
+ANSWERED = 'outcome!="refused"'
+
+USERS = (
+    Panel(
+        "Summaries that arrive: above 95 %",
+        "Of all summaries that were due, those that came: ok, native (the model's own) or partial. "
+        "If it is lower, the next row of panels says what became of the others.",
+        "percentunit",
+        [
+            Query(
+                share(
+                    increase("summaries_total", ARRIVED),
+                    increase("summaries_total", DUE),
+                ),
+                "arrived",
+                instant=True,
+            )
+        ],
+        kind="stat",
+        steps={0.8: "yellow", 0.95: "green"},
+        base="red",
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "With a summary: all that want one",
+        "Of all requests that were not refused, those whose client saw a text of a summary that "
+        "Abridge made. How many are wanted is up to the clients and to summary.default.",
+        "percentunit",
+        [
+            Query(
+                share(
+                    increase("first_summary_seconds_count"),
+                    increase("requests_total", ANSWERED),
+                ),
+                "with a summary",
+                instant=True,
+            )
+        ],
+        kind="stat",
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "First summary text: within 3 s",
+        "From the request to the first text of its summary, for half of those that had one. What "
+        "moves it: summary.part_chars, how fast the model thinks, how fast the summarizer begins.",
+        "s",
+        [
+            Query(
+                quantile(0.5, "first_summary_seconds", function="increase"), "median", instant=True
+            )
+        ],
+        kind="stat",
+        steps={3: "yellow", 8: "red"},
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "First answer text: after the summary's",
+        "From the request to the first piece of its answer, for half of them. The model's thinking "
+        "is in it; what Abridge adds is in the seconds held.",
+        "s",
+        [Query(quantile(0.5, "first_answer_seconds", function="increase"), "median", instant=True)],
+        kind="stat",
+        width=6,
+        height=5,
+    ),
+    Panel(
+        "Summaries by outcome: ok and native, hardly anything else",
+        "ok: all parts came. native: the model has a summary of its own. skipped: too little "
+        "reasoning. partial: some parts came. failed, timeout, empty: the summarizer's doing. "
+        "deadline: the grace ran out. shed: too many calls at once. pressed: too much of the "
+        "answer waited.",
+        "ops",
+        [Query(rate("summaries_total", by="outcome"), "{{outcome}}")],
+        stacked=True,
+        width=12,
+    ),
+    Panel(
+        "Share of requests with a summary, by model: steady",
+        "The same share as above over time. A model that falls to nothing has stopped to show its "
+        "reasoning, or its server has put it in another place.",
+        "percentunit",
+        [
+            Query(
+                share(
+                    rate("first_summary_seconds_count", by="model"),
+                    rate("requests_total", ANSWERED, by="model"),
+                ),
+                "{{model}}",
+            )
+        ],
+        width=12,
+    ),
+    Panel(
+        "Time to first summary text: p95 within 8 s",
+        "From the request to the first text of its summary. Longer than the time to the answer's "
+        "first text: summaries come too late to be of use; make summary.part_chars smaller.",
+        "s",
+        quantiles("first_summary_seconds"),
+        steps={8: "red"},
+        width=12,
+    ),
+    Panel(
+        "Time to first answer text: the model's own pace",
+        "From the request to the first piece of its answer. If it grows and the seconds held do "
+        "not, the model thinks longer.",
+        "s",
+        quantiles("first_answer_seconds"),
+        width=12,
+    ),
+)

@@ -1,0 +1,84 @@
+"""What is committed: the dashboard and the rules, and each expression in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[2] / "grafana"
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "abridge.json").read_text())
+RULES_FILE = FOLDER / "rules" / "abridge.yaml"
+RULES: list[dict[str, Any]] = [
+    rule for group in yaml.safe_load(RULES_FILE.read_text())["groups"] for rule in group["rules"]
+]
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+VARIABLES: dict[str, dict[str, Any]] = {
+    variable["name"]: variable for variable in DASHBOARD["templating"]["list"]
+}
+
+SERIES = re.compile(r"\b(abridge_\w+)(?:\{(.*?)\})?")
+MATCHER = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
+BY = re.compile(r"\bby \(([^)]*)\) \(")
+TARGET = {"job", "instance"}
+"""What Prometheus itself says of whatever it scrapes."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """`place` says where it stands."""
+
+    place: str
+    text: str
+
+    def series(self) -> Iterator[tuple[str, set[str]]]:
+        """Each metric in it, and the labels by which its series are chosen."""
+        yield from _series(self.text)
+
+    def grouped(self) -> Iterator[tuple[str, set[str]]]:
+        """Each metric that is summed, and the labels by which that is done."""
+        for by in BY.finditer(self.text):
+            labels = set(by[1].split(", "))
+            for metric, _ in _series(_inside(self.text, by.end())):
+                yield metric, labels
+
+
+def panels() -> list[Expression]:
+    return [
+        Expression(f"{panel['title']} [{target['refId']}]", target["expr"])
+        for panel in PANELS
+        for target in panel["targets"]
+    ]
+
+
+def rules() -> list[Expression]:
+    return [Expression(rule.get("record") or rule["alert"], rule["expr"]) for rule in RULES]
+
+
+def everything() -> list[Expression]:
+    queries = [
+        Expression(f"${name}", variable["definition"])
+        for name, variable in VARIABLES.items()
+        if variable["type"] == "query"
+    ]
+    return [*panels(), *rules(), *queries]
+
+
+def _series(text: str) -> Iterator[tuple[str, set[str]]]:
+    for found in SERIES.finditer(text):
+        yield found[1], set(MATCHER.findall(found[2] or ""))
+
+
+def _inside(text: str, start: int) -> str:
+    """What stands between the parenthesis that opens before `start` and its fellow."""
+    depth = 1
+    for end in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if not depth:
+            return text[start:end]
+    raise ValueError("a parenthesis is open")

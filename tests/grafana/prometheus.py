@@ -1,0 +1,104 @@
+"""A real Prometheus on loopback, where the machine has the program."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.grafana.committed import RULES_FILE
+from tests.redis import free_port
+from tests.servers import until
+
+PROGRAM, TOOL = shutil.which("prometheus"), shutil.which("promtool")
+ATTEMPTS = 5
+READY = "Server is ready to receive web requests."
+
+needs_prometheus = pytest.mark.skipif(PROGRAM is None, reason="no prometheus on this machine")
+needs_promtool = pytest.mark.skipif(TOOL is None, reason="no promtool on this machine")
+
+
+def promtool(*words: str, read: str = "") -> tuple[bool, str]:
+    """Whether it is content, and what it says."""
+    done = subprocess.run(  # noqa: S603 -- found on this machine's own path
+        (str(TOOL), *words),
+        input=read,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+    )
+    return done.returncode == 0, done.stdout
+
+
+@dataclass
+class Prometheus:
+    """One that scrapes and evaluates the committed rules all the time."""
+
+    client: httpx.AsyncClient
+
+    async def get(self, path: str, **parameters: str) -> Any:
+        """What its API has to say; raises what it says is wrong."""
+        answer = (await self.client.get(f"/api/v1/{path}", params=parameters)).json()
+        if answer["status"] != "success":
+            raise ValueError(answer["error"])
+        return answer["data"]
+
+    async def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
+        """The series that there are now, and their values."""
+        found = await self.get("query", query=expression)
+        return [(each["metric"], float(each["value"][1])) for each in found["result"]]
+
+    async def values(self, label: str, series: str) -> list[str]:
+        return list(await self.get(f"label/{label}/values", **{"match[]": series}))
+
+
+@asynccontextmanager
+async def prometheus(folder: Path, targets: Iterable[str]) -> AsyncIterator[Prometheus]:
+    """Scrapes `targets`, each the address of metrics, as a job named abridge."""
+    settings, log = folder / "prometheus.yml", folder / "prometheus.log"
+    settings.write_text(json.dumps(_settings(targets)))  # JSON is YAML
+    flags = (f"--config.file={settings}", f"--storage.tsdb.path={folder / 'data'}")
+    for _ in range(ATTEMPTS):  # somebody else may take the port first
+        address = f"127.0.0.1:{free_port()}"
+        with log.open("wb") as said:
+            process = await asyncio.create_subprocess_exec(
+                str(PROGRAM), *flags, f"--web.listen-address={address}", stderr=said
+            )
+        try:
+            await until(lambda: READY in log.read_text() or process.returncode is not None)  # noqa: B023
+            if process.returncode is None:
+                async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as one:
+                    yield Prometheus(one)
+                return
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+    raise ChildProcessError(f"{PROGRAM} does not start: {log.read_text()}")
+
+
+def _settings(targets: Iterable[str]) -> dict[str, Any]:
+    hosts = [target.removeprefix("http://").partition("/") for target in targets]
+    return {
+        "global": {"scrape_interval": "500ms", "evaluation_interval": "1s"},
+        "rule_files": [str(RULES_FILE)],
+        "scrape_configs": [
+            {
+                "job_name": "abridge",
+                "static_configs": [
+                    {"targets": [host], "labels": {"__metrics_path__": f"/{path}"}}
+                    for host, _, path in hosts
+                ],
+            }
+        ],
+    }

@@ -1,0 +1,168 @@
+"""A real Prometheus scrapes a real run with every kind of traffic in it; every expression of the
+dashboard's and the rules' is asked of it, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.grafana.committed import RULES, VARIABLES, Expression, panels, rules
+from tests.grafana.prometheus import (
+    Prometheus,
+    needs_prometheus,
+    needs_promtool,
+    prometheus,
+    promtool,
+)
+from tests.grafana.traffic import SEEN, stage
+from tests.servers import HANG
+
+pytestmark = needs_prometheus
+
+MOST_ROUNDS = 6
+WINDOW = "10m"
+"""Longer than all of it takes."""
+
+EMPTY: dict[str, str] = {}
+"""Expressions that have no answer here, and why."""
+
+CRITICIZED = {
+    "first_summary_seconds": "it is about a summary of reasoning, and is none of figures",
+    "first_summary_seconds_created": "the same",
+}
+"""Metrics of whose names promtool thinks ill, and why they have them."""
+
+PRICES = {"model_input": "2", "model_output": "8", "summary_input": "0.1", "summary_output": "0.4"}
+
+Series = list[tuple[dict[str, str], float]]
+
+
+@dataclass
+class Told:
+    """What Prometheus said: of each expression the series, or what is wrong with it; of each
+    variable its values; of each rule how it fares; `missing` was never counted;
+    `exposed` is what Abridge itself told."""
+
+    answers: dict[str, Series | str] = field(default_factory=dict)
+    values: dict[str, list[str]] = field(default_factory=dict)
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    exposed: str = ""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return asyncio.run(_run(tmp_path_factory.mktemp("prometheus")))
+
+
+async def _run(folder: Path) -> Told:
+    told = Told()
+    async with stage() as played, prometheus(folder, played.metrics) as server:
+        await _scraped(server)
+        for number in range(MOST_ROUNDS):
+            await played.play()
+            await _scraped(server)
+            told.missing = [each for each in SEEN if not await _seen(server, each)]
+            if number > 0 and not told.missing:  # a rate needs two
+                break
+        told.rules = await _evaluated(server)
+        for expression in (*panels(), *rules()):
+            told.answers[expression.text] = await _ask(server, expression)
+        for name, variable in VARIABLES.items():
+            if variable["type"] == "query":
+                selected = filled(variable["definition"])[len("label_values(") :]
+                told.values[name] = await server.values(name, selected.rpartition(", ")[0])
+        told.exposed = (await server.client.get(played.metrics[0])).text
+    return told
+
+
+async def _scraped(server: Prometheus) -> None:
+    """Wait until each target has been scraped, and that after now."""
+    began = time.time()
+    async with asyncio.timeout(HANG):
+        while not await server.query(f"count(timestamp(up == 1) > {began}) == 2"):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+async def _seen(server: Prometheus, series: str) -> bool:
+    return bool(await server.query(f"abridge_{series} > 0"))
+
+
+async def _ask(server: Prometheus, expression: Expression) -> Series | str:
+    try:
+        return await server.query(without_threshold(filled(expression.text)))
+    except ValueError as error:
+        return str(error)
+
+
+async def _evaluated(server: Prometheus) -> list[dict[str, Any]]:
+    """Each rule, once all have been evaluated, and that after now."""
+    began = datetime.now(UTC)
+    async with asyncio.timeout(HANG):
+        while True:
+            groups = (await server.get("rules"))["groups"]
+            found = [rule for group in groups for rule in group["rules"]]
+            if all(datetime.fromisoformat(rule["lastEvaluation"]) > began for rule in found):
+                return found
+            await asyncio.sleep(0.1)
+
+
+def filled(text: str) -> str:
+    """An expression as Grafana sends it with all chosen."""
+    for name, variable in VARIABLES.items():
+        text = re.sub(rf"\${name}\b", PRICES.get(name, variable.get("allValue", "")), text)
+    return re.sub(r"\$__(rate_interval|range)\b", WINDOW, text)
+
+
+def without_threshold(text: str) -> str:
+    """An alert has an answer whenever it fires; what it looks at has one always."""
+    return re.sub(r" > [\d.]+(?=$|\s*and)", "", text) if "/" not in text else text
+
+
+def test_every_kind_of_traffic_was_there(told: Told) -> None:
+    assert not told.missing
+
+
+@pytest.mark.parametrize("expression", [*panels(), *rules()], ids=lambda each: each.place)
+def test_an_expression_answers(told: Told, expression: Expression) -> None:
+    answer = told.answers[expression.text]
+    assert not isinstance(answer, str), answer
+    there = any(not math.isnan(value) for _, value in answer)
+    assert there != (expression.place in EMPTY), answer
+
+
+@pytest.mark.parametrize("name", [name for name in VARIABLES if name not in PRICES][1:])
+def test_a_variable_has_values(told: Told, name: str) -> None:
+    assert told.values[name]
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_the_metrics(told: Told) -> None:
+    _, said = promtool("check", "metrics", read=told.exposed)
+    found = {line.split()[0].removeprefix("abridge_") for line in said.splitlines() if line}
+    assert found == set(CRITICIZED), said
+
+
+def test_every_rule_is_evaluated(told: Told) -> None:
+    assert len(told.rules) == len(RULES)
+    assert not [rule["lastError"] for rule in told.rules if rule["health"] != "ok"]
+
+
+def test_the_ledger_tells_styles_and_summarizers_apart(told: Told) -> None:
+    """NEW-04: tokens, seconds and money."""
+    ledger = [each for each in panels() if each.place.startswith("The ledger by style")]
+    rows = [
+        {(labels["style"], labels["summarizer"]) for labels, _ in told.answers[each.text]}
+        for each in ledger
+    ]
+    styles = {(style, "model") for style in ("concise", "auto", "detailed")}
+    extracts = {(style, "extractive") for style in ("concise", "auto", "detailed")}
+    assert rows == [styles | extracts, styles, styles, styles, styles | extracts, styles | extracts]

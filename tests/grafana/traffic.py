@@ -1,0 +1,223 @@
+"""Every kind of traffic, through real sidecars to scripted models, and what must be counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tests.grafana.actors import TROUBLES, Model, Writer
+from tests.servers import HANG, refused, serve, until
+from tests.sidecar import sidecar
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+ANNA = {"authorization": "Bearer sk-anna-1234567890"}
+BERT = {"authorization": "Bearer sk-bert-1234567890"}
+USER = {"role": "user", "content": "Hi"}
+ROOM = 4
+"""So many requests at once."""
+
+SEEN = (
+    *(
+        f'requests_total{{outcome="{each}"}}'
+        for each in ("ok", "failed", "left", "passed", "error")
+    ),
+    *(f'requests_total{{outcome="{each}"}}' for each in ("untouched", "refused")),
+    *(f'summaries_total{{outcome="{each}"}}' for each in ("ok", "native", "skipped", "shed")),
+    *(f'summaries_total{{outcome="{each}"}}' for each in ("failed", "empty", "timeout")),
+    'summaries_total{style="detailed", api="responses"}',
+    'summaries_total{summarizer="extractive"}',
+    'summarizer_tokens_total{style="concise", summarizer="model"}',
+    'refusals_total{code="overloaded"}',
+    'refusals_total{code="invalid_encrypted_content"}',
+    *(
+        f'upstream_failures_total{{cause="{each}"}}'
+        for each in ("unreachable", "timeout", "broken")
+    ),
+    *(f'upstream_responses_total{{status="{each}"}}' for each in (200, 400, 429, 500)),
+    *(f'reasoning_restored_total{{source="{each}"}}' for each in ("store", "sealed", "client")),
+    'reasoning_missed_total{upstream="demanding"}',
+    *(f'reasoning_dropped_total{{reason="{each}"}}' for each in ("policy", "foreign", "edited")),
+    "blobs_refused_total",
+    "marks_removed_total",
+    "dropped_fields_total",
+    "reader_faults_total",
+    *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
+)
+"""What must have been counted, however often that takes."""
+
+
+def settings(model: str, writer: str) -> dict[str, str]:
+    """Of a sidecar with a summarizer model, as its environment."""
+    at = {"base_url": f"{model}/v1"}
+    upstreams = [
+        {"name": "thinkers", **at, "models": ["think*"]},
+        *({"name": name, **at, "models": [name]} for name in TROUBLES),
+        {"name": "demanding", **at, "models": ["demand*"], "profile": "zai"},
+        {"name": "forgetful", **at, "models": ["forget*"], "history": {"keep": "none"}},
+        {"name": "bridged", **at, "models": ["bridge*"], "api": "chat"},
+        {"name": "dead", "base_url": refused(), "models": ["dead*"]},
+    ]
+    return {
+        "ABRIDGE_UPSTREAMS": json.dumps(upstreams),
+        "ABRIDGE_SUMMARIZER__KIND": "model",
+        "ABRIDGE_SUMMARIZER__BASE_URL": f"{writer}/v1",
+        "ABRIDGE_SUMMARIZER__MODEL": "small",
+        "ABRIDGE_SUMMARIZER__MAX_IN_FLIGHT": "3",
+        "ABRIDGE_SUMMARIZER__BREAKER_FAILURES": "2",
+        "ABRIDGE_SUMMARIZER__BREAKER_SECONDS": "0.01",
+        "ABRIDGE_SUMMARY__MIN_CHARS": "10",
+        "ABRIDGE_HISTORY__SEAL_KEYS_ENV": "SEAL_KEYS",
+        "SEAL_KEYS": f"k1:{b64encode(bytes(32)).decode()}",
+        "ABRIDGE_LIMITS__HEADERS": "3",
+        "ABRIDGE_LIMITS__IN_FLIGHT": str(ROOM),
+    }
+
+
+@dataclass
+class Visitor:
+    """A client of a sidecar's."""
+
+    client: httpx.AsyncClient
+    model: Model
+
+    async def ask(
+        self, path: str, model: str, style: str | None = "auto", *, who: Any = ANNA, **more: Any
+    ) -> httpx.Response:
+        given = {} if "messages" in more or "input" in more else _asking(path)
+        wish = {} if style is None else {"reasoning": {"summary": style}}
+        return await self.client.post(
+            path, json={"model": model, **wish, **given, **more}, headers=who
+        )
+
+    async def message(self, model: str) -> Any:
+        """What a client has of a whole chat completion with a summary."""
+        return (await self.ask(CHAT, model)).json()["choices"][0]["message"]
+
+    async def go_on(self, model: str, message: Any, **more: Any) -> httpx.Response:
+        """The next request of that conversation."""
+        return await self.ask(CHAT, model, None, messages=[USER, message, USER], **more)
+
+    async def each_style(self) -> None:
+        for path in (CHAT, RESPONSES):
+            for style in ("concise", "auto", "detailed"):
+                await self.ask(path, "think", style, stream=True)
+            await self.ask(path, "think-more", stream=False)
+
+    async def odd_answers(self) -> None:
+        """None of these is the summarizer's doing."""
+        late = asyncio.create_task(self.ask(CHAT, "think-late"))
+        for model in ("think-briefly", "think-page", "think-error", "think-full", "dead"):
+            await self.ask(CHAT, model)
+        for model in ("think-natively", "think-oddly"):
+            await self.ask(RESPONSES, model, stream=True)
+        with suppress(httpx.TransportError):  # it breaks off, and so must Abridge
+            await self.ask(CHAT, "think-cut", stream=True)
+        await late
+
+    async def odd_questions(self) -> None:
+        await self.ask(CHAT, "think", None)
+        await self.ask(CHAT, "think", "shortest")
+        await self.client.get("/v1/models")
+
+    async def leave(self) -> None:
+        """In the midst of an answer."""
+        wish = {"reasoning": {"summary": "auto"}}
+        body = {"model": "think-gated", "stream": True, **wish, **_asking(CHAT)}
+        async with self.client.stream("POST", CHAT, json=body, headers=ANNA) as answer:
+            await anext(answer.aiter_bytes())
+        await until(lambda: not self.model.running)
+
+    async def crowd(self) -> None:
+        """One more than there is room for."""
+        self.model.gate.clear()
+        asked = [
+            asyncio.create_task(self.ask(CHAT, "think-gated", stream=True)) for _ in range(ROOM)
+        ]
+        await until(lambda: self.model.running == ROOM)
+        await self.ask(CHAT, "think")
+        self.model.gate.set()
+        await asyncio.gather(*asked)
+        self.model.gate.clear()
+
+    async def bad_summaries(self) -> None:
+        """Also more at once than there is room for; at the end the breaker is open."""
+        await self.ask(CHAT, "unlucky-empty", stream=True)
+        await asyncio.gather(*(self.ask(CHAT, "unlucky-slow", stream=True) for _ in range(ROOM)))
+        for _ in range(3):
+            await self.ask(CHAT, "unlucky-fails", stream=True)
+
+    async def conversations(self) -> None:
+        """What is returned sealed, dropped, kept, altered, and by somebody else."""
+        told = await self.message("think")
+        plain = {key: told[key] for key in told if key != "reasoning_details"}
+        await self.go_on("think", told)
+        await self.go_on("think", plain)
+        await self.go_on("think", told, who=BERT)
+        await self.go_on("think", {**told, "content": "Something else."})
+        await self.go_on("think", {**plain, "reasoning_content": "My own thought."})
+        await self.go_on("forget", {**plain, "reasoning_content": "My own thought."})
+        damaged = json.loads(json.dumps(told).replace("abr1.", "abr1.AAAA"))
+        await self.go_on("think", damaged)
+        called = await self.message("demand-calls")
+        lost = {key: called[key] for key in ("role", "tool_calls")}
+        lost["tool_calls"][0]["id"] = "call_of_another"
+        output = {"role": "tool", "tool_call_id": "call_of_another", "content": "1"}
+        for model in ("demand-calls", "demand-refused"):
+            await self.ask(CHAT, model, messages=[USER, lost, output])
+
+    async def bridges(self) -> None:
+        answer = await self.ask(RESPONSES, "bridge", metadata={"a": "b"}, seed=1)
+        await self.client.get(f"{RESPONSES}/{answer.json()['id']}", headers=ANNA)
+
+    async def everything(self) -> None:
+        """Ends with the breaker open."""
+        for visit in (
+            self.each_style,
+            self.odd_answers,
+            self.odd_questions,
+            self.leave,
+            self.crowd,
+            self.conversations,
+            self.bridges,
+            self.bad_summaries,
+        ):
+            await visit()
+
+
+def _asking(path: str) -> dict[str, Any]:
+    return {"messages": [USER]} if path == CHAT else {"input": "Hi"}
+
+
+@dataclass
+class Stage:
+    """`metrics` are the addresses of those of both sidecars, the other of which has no summarizer
+    model; `play` is one round of everything."""
+
+    metrics: tuple[str, str]
+    play: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    model = Model()
+    async with (
+        serve(model) as thinkers,
+        serve(Writer()) as small,
+        sidecar(**settings(thinkers, small)) as first,
+        sidecar("--upstream", f"{thinkers}/v1") as second,
+        httpx.AsyncClient(base_url=first.url, trust_env=False, timeout=HANG) as one,
+        httpx.AsyncClient(base_url=second.url, trust_env=False, timeout=HANG) as other,
+    ):
+
+        async def play() -> None:
+            await Visitor(other, model).each_style()
+            await Visitor(one, model).everything()
+
+        yield Stage((first.metrics, second.metrics), play)

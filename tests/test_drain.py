@@ -1,0 +1,178 @@
+"""How fifty streams, and what was counted of them, come to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from itertools import chain, repeat
+
+import httpx
+import pytest
+
+from tests.checker import check_responses
+from tests.figures import Figures, scrape, until_told
+from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.servers import HANG, serve, soon
+from tests.sidecar import Sidecar, client, sidecar, status, streaming, until_status
+from tests.upstream import Answer, Asked, Upstream
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
+)
+
+FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
+BEGINNING, REST = FRAMES[:20], FRAMES[20:]
+PATIENT = {"ABRIDGE_SERVER__DRAIN_DELAY": "600", "ABRIDGE_SERVER__DRAIN": "600"}
+NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
+FINISHED, STUCK, LATE = 40, 10, 5
+FRESH = 20
+"""So many new connections in a row have found every worker there is, as good as surely."""
+
+
+def asking_for(kind: str) -> dict[str, object]:
+    return {"model": "m", "input": kind, "stream": True, "reasoning": {"summary": "auto"}}
+
+
+class Slow(Upstream):
+    """What is asked to wait does so in the midst of thinking, and in vain if it is stuck."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    def answer(self, asked: Asked) -> Answer:
+        waits = {"waiting": [self.gate], "stuck": [asyncio.Event()], "quick": []}
+        return Answer([*BEGINNING, *waits[asked.json["input"]], *REST])
+
+
+class Scraper:
+    """Prometheus, with no rest: `last` is what it was told last."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.last = Figures("")
+
+    async def __call__(self) -> None:
+        """Until nobody is there any more."""
+        async with client() as asking:
+            while await status(asking, self._url):
+                try:
+                    self.last = await scrape(asking, self._url)
+                except httpx.TransportError:
+                    continue
+                await asyncio.sleep(0.05)
+
+
+async def until_none_is_ready(asking: httpx.AsyncClient, running: Sidecar) -> None:
+    async with asyncio.timeout(HANG):
+        in_a_row = 0
+        while in_a_row < FRESH:
+            found = await status(asking, f"{running.url}/abridge/readyz")
+            assert found in (200, 503)
+            in_a_row = in_a_row + 1 if found == 503 else 0
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
+    upstream = Slow()
+    async with (
+        serve(upstream) as url,
+        sidecar(
+            *("--upstream", f"{url}/v1", "--admin-port", "0", "--workers", str(workers)),
+            **PATIENT,
+            **NOTHING_KEPT,
+        ) as running,
+        client() as asking,
+        AsyncExitStack() as streams,
+    ):
+        kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))
+        readings = [
+            await streams.enter_async_context(streaming(asking, running.url, asking_for(kind)))
+            for kind in kinds
+        ]
+        await until_told(asking, running.metrics, lambda told: told.total("streams_open") == 50)
+        scraper = Scraper(running.metrics)
+        scraping = asyncio.create_task(scraper())
+
+        running.signal()
+        await until_status(asking, f"{running.admin}/readyz", 503)
+        await until_none_is_ready(asking, running)
+        for _ in range(LATE):
+            late = await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            assert check_responses(late.content).text == "Hello."
+
+        running.signal()  # enough of the delay
+        await until_status(asking, f"{running.url}/abridge/readyz", 0)
+        upstream.gate.set()
+        for reading in readings[:FINISHED]:
+            assert check_responses(await soon(reading)).kinds[-1] == "response.completed"
+        assert not any(reading.done() for reading in readings[FINISHED:])
+
+        running.signal()  # enough of waiting
+        for reading in readings[FINISHED:]:
+            assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
+        assert await running.end() == 0
+        await soon(scraping)
+        assert scraper.last.total("requests_total", outcome="ok") == FINISHED + LATE
+        assert scraper.last.total("requests_total", outcome="failed") == STUCK
+        assert scraper.last.total("streams_open") == 0
+
+
+class TestLastScrape:
+    """With an admin port, on which somebody has once collected the metrics."""
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    async def test_it_waits_for_it(self, workers: int) -> None:
+        async with (
+            serve(Slow()) as url,
+            sidecar(
+                *("--upstream", f"{url}/v1", "--admin-port", "0", "--workers", str(workers)),
+                **NOTHING_KEPT,
+                ABRIDGE_SERVER__DRAIN="600",
+            ) as running,
+            client() as asking,
+        ):
+            await scrape(asking, running.metrics)
+            await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            running.signal()
+            await running.until("waiting for the last metrics")
+            await asyncio.sleep(0.5)  # for longer than a server takes to end
+            assert await status(asking, f"{running.admin}/readyz") == 503
+            told = await scrape(asking, running.metrics)
+            assert told.total("requests_total", outcome="ok") == 1
+            assert await running.end() == 0
+
+    async def test_but_not_for_ever_nor_when_hurried(self) -> None:
+        for drain, signals in (("0.5", 1), ("600", 2)):
+            async with (
+                serve(Slow()) as url,
+                sidecar(
+                    *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN=drain
+                ) as running,
+                client() as asking,
+            ):
+                await scrape(asking, running.metrics)
+                await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+                running.signal()
+                await running.until("waiting for the last metrics")
+                for _ in range(signals - 1):
+                    running.signal()
+                assert await running.end() == 0
+
+    async def test_nor_where_all_was_told(self) -> None:
+        async with (
+            serve(Slow()) as url,
+            sidecar(
+                *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN="600"
+            ) as running,
+            client() as asking,
+        ):
+            await scrape(asking, running.metrics)
+            await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await until_told(
+                asking, running.metrics, lambda told: told.total("requests_total") == 1
+            )
+            running.signal()
+            assert await running.end() == 0
+            assert "waiting" not in running.said
