@@ -102,7 +102,7 @@ function row(one) {
 function asked(one) {
   const summary = one.summarizer === "extractive" ? `${one.style}, an extract` : one.style;
   const way = [one.style === "off" ? "no summary" : summary];
-  if (!one.stream) way.push("not streamed");
+  if (!one.stream && one.outcome === "ok") way.push("not streamed");
   if (one.upstream && one.upstream !== "default") way.push(one.upstream);
   return way;
 }
