@@ -1,0 +1,117 @@
+"""deploy/kubernetes as `kubectl apply -k` would have it, and what a container in it is told."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from abridge.configure import load
+from abridge.settings import Settings
+from tests.deploy.dockerfile import ROOT, environment
+
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+FORMS = ("sidecar", "standalone", "standalone/base")
+
+Object = dict[str, Any]
+
+SECRETS = {
+    "SEAL_KEYS": "k1:" + "A" * 43 + "=",
+    "SUMMARIZER_KEY": "a-key",
+    "VALKEY_PASSWORD": "0123456789abcdef",
+}
+"""What the Secret would hold."""
+
+
+def kustomized(folder: Path) -> list[Object]:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("there is no kubectl to build the manifests with")
+    command = [kubectl, "kustomize", str(folder)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return list(yaml.safe_load_all(built.stdout))
+
+
+@cache
+def built(form: str) -> list[Object]:
+    return kustomized(KUBERNETES / form)
+
+
+def one(objects: list[Object], kind: str, name: str | None = None) -> Object:
+    (found,) = [
+        thing
+        for thing in objects
+        if thing["kind"] == kind and name in (None, thing["metadata"]["name"])
+    ]
+    return found
+
+
+def abridges(objects: list[Object]) -> Object:
+    """The Deployment that has Abridge in it."""
+    (found,) = [
+        thing
+        for thing in objects
+        if thing["kind"] == "Deployment" and "abridge" in containers(thing)
+    ]
+    return found
+
+
+def pod(deployment: Object) -> Object:
+    return deployment["spec"]["template"]["spec"]
+
+
+def containers(deployment: Object) -> dict[str, Object]:
+    """By name, those that go on running beside the others included."""
+    spec = pod(deployment)
+    return {
+        found["name"]: found for found in [*spec.get("initContainers", []), *spec["containers"]]
+    }
+
+
+def variables(container: Object) -> dict[str, str]:
+    """A container's environment, with the image's below and what the Secret would hold."""
+    told = environment()
+    for variable in container["env"]:
+        given = variable.get("value")
+        text = SECRETS[variable["name"]] if given is None else given
+        told[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda name: told[name[1]], text)
+    return told
+
+
+def settings(objects: list[Object], folder: Path) -> Settings:
+    """Those in force in the pod: its ConfigMap's, below its environment."""
+    deployment = abridges(objects)
+    container = containers(deployment)["abridge"]
+    (mounted,) = container["volumeMounts"]
+    volumes = {volume["name"]: volume for volume in pod(deployment)["volumes"]}
+    data = one(objects, "ConfigMap", volumes[mounted["name"]]["configMap"]["name"])["data"]
+    _, _, config = container["args"]
+    assert container["args"][:2] == ["serve", "--config"]
+    assert str(Path(config).parent) == mounted["mountPath"]
+    file = folder / Path(config).name
+    file.write_text(data[file.name])
+    return load(file, variables(container))
+
+
+def quantity(text: str) -> int:
+    """A memory quantity, in bytes."""
+    units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "mb": 1 << 20}
+    return int(text[:-2]) * units[text[-2:]]
+
+
+def secrets(objects: list[Object]) -> Iterator[Object]:
+    """Each reference to a key of a Secret."""
+    for thing in objects:
+        if thing["kind"] == "Deployment":
+            for container in containers(thing).values():
+                for variable in container.get("env", []):
+                    if "valueFrom" in variable:
+                        yield variable["valueFrom"]["secretKeyRef"]

@@ -1,0 +1,217 @@
+"""Does what deploy/Dockerfile says where no engine is at hand: `python -m tests.deploy.replay`.
+
+Its images are clean virtual environments, and the places it names lie in a folder that is removed.
+Then a container is played: started as the image would start it, by its user, in its environment and
+nothing else, its health asked for by its own command, and ended. It may not have written a thing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.deploy.dockerfile import ROOT, Instruction, health, image, instructions
+
+PATIENCE = 60.0
+"""Seconds, after which what has not come does not."""
+
+READ_ONLY = """
+mount --make-rprivate /
+mount -o remount,bind,ro /
+user=$1 group=$2
+shift 2
+exec setpriv --reuid="$user" --regid="$group" --clear-groups -- "$@"
+"""
+"""Runs a command as a user, where nothing can be written; only root may."""
+
+
+class Replay:
+    """The build, step by step; `places` are the folders in the image that are in use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.places: list[str] = []
+        self.env: dict[str, str] = {}
+        self.stages = 0
+        self.workdir = folder
+
+    def here(self, text: str) -> str:
+        """With each place where it is in the folder."""
+        for place in self.places:
+            text = re.sub(rf"(?<![\w/.]){re.escape(place)}\b", f"{self.folder}{place}", text)
+        return text
+
+    def build(self) -> None:
+        found = instructions()
+        for instruction in found:
+            if instruction.name == "WORKDIR":
+                self.places.append(instruction.said)
+            if "from" in instruction.flags:
+                self.places.append(instruction.words[-1])
+        steps: dict[str, Callable[[Instruction], None]] = {
+            "FROM": self._from,
+            "ENV": self._env,
+            "WORKDIR": self._workdir,
+            "COPY": self._copy,
+            "RUN": self._run,
+        }
+        for instruction in found:
+            if instruction.name in steps:
+                print(f"   {instruction.name} {' '.join(instruction.said.split())}", flush=True)
+                steps[instruction.name](instruction)
+
+    def _from(self, _: Instruction) -> None:
+        self.stages += 1
+        base = self.folder / f"image-{self.stages}"
+        subprocess.run([sys.executable, "-m", "venv", base], check=True)
+        self.env = {"PATH": f"{base}/bin:/usr/bin:/bin", "HOME": str(self.folder)}
+        kept = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")  # how CI reaches a registry
+        self.env |= {name: value for name, value in os.environ.items() if name.startswith(kept)}
+
+    def _env(self, instruction: Instruction) -> None:
+        for word in instruction.words:
+            name, value = word.split("=", 1)
+            self.env[name] = self.here(value).replace("$PATH", self.env["PATH"])
+
+    def _workdir(self, instruction: Instruction) -> None:
+        self.workdir = Path(self.here(instruction.said))
+        self.workdir.mkdir(parents=True)
+
+    def _copy(self, instruction: Instruction) -> None:
+        *sources, target = instruction.words
+        if "from" in instruction.flags:
+            assert sources == [target], "an environment that is moved finds its parts no more"
+            return
+        for source in sources:
+            given, to = ROOT / source, self.workdir / target
+            if given.is_dir():
+                shutil.copytree(given, to, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(given, to)
+
+    def _run(self, instruction: Instruction) -> None:
+        for path in re.findall(r"(?<![\w.:/])/\w[\w./-]*", instruction.said):
+            assert path.startswith(tuple(self.places)), f"{path} is this machine's own"
+        command = ["/bin/sh", "-ec", self.here(instruction.said)]
+        subprocess.run(command, check=True, cwd=self.workdir, env=self.env)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A container's: what the image says, and no more."""
+        names = [word.split("=", 1)[0] for word in image()["ENV"].words]
+        return {name: self.env[name] for name in names}
+
+    @property
+    def entrypoint(self) -> list[str]:
+        return [self.here(word) for word in image()["ENTRYPOINT"].words]
+
+
+def identity() -> dict[str, Any]:
+    """Whom a container runs as, which only root can become, and only where Python is not root's."""
+    if os.geteuid() != 0:
+        return {}
+    user, group = map(int, image()["USER"].said.split(":"))
+    stranger = {"user": user, "group": group, "extra_groups": []}
+    try:
+        subprocess.run([os.path.realpath(sys.executable), "-c", ""], check=True, **stranger)
+    except PermissionError:
+        return {}
+    return stranger
+
+
+def contained(command: list[str]) -> list[str] | None:
+    """The command as a container would run it, where this machine lets that be done."""
+    user = identity()
+    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv"))):
+        return None
+    ids = [str(user.get("user", 0)), str(user.get("group", 0))]
+    inside = ["unshare", "--mount", "/bin/sh", "-ec", READ_ONLY, "sh", *ids]
+    tried = subprocess.run([*inside, "/bin/true"], check=False, capture_output=True)
+    return [*inside, *command] if tried.returncode == 0 else None
+
+
+def check(replay: Replay) -> None:
+    """What is in the image: that it works, and that nobody could build with it."""
+    options = {"env": replay.environment, "cwd": "/", **identity()}
+    for words in (["--version"], ["demo", "--fast"]):
+        subprocess.run([*replay.entrypoint, *words], check=True, **options)
+    python = Path(replay.entrypoint[0]).with_name("python")
+    for builder in ("pip", "setuptools", "hatchling"):
+        looked = [python, "-c", f"import importlib.util as u; exit(not u.find_spec('{builder}'))"]
+        assert subprocess.run(looked, check=False, **options).returncode == 1, builder
+
+
+@contextmanager
+def container(replay: Replay) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
+    """One that runs, on ports that are free, and the environment it has."""
+    port, admin = free(), free()
+    env = {
+        **replay.environment,
+        "ABRIDGE_SERVER__PORT": str(port),
+        "ABRIDGE_SERVER__ADMIN_PORT": str(admin),
+        "ABRIDGE_UPSTREAMS": '[{"base_url": "http://127.0.0.1:9/v1"}]',
+    }
+    command = [*replay.entrypoint, *image()["CMD"].words]
+    inside = contained(command)
+    how = "on a read-only file system" if inside else "on this machine's file system"
+    print(f"   started {how}, as {identity().get('user', 'whoever replays it')}", flush=True)
+    options: dict[str, Any] = {} if inside else identity()
+    running = subprocess.Popen(inside or command, env=env, cwd="/", **options)
+    try:
+        yield running, env
+    finally:
+        running.kill()
+        running.wait()
+
+
+def live(replay: Replay) -> None:
+    """Start it, find it healthy, end it, find it gone; and all as it was before."""
+    before = written(replay.folder)
+    with container(replay) as (running, env):
+        asking = [replay.here(word) for word in health()]
+        assert running.poll() is None
+        deadline = time.monotonic() + PATIENCE
+        while subprocess.run(asking, env=env, check=False, capture_output=True).returncode:
+            assert time.monotonic() < deadline, "it does not become healthy"
+            assert running.poll() is None, "it ended by itself"
+            time.sleep(0.2)
+        running.send_signal(getattr(signal, image()["STOPSIGNAL"].said))
+        assert running.wait(PATIENCE) == 0, "it did not end well"
+        gone = subprocess.run(asking, env=env, check=False, capture_output=True).returncode
+        assert gone, "what has ended is found healthy"
+    assert written(replay.folder) == before, "it wrote into its own file system"
+
+
+def written(folder: Path) -> dict[Path, float]:
+    return {path: path.lstat().st_mtime for path in folder.rglob("*")}
+
+
+def free() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)  # a container's user comes in, too
+        replay = Replay(folder)
+        replay.build()
+        check(replay)
+        live(replay)
+    print("   healthy, ended with 0, and wrote nothing")
+
+
+if __name__ == "__main__":
+    main()

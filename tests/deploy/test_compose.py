@@ -1,0 +1,109 @@
+"""compose.yaml: that its parts are there, and find each other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from abridge.configure import load
+from abridge.demo.model import scripted_model
+from abridge.flags import nested
+from abridge.serve import GOODBYE
+from abridge.settings import Settings
+from tests.deploy.dockerfile import ROOT, environment
+
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Those in force in the container, where nobody has named an upstream."""
+    abridge = SERVICES["abridge"]
+    command, flag, upstream = abridge["command"]
+    assert (command, flag) == ("serve", "--upstream")
+    given = re.fullmatch(r"\$\{UPSTREAM:-(.*)\}", upstream)
+    assert given
+    return load(None, {**environment(), **abridge["environment"]}, nested(given[1], {}))
+
+
+def mounts(service: str) -> dict[str, str]:
+    """What lies where in a container."""
+    volumes = [volume.split(":") for volume in SERVICES[service]["volumes"]]
+    return {there: here for here, there, *_ in volumes if here.startswith(".")}
+
+
+def test_whatever_it_mounts_and_builds_is_there() -> None:
+    for service in ("prometheus", "grafana"):
+        assert mounts(service)
+        for here in mounts(service).values():
+            assert (DEPLOY / here).exists(), here
+    build = SERVICES["abridge"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+
+
+def test_it_listens_on_loopback_alone_and_may_do_no_more_than_it_must() -> None:
+    for service in SERVICES.values():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert re.search(r":v?\d+\.\d+\.\d+$", service["image"])
+
+
+def test_abridge_listens_where_it_is_published_and_has_time_to_drain(settings: Settings) -> None:
+    assert SERVICES["abridge"]["ports"] == [f"127.0.0.1:{settings.server.port}:8400"]
+    least = settings.server.drain_delay + settings.server.drain + GOODBYE
+    assert least < int(SERVICES["abridge"]["stop_grace_period"].removesuffix("s"))
+    assert settings.server.page
+
+
+def test_the_scripted_model_is_the_upstream(settings: Settings) -> None:
+    place = urlsplit(settings.upstreams[0].base_url or "")
+    _, _, code = SERVICES["model"]["entrypoint"]
+    assert place.hostname == "model"
+    assert f"port={place.port}" in code
+    compile(code, "compose.yaml", "exec")
+    assert scripted_model(pause=0).routes
+
+
+def test_prometheus_scrapes_the_admin_port_and_loads_the_rules(settings: Settings) -> None:
+    there = "/etc/prometheus/prometheus.yml"
+    config = yaml.safe_load((DEPLOY / mounts("prometheus")[there]).read_text())
+    (job,) = config["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"abridge:{settings.server.admin_port}"]}]
+    assert {*config["rule_files"]} <= mounts("prometheus").keys()
+    assert f"--config.file={there}" in SERVICES["prometheus"]["command"]
+
+
+def test_prometheus_takes_its_settings() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("there is no promtool to ask")
+    asked = subprocess.run(
+        [promtool, "check", "config", "--syntax-only", str(DEPLOY / "prometheus.yaml")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 0, asked.stderr
+
+
+def test_grafana_finds_prometheus_and_the_dashboard() -> None:
+    mounted = mounts("grafana")
+    provisioning = DEPLOY / mounted["/etc/grafana/provisioning/datasources"]
+    (source,) = yaml.safe_load((provisioning / "prometheus.yaml").read_text())["datasources"]
+    assert urlsplit(source["url"]).hostname == "prometheus"
+    assert SERVICES["prometheus"]["ports"] == [f"127.0.0.1:9090:{urlsplit(source['url']).port}"]
+    provisioning = DEPLOY / mounted["/etc/grafana/provisioning/dashboards"]
+    (provider,) = yaml.safe_load((provisioning / "abridge.yaml").read_text())["providers"]
+    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert home.rpartition("/")[0] == provider["options"]["path"]
+    assert home in mounted

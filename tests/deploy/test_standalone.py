@@ -1,0 +1,103 @@
+"""The standalone form, played on loopback: its settings, its environment, its store's arguments."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from abridge.demo.model import scripted_model
+from tests.deploy.manifests import Object, abridges, built, containers, one, pod, variables
+from tests.redis import Server
+from tests.servers import serve
+from tests.sidecar import Sidecar, sidecar
+from tests.upstream import Answer, Upstream
+
+PASSWORD = "0123456789abcdef"
+THOUGHT = "The oven is free at noon, so the tart goes first. Then the chicken takes its place. " * 9
+
+
+class Valkey(Server):
+    """A server with the manifest's arguments."""
+
+    def _settings(self) -> list[str]:
+        valkey = containers(one(built("standalone"), "Deployment", "valkey"))["valkey"]
+        program, *args = valkey["args"]
+        assert program == "valkey-server"
+        return [*super()._settings(), *(PASSWORD if "$(" in arg else arg for arg in args)]
+
+
+@pytest.fixture
+def valkey() -> Iterator[Server]:
+    with Valkey() as server:
+        yield server
+
+
+def answering() -> Answer:
+    message = {"role": "assistant", "content": "At noon.", "reasoning": THOUGHT}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return Answer.json({"object": "chat.completion", "model": "m", "choices": [choice]})
+
+
+def replica(config: Path, valkey: Server) -> Any:
+    deployment = abridges(built("standalone"))
+    environ = variables(containers(deployment)["abridge"])
+    store = environ["ABRIDGE_HISTORY__STORE"]
+    assert PASSWORD in store
+    environ["ABRIDGE_HISTORY__STORE"] = store.replace("valkey:6379", valkey.address)
+    return sidecar("--config", str(config), "--host", "127.0.0.1", "--admin-port", "0", **environ)
+
+
+def configured(folder: Path, places: dict[str, str]) -> Path:
+    """The ConfigMap's file, with its places where they are here."""
+    objects: list[Object] = built("standalone")
+    name = pod(abridges(objects))["volumes"][0]["configMap"]["name"]
+    text = one(objects, "ConfigMap", name)["data"]["abridge.toml"]
+    for place, here in places.items():
+        assert place in text
+        text = text.replace(place, here)
+    file = folder / "abridge.toml"
+    file.write_text(text)
+    return file
+
+
+async def ask(replica: Sidecar, *messages: Object) -> Object:
+    async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
+        answer = await client.post(
+            f"{replica.url}/v1/chat/completions",
+            json={"model": "m", "messages": messages},
+            headers={"authorization": "Bearer somebody-s-own-key"},
+        )
+    assert answer.status_code == 200, answer.text
+    return answer.json()["choices"][0]["message"]
+
+
+async def test_one_replica_puts_back_what_another_replaced(valkey: Server, tmp_path: Path) -> None:
+    upstream, question = Upstream(answering()), {"role": "user", "content": "When is the tart due?"}
+    async with serve(upstream) as model, serve(scripted_model(pause=0)) as summarizer:
+        places = {
+            "http://vllm.models.svc:8000": model,
+            "http://summarizer.models.svc:8000": summarizer,
+        }
+        config = configured(tmp_path, places)
+        async with replica(config, valkey) as first, replica(config, valkey) as second:
+            said = await ask(first, question)
+            shown = said["reasoning"]
+            assert shown
+            assert shown != THOUGHT
+            kept = {name: said[name] for name in ("role", "content", "reasoning")}
+            await ask(second, question, kept, {"role": "user", "content": "And the chicken?"})
+            for leaving in (first, second):
+                leaving.signal()
+                await leaving.until("not ready any more")
+                leaving.signal(signal.SIGTERM)  # which ends the drain delay
+            assert [await first.end(), await second.end()] == [0, 0]
+    returned = upstream.asked[-1].json["messages"][1]
+    assert returned["reasoning"] == THOUGHT
+    with valkey.client(password=PASSWORD) as inside:
+        assert inside.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
+        assert inside.dbsize()
