@@ -60,6 +60,8 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"server": {"workers": 2}, "history": {"store": "none"}}, {}, ["server.workers"]),
         ({"server": {"workers": 2}, "history": {"store": "none", "keep": "none"}}, {}, []),
         ({"server": {"workers": 2}, "history": {**KEYS, "store": "redis://r"}}, {}, []),
+        ({"server": {"page": True}}, {}, []),
+        ({"server": {"page": True, "host": "10.0.0.1"}}, {}, ["server.page"]),
     ],
 )
 def test_each_surprise_names_its_key(

@@ -85,6 +85,12 @@ def _reasoning_lost(settings: Settings) -> Iterator[str]:
             )
 
 
+def _open_page(settings: Settings) -> Iterator[str]:
+    server = settings.server
+    if server.page and server.host not in LOOPBACK:
+        yield f"server.page: shows whoever reaches {server.host} what everybody's exchanges were"
+
+
 def _summaries_unknown(settings: Settings) -> Iterator[str]:
     histories = [route.history for route in settings.routes]
     apart = settings.server.workers > 1 and not any(history.shared for history in histories)
@@ -100,5 +106,6 @@ ADVICE: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _thinking_summarizer,
     _busy_summarizer,
     _reasoning_lost,
+    _open_page,
     _summaries_unknown,
 )

@@ -13,6 +13,7 @@ from abridge.errors import SettingsError
 from abridge.metrics import exposed
 from abridge.middleware import AbridgeMiddleware
 from abridge.own import Health, Own
+from abridge.page import Page
 from abridge.proxy import Proxy
 from abridge.settings import Settings
 from abridge.summarize import Summarizer
@@ -41,6 +42,7 @@ class Abridge:
                 raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
         self.health = Health()
         self._proxy = Proxy(settings, transport, registry)
+        page = Page(settings.summarizer.kind) if settings.server.page else None
         self._middleware = AbridgeMiddleware(
             self._proxy,
             settings,
@@ -49,11 +51,12 @@ class Abridge:
             transport=transport,
             registry=registry,
             tracer_provider=tracer_provider,
+            sinks=() if page is None else (page.journal.take,),
         )
         figures = exposed(registry)
         self.admin = Own("", self.health, figures)
-        own = Own("/abridge", self.health, figures)
-        self._router = Router(own.routes, default=self._middleware, redirect_slashes=False)
+        own = [*Own("/abridge", self.health, figures).routes, *(page.routes() if page else ())]
+        self._router = Router(own, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

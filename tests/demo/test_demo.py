@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from abridge.demo.script import ANSWER, QUESTION
@@ -139,6 +140,10 @@ class TestServing:
                 seen = check_responses(await shell(curl[0]))
                 assert seen.text == ANSWER
                 assert len(seen.summary) > 1
+            page = re.search(r"in a browser, at (http://\S+/abridge)$", said, re.MULTILINE)
+            assert page is not None
+            async with httpx.AsyncClient(trust_env=False) as client:
+                assert "<title>Abridge</title>" in (await client.get(page[1])).text
             told = (await shell(openai[0])).decode()
             titles = [line for line in texts(said, "summary") if line.startswith("**")]
             assert [line for line in told.splitlines() if line.startswith("**")] == titles

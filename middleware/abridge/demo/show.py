@@ -28,6 +28,7 @@ from abridge.demo.screen import Screen
 from abridge.demo.script import QUESTION
 from abridge.demo.spelling import MODEL
 from abridge.serve import Server, address, listen, signals
+from abridge.settings import Server as ServerSettings
 from abridge.settings import Settings, Upstream
 from abridge.wire import sse
 from abridge.wire.codec import Json, loads
@@ -45,7 +46,10 @@ abridge demo --serve
 abridge serve --upstream http://127.0.0.1:8000/v1
 """
 
-RUNNING = "It goes on running, until ctrl-C, at {url}"
+RUNNING = """\
+It goes on running, until ctrl-C, at {url}
+Watch it work, in a browser, at {url}/abridge
+"""
 
 EXAMPLES = """\
 # {first}, with curl:
@@ -84,7 +88,7 @@ async def demonstrate(*, fast: bool, keep: bool) -> None:
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
     shown = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     pause = PAUSE if shown and not fast else FAST
-    async with _running(scripted_model(pause)) as model, _abridged(model) as url:
+    async with _running(scripted_model(pause)) as model, _abridged(model, page=keep) as url:
         print(INTRODUCTION, flush=True)
         await _perform(url, Screen(sys.stdout, QUESTION) if shown else Plain(sys.stdout, QUESTION))
         with signals() as heard:
@@ -130,7 +134,7 @@ async def _held(client: httpx.AsyncClient) -> float | None:
 
 def _next_steps(url: str | None) -> Iterator[str]:
     """What to type next, where Abridge goes on running at `url` and where it does not."""
-    yield NEXT if url is None else RUNNING.format(url=url) + "\n"
+    yield NEXT if url is None else RUNNING.format(url=url)
     yield EXAMPLES.format(
         first="Now" if url else "Then",
         url=f"{url or 'http://127.0.0.1:8400'}/v1",
@@ -140,9 +144,10 @@ def _next_steps(url: str | None) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _abridged(model: str) -> AsyncIterator[str]:
+async def _abridged(model: str, *, page: bool) -> AsyncIterator[str]:
     upstream = Upstream(name="demo", base_url=f"{model}/v1")
-    app = create_app(Settings(upstreams=(upstream,)), registry=CollectorRegistry())
+    settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
+    app = create_app(settings, registry=CollectorRegistry())
     async with aclosing(app), _running(app) as url:
         yield url
 

@@ -104,7 +104,7 @@ class Record:
         given = (value for name, value in scope["headers"] if name == REQUEST_ID)
         asked = next(given, b"").decode("latin-1")
         known = asked and _ID.fullmatch(asked)
-        identity = asked if known else f"{getrandbits(128):032x}"  # noqa: S311 -- no secret
+        identity = asked if known else f"{getrandbits(128):032x}"
         return cls(
             identity,
             time.time(),

@@ -1,0 +1,105 @@
+// @ts-check
+/**
+ * The chunks of a Chat Completions stream. This API has one field for reasoning, and a summary
+ * comes in it, in the raw reasoning's place. Where both are shown, they come in a field each: raw in
+ * `reasoning`, the summary in `reasoning_content`.
+ *
+ * @typedef {import("./turn.js").Turn} Turn
+ */
+import { called, incomplete, summaryFailed } from "./responses.js";
+
+const BEFORE_TITLE = /(?=^\*\*[^*\n]+\*\*[ \t]*$)/m;
+const BEGUN = /\n\*(\*[^*\n]*\*?)?$/;
+
+export class Chunks {
+  /** @param {Turn} turn */
+  constructor(turn) {
+    this.#turn = turn;
+    turn.onePlace = true;
+  }
+
+  #turn;
+  #fields = { reasoning: "", reasoning_content: "" };
+  /** @type {Map<number, {name: string, given: string}>} */
+  #calls = new Map();
+  #finish = "";
+
+  /** @param {any} chunk */
+  see(chunk) {
+    if (chunk.error) {
+      const told = typeof chunk.error === "string" ? chunk.error : chunk.error.message;
+      return this.#turn.end("failed", `The answer broke off: ${told ?? "no reason was given"}`);
+    }
+    this.#turn.usage = chunk.usage ?? this.#turn.usage;
+    const choice = chunk.choices?.find((/** @type {any} */ one) => (one.index ?? 0) === 0);
+    if (choice === undefined) return;
+    this.#delta(choice.delta ?? {});
+    this.#finish = choice.finish_reason ?? this.#finish;
+  }
+
+  /** At `[DONE]`, or where the stream ends well without it. */
+  done() {
+    const turn = this.#turn;
+    if (turn.onePlace && turn.parts.length > 0 && turn.usage !== null && !turn.usage.reasoning_summary) {
+      turn.unsummarize();
+      turn.summaryNotes.push("No summary was made of this answer: what came is the model’s own reasoning.");
+    }
+    for (const call of this.#calls.values()) {
+      turn.notes.push(`The model calls a tool: ${called(call.name, call.given)}`);
+    }
+    if (this.#finish === "length") turn.end("incomplete", incomplete("max_output_tokens"));
+    else if (this.#finish === "content_filter") turn.end("incomplete", incomplete("content_filter"));
+    else if (this.#finish === "") turn.end("failed", "The answer broke off before its end.");
+    else turn.end("done");
+  }
+
+  /** @param {any} delta */
+  #delta(delta) {
+    const turn = this.#turn;
+    for (const field of /** @type {const} */ (["reasoning", "reasoning_content"])) {
+      if (typeof delta[field] === "string" && delta[field] !== "") this.#reason(field, delta[field]);
+    }
+    if (delta.summary_error) turn.summaryNotes.push(summaryFailed(delta.summary_error));
+    for (const call of delta.tool_calls ?? []) this.#call(call);
+    const text = (delta.content ?? "") + (delta.refusal ?? "");
+    if (text !== "") {
+      turn.endThinking();
+      for (const part of turn.parts) part.ended ??= turn.now();
+      turn.say(text);
+    }
+  }
+
+  /** @param {"reasoning" | "reasoning_content"} field @param {string} text */
+  #reason(field, text) {
+    const turn = this.#turn;
+    this.#fields[field] += text;
+    const both = this.#fields.reasoning !== "" && this.#fields.reasoning_content !== "";
+    if (both && turn.onePlace) {
+      turn.unsummarize();
+      turn.thinking = this.#fields.reasoning;
+      this.#summarize(this.#fields.reasoning_content);
+    } else if (both && field === "reasoning") {
+      turn.think(text);
+    } else {
+      this.#summarize(this.#fields[field]);
+    }
+  }
+
+  /** Each title begins a part, once it is whole. @param {string} summary */
+  #summarize(summary) {
+    const texts = summary.replace(BEGUN, "").split(BEFORE_TITLE);
+    texts.forEach((text, index) => {
+      const part = this.#turn.part(String(index));
+      part.text = text.trimEnd();
+      if (index < texts.length - 1) part.ended ??= this.#turn.now();
+    });
+  }
+
+  /** @param {any} fragment */
+  #call(fragment) {
+    const call = this.#calls.get(fragment.index ?? 0) ?? { name: "", given: "" };
+    call.name ||= fragment.function?.name ?? fragment.custom?.name ?? "a tool";
+    call.given += fragment.function?.arguments ?? fragment.custom?.input ?? "";
+    this.#calls.set(fragment.index ?? 0, call);
+  }
+}

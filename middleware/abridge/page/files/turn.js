@@ -1,0 +1,105 @@
+// @ts-check
+/**
+ * What has been seen of one streamed answer, whatever API it came in. Times are in seconds since
+ * it was asked for; null is not yet.
+ *
+ * `of` is how many characters had been thought when the part began.
+ *
+ * @typedef {{key: string, text: string, of: number, began: number, ended: number | null}} Part
+ * @typedef {"asking" | "thinking" | "holding" | "answering" | "done" | "incomplete" | "failed" | "stopped"} State
+ */
+export class Turn {
+  /** @param {number} asked characters of the question @param {() => number} clock in seconds */
+  constructor(asked, clock) {
+    this.asked = asked;
+    this.#clock = clock;
+    this.#began = clock();
+  }
+
+  #clock;
+  #began;
+  thinking = "";
+  /** Whether the API has no room for raw reasoning beside its summary. */
+  onePlace = false;
+  /** @type {Part[]} */
+  parts = [];
+  answer = "";
+  /** Words about the summary, and about the answer, that are neither. @type {string[]} */
+  summaryNotes = [];
+  /** @type {string[]} */
+  notes = [];
+  /** As the response has it. @type {Record<string, any> | null} */
+  usage = null;
+  /** @type {State} */
+  state = "asking";
+  /** @type {[number, number] | null} */
+  thought = null;
+  /** Whether the thinking is known to be over. */
+  thoughtOut = false;
+  /** @type {[number, number] | null} */
+  answered = null;
+  /** @type {number | null} */
+  ended = null;
+
+  now() {
+    return this.ended ?? this.#clock() - this.#began;
+  }
+
+  get over() {
+    return this.ended !== null;
+  }
+
+  /** How long the answer has waited so far, or null while nothing can be told. */
+  get held() {
+    if (this.thought === null || !this.thoughtOut) return null;
+    return (this.answered?.[0] ?? this.now()) - this.thought[1];
+  }
+
+  /** @param {string} text */
+  think(text) {
+    this.thinking += text;
+    this.thought = [this.thought?.[0] ?? this.now(), this.now()];
+    if (this.state === "asking" || this.state === "holding") this.state = "thinking";
+    this.thoughtOut = false;
+  }
+
+  endThinking() {
+    this.thoughtOut = this.thought !== null;
+    if (this.state === "thinking") this.state = "holding";
+  }
+
+  /** The part of that key, a new one where there is none. @param {string} key */
+  part(key) {
+    const known = this.parts.find((part) => part.key === key);
+    if (known !== undefined) return known;
+    const part = { key, text: "", of: this.thinking.length, began: this.now(), ended: null };
+    this.parts.push(part);
+    if (this.state === "asking") this.state = "thinking";
+    return part;
+  }
+
+  /** @param {string} text */
+  say(text) {
+    if (text === "") return;
+    this.answer += text;
+    this.answered = [this.answered?.[0] ?? this.now(), this.now()];
+    this.state = "answering";
+  }
+
+  /** @param {"done" | "incomplete" | "failed" | "stopped"} state @param {string} [note] */
+  end(state, note) {
+    if (this.over) return;
+    for (const part of this.parts) part.ended ??= this.now();
+    this.ended = this.now();
+    this.state = state;
+    if (note) this.notes.push(note);
+  }
+
+  /** What was taken for a summary was the model's own reasoning. */
+  unsummarize() {
+    this.thinking = this.parts.map((part) => part.text).join("\n\n");
+    if (this.parts.length > 0) this.thought = [this.parts[0].began, this.now()];
+    this.parts = [];
+    this.onePlace = false;
+  }
+}

@@ -1,0 +1,49 @@
+// @ts-check
+/** What went wrong, in words. */
+
+export class Refused extends Error {
+  /** @param {string} words @param {boolean} [elsewhere] whether the other API is worth trying */
+  constructor(words, elsewhere = false) {
+    super(words);
+    this.elsewhere = elsewhere;
+  }
+}
+
+export function unreachable() {
+  return new Refused(`Abridge cannot be reached at ${location.host}. Does it still run?`);
+}
+
+/** @param {Response} response @param {string} api what was asked for @returns {Promise<Refused>} */
+export async function refusal(response, api) {
+  const told = saidIn(await response.text().catch(() => ""));
+  const because = told === "" ? "" : ` It says: ${told}`;
+  const { status } = response;
+  if (status === 401 || status === 403) return new Refused(`The model’s server wants another API key (${status}).${because}`);
+  if (api === "responses" && (status === 404 || status === 405)) {
+    return new Refused(`The model’s server has no Responses for this (${status}).${because}`, true);
+  }
+  if (status === 404) return new Refused(`The model’s server does not know this (404).${because}`);
+  if (status === 429) return new Refused(`The model’s server wants fewer requests (429).${because}`);
+  if (status >= 500) return new Refused(`The model’s server did not answer (${status}).${because}`);
+  return new Refused(`The request was refused (${status}).${because}`);
+}
+
+/** @param {string} body */
+function saidIn(body) {
+  try {
+    const told = JSON.parse(body);
+    return String(told.error?.message ?? told.message ?? told.detail ?? told.error ?? "").slice(0, 500);
+  } catch {
+    return "";
+  }
+}
+
+/** @param {number} seconds */
+export function inSeconds(seconds) {
+  return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+}
+
+/** @param {number} count @param {string} one */
+export function countOf(count, one) {
+  return `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,229 @@
+"""A real Chromium, where the machine has one, driven by its DevTools over a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.servers import HANG, soon
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--remote-debugging-port=0",
+)
+KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    "ArrowDown": (40, ""),
+}
+CTRL = 2
+
+
+class Tab:
+    """One page. `requests` are the addresses it asked for, `complaints` what the console was told
+    of errors, the policy's violations among them."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = count(1)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self.session = ""
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self._posts: dict[str, str] = {}
+
+    async def listen(self) -> None:
+        async for message in self._socket:
+            told = json.loads(message.data)
+            if (answer := self._answers.pop(told.get("id", 0), None)) is not None:
+                if not answer.done():
+                    answer.set_result(told)
+            else:
+                self._note(told.get("method"), told.get("params", {}))
+
+    def _note(self, method: str, told: Any) -> None:
+        if method == "Network.requestWillBeSent":
+            self.requests.append(told["request"]["url"])
+            if told["request"]["method"] == "POST":
+                self._posts[told["request"]["url"]] = told["requestId"]
+        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
+            self.complaints.append(told["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(told["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning"):
+            self.complaints.append(json.dumps(told["args"]))
+
+    async def command(self, method: str, **params: Any) -> Any:
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        sent = {"id": number, "method": method, "params": params}
+        await self._socket.send_json({**sent, "sessionId": self.session} if self.session else sent)
+        told = await soon(answer)
+        assert "error" not in told, f"{method}: {told['error']}"
+        return told["result"]
+
+    async def open(self, url: str) -> None:
+        await self.command("Page.navigate", url=url)
+        await self.until(
+            f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
+        )
+
+    async def get(self, script: str) -> Any:
+        """What an expression, or the promise it is, comes to."""
+        told = await self.command(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    async def until(self, script: str) -> None:
+        """Wait until an expression is true; what it speaks of may not be there yet."""
+        check = f"(() => {{ try {{ return !!({script}) }} catch {{ return false }} }})()"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HANG):
+                while not await self.get(check):  # noqa: ASYNC110 -- it tells nobody
+                    await asyncio.sleep(0.02)
+                return
+        shown = await self.get("document.body.innerText")
+        raise AssertionError(f"never {script} in:\n{shown}\n{self.complaints}")
+
+    async def text(self, selector: str) -> str:
+        return str(await self.get(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+    async def press(self, key: str, modifiers: int = 0) -> None:
+        code, text = KEYS[key]
+        told = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        await self.command("Input.dispatchKeyEvent", type="keyDown", text=text, **told)
+        await self.command("Input.dispatchKeyEvent", type="keyUp", **told)
+
+    async def type(self, text: str) -> None:
+        await self.command("Input.insertText", text=text)
+
+    async def click(self, selector: str) -> None:
+        await self.get(f"document.querySelector({json.dumps(selector)}).click()")
+
+    async def posted(self, url: str) -> str:
+        """The whole body that came in answer to what was last posted there."""
+        told = await self.command("Network.getResponseBody", requestId=self._posts[url])
+        body = str(told["body"])
+        return base64.b64decode(body).decode() if told["base64Encoded"] else body
+
+    async def size(self, width: int, height: int) -> None:
+        await self.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+
+    async def prefer(self, **features: str) -> None:
+        told = [
+            {"name": f"prefers-{name.replace('_', '-')}", "value": value}
+            for name, value in features.items()
+        ]
+        await self.command("Emulation.setEmulatedMedia", features=told)
+
+    async def picture(self) -> bytes:
+        told = await self.command("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(told["data"])
+
+
+class Chromium:
+    """The browser's process, which knows nothing at its start."""
+
+    def __init__(self, folder: str) -> None:
+        self._port = Path(folder) / "DevToolsActivePort"
+        self._process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
+            (str(PROGRAM), *FLAGS, f"--user-data-dir={folder}", "about:blank"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def address(self) -> str:
+        """Where it is driven from, once it is ready."""
+        for _ in range(int(HANG / 0.05)):
+            told = self._port.read_text() if self._port.exists() else ""
+            if "\n" in told:
+                port, path = told.split("\n")[:2]
+                return f"ws://127.0.0.1:{port}{path}"
+            assert self._process.poll() is None, f"{PROGRAM} does not start"
+            time.sleep(0.05)
+        raise TimeoutError(f"{PROGRAM} does not start")
+
+    def end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(HANG)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[str]:
+    """The address of a browser for a module's tests."""
+    if PROGRAM is None:
+        pytest.skip("no chromium on this machine")
+    with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
+        browser = Chromium(folder)
+        try:
+            yield browser.address()
+        finally:
+            browser.end()
+
+
+@asynccontextmanager
+async def new_tab(address: str) -> AsyncIterator[Tab]:
+    """A tab that shares nothing with those before."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(address, max_msg_size=0) as socket,
+    ):
+        tab = Tab(socket)
+        listening = asyncio.create_task(tab.listen())
+        try:
+            async with _apart(tab):
+                yield tab
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+
+@asynccontextmanager
+async def _apart(tab: Tab) -> AsyncIterator[None]:
+    context = (await tab.command("Target.createBrowserContext"))["browserContextId"]
+    target = await tab.command("Target.createTarget", url="about:blank", browserContextId=context)
+    attached = await tab.command("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+    tab.session = attached["sessionId"]
+    for domain in ("Page", "Runtime", "Log", "Network"):
+        await tab.command(f"{domain}.enable")
+    yield
+    tab.session = ""
+    await tab.command("Target.disposeBrowserContext", browserContextId=context)

@@ -1,0 +1,5 @@
+"""What the page's tests share."""
+
+from tests.page.chromium import chromium
+
+__all__ = ["chromium"]

@@ -1,0 +1,497 @@
+"""The page in a real browser: asked, watched, stopped, and lied to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from abridge import create_app
+from abridge.app import Abridge
+from abridge.demo.model import scripted_model
+from abridge.demo.script import ANSWER, QUESTION, THINKING
+from abridge.demo.spelling import MODEL
+from abridge.summarize import Passage, Spent
+from tests.forms import settings_for
+from tests.page.chromium import CTRL, Tab, new_tab
+from tests.scripts import (
+    THOUGHT,
+    call,
+    call_item,
+    chat_stream,
+    message_item,
+    reasoning_item,
+    responses_stream,
+)
+from tests.servers import refused, serve, until
+from tests.upstream import Answer, Asked, Upstream
+from tests.writers import Scripted
+
+OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
+RECORDED = f"{OVER} && document.querySelector('#exchanges li')"
+WATCH = """
+window.seen = [];
+const at = (id) => document.getElementById(id).textContent;
+new MutationObserver(() => window.seen.push({
+  thinking: at("thinking").length,
+  parts: document.querySelectorAll("#summary .part").length,
+  answer: at("answer").length,
+  model: document.querySelector("[data-figure=model]")?.textContent ?? "",
+})).observe(document.querySelector(".panes"), {
+  subtree: true, childList: true, characterData: true
+});
+"""
+
+NAMES = """
+window.names = new Set();
+new MutationObserver(() => {
+  const told = document.getElementById("summary").textContent.includes("odd numbers");
+  if (told) window.names.add(document.getElementById("summary-name").textContent);
+}).observe(document.querySelector(".panes"), {subtree: true, childList: true, characterData: true});
+"""
+
+
+class Model(Upstream):
+    """A scripted upstream that has models to list, `names`, and may lack one of the paths."""
+
+    names = ("thinker-1",)
+    missing = "/none"
+
+    def answer(self, asked: Asked) -> Answer:
+        if asked.path.endswith("/models"):
+            return Answer.json({"object": "list", "data": [{"id": name} for name in self.names]})
+        if asked.path.endswith(self.missing):
+            return Answer.json({"error": {"message": "No such path."}}, 404)
+        return super().answer(asked)
+
+
+class Halting(Scripted):
+    """Says a sentence, and the rest after the gate is set."""
+
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        yield "**Adding up**\n\nThe numbers are odd. "
+        async for said in super().summarize(passage):
+            yield said
+
+
+Open = Callable[..., AbstractAsyncContextManager[Tab]]
+
+
+@pytest.fixture
+def page(chromium: str) -> Open:
+    """The page of a sidecar before a model, or before an address; with a writer, and settings."""
+
+    @asynccontextmanager
+    async def opened(
+        model: ASGIApp | str, writer: Scripted | None = None, **tables: Any
+    ) -> AsyncIterator[Tab]:
+        async with AsyncExitStack() as stack:
+            at = model if isinstance(model, str) else await stack.enter_async_context(serve(model))
+            app = sidecar(at, writer, tables)
+            await stack.enter_async_context(aclosing(app))
+            url = await stack.enter_async_context(serve(app))
+            tab = await stack.enter_async_context(new_tab(chromium))
+            await tab.open(f"{url}/abridge")
+            await tab.until("document.querySelector('#curl').textContent")
+            yield tab
+
+    return opened
+
+
+def sidecar(model: str, writer: Scripted | None, tables: dict[str, Any]) -> Abridge:
+    tables = {"upstreams": [{"base_url": f"{model}/v1"}], "server": {"page": True}, **tables}
+    if writer is not None:
+        tables["summarizer"] = {"kind": "object"}
+    return create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())
+
+
+async def ask(tab: Tab, question: str = "How many?") -> None:
+    await tab.get(f"document.getElementById('question').value = {json.dumps(question)}")
+    await tab.click("#go")
+
+
+async def figures(tab: Tab) -> dict[str, str]:
+    told = "(dd) => [dd.dataset.figure, dd.textContent]"
+    return dict(await tab.get(f"Array.from(document.querySelectorAll('#bill dd'), {told})"))
+
+
+async def origin(tab: Tab) -> str:
+    return str(await tab.get("location.origin"))
+
+
+def usage_in(stream: str) -> dict[str, Any]:
+    """What the last event of a Responses stream says was used."""
+    data = [line[6:] for line in stream.splitlines() if line.startswith("data: {")]
+    return json.loads(data[-1])["response"]["usage"]  # type: ignore[no-any-return]
+
+
+def gated(gate: asyncio.Event, *, thought: str = THOUGHT, answer: str = "Hello.") -> list[Any]:
+    """A stream that stands still between its thinking and its answer."""
+    frames = responses_stream([reasoning_item(0, thought), message_item(1, answer)])
+    place = next(n for n, one in enumerate(frames) if b"reasoning_text.done" in one)
+    return [*frames[:place], gate, *frames[place:]]
+
+
+class TestAsked:
+    async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
+        async with page(scripted_model(0.001)) as tab:
+            await tab.until(f"document.querySelector('#model').value === '{MODEL}'")
+            await tab.get(WATCH)
+            await ask(tab, QUESTION)
+            await tab.until(RECORDED)
+            assert await tab.text("#thinking") == THINKING
+            assert await tab.text("#answer") == ANSWER
+            seen = await tab.get("window.seen")
+            early = [one for one in seen if one["parts"] >= 2 and one["answer"] == 0]
+            assert any(one["thinking"] < len(THINKING) for one in early)
+            assert all(one["parts"] >= 2 for one in seen if one["answer"])
+            assert len({one["model"] for one in seen if "≈" in one["model"]}) > 3
+
+            usage = usage_in(await tab.posted(f"{await origin(tab)}/v1/responses"))
+            share = usage["reasoning_summary"]
+            assert (
+                await tab.get("document.querySelectorAll('#summary h3').length") == share["parts"]
+            )
+            told = await figures(tab)
+            assert told.pop("held").endswith(" s")
+            assert told == {
+                "input": f"{usage['input_tokens']:,}",
+                "output": f"{usage['output_tokens']:,}",
+                "reasoning": f"{usage['output_tokens_details']['reasoning_tokens']:,}",
+                "model": f"{usage['total_tokens']:,}",
+                "summary": "0",
+                "share": "0.0 %",
+                "total": f"{usage['total_tokens']:,}",
+                "parts": str(share["parts"]),
+            }
+            assert "An extract" in await tab.text("#bill-note")
+
+            assert {url.startswith(await origin(tab)) for url in tab.requests} == {True}
+            assert tab.complaints == []
+
+    async def test_a_written_summary_is_billed_and_its_hold_is_counted(self, page: Open) -> None:
+        gate, writer = asyncio.Event(), Scripted(gate=asyncio.Event())
+        gate.set()
+        summary = {"grace": 60, "first_token": 60}
+        model = Model(Answer(gated(gate)))
+        async with page(model, writer, summary=summary) as tab:
+            await ask(tab)
+            await tab.until("document.body.dataset.state === 'holding'")
+            held = "parseFloat(document.querySelector('[data-figure=held]').textContent.slice(1))"
+            await tab.until(f"{held} > 0.3")
+            assert await tab.text("#answer") == ""
+            assert writer.gate is not None
+            writer.gate.set()
+            await tab.until(RECORDED)
+            await tab.until(
+                "!document.querySelector('[data-figure=held]').textContent.includes('≈')"
+            )
+            (exchange,) = (await tab.get("fetch('abridge/exchanges').then((r) => r.json())"))[
+                "exchanges"
+            ]
+            told = await figures(tab)
+            assert told["held"] == f"{exchange['held']:.2f} s"
+            assert exchange["held"] > 0.3
+            assert (told["model"], told["summary"], told["total"]) == ("81", "15", "96")
+            assert told["share"] == f"{15 / 96:.1%}".replace("%", " %")
+            assert (told["input"], told["output"]) == ("11", "70")
+            assert await tab.get("document.querySelectorAll('#now rect.held').length") == 1
+            assert "Written by mini" in await tab.text("#bill-note")
+            assert tab.complaints == []
+
+    async def test_by_keyboard_alone(self, page: Open) -> None:
+        gate = asyncio.Event()
+        model = Model(Answer(gated(gate)))
+        focused = "document.activeElement.id"
+        async with page(model) as tab:
+            await tab.until("document.querySelector('#model').value")
+            await tab.press("Tab")
+            await tab.press("Tab")
+            assert await tab.get(focused) == "question"
+            await tab.type("How many?")
+            await tab.press("Enter", CTRL)
+            await tab.until("document.body.dataset.state === 'thinking'")
+            for _ in range(8):
+                await tab.press("Tab")
+            assert await tab.get(focused) == "stop"
+            outline = "getComputedStyle(document.activeElement).outlineStyle"
+            assert await tab.get(outline) == "solid"
+            await tab.press("Enter")
+            await tab.until("document.body.dataset.state === 'stopped'")
+            assert await tab.get(focused) == "question"
+            await until(lambda: model.left == 1)
+            gate.set()
+            await tab.press("Enter", CTRL)
+            await tab.until("document.body.dataset.state === 'done'")
+            assert await tab.text("#answer") == "Hello."
+            assert json.loads(model.asked[-1].body)["input"] == "How many?"
+
+    async def test_escape_stops_it_and_upstream_is_let_go(self, page: Open) -> None:
+        model = Model(Answer(gated(asyncio.Event())))
+        async with page(model) as tab:
+            await ask(tab)
+            await tab.until("document.querySelector('#thinking').textContent.length > 100")
+            await tab.press("Escape")
+            await tab.until("document.body.dataset.state === 'stopped'")
+            assert "You stopped it." in await tab.text("#answer")
+            await until(lambda: model.left == 1)
+            await tab.until("document.querySelector('#exchanges .outcome.left')")
+
+    async def test_a_new_question_takes_the_place_of_the_last(self, page: Open) -> None:
+        answers = [Answer(gated(asyncio.Event())), Answer(gated(asyncio.Event(), answer="Two."))]
+        answers[1].steps = [step for step in answers[1].steps if isinstance(step, bytes)]
+        model = Model(*answers)
+        async with page(model) as tab:
+            await ask(tab)
+            await tab.until("document.querySelector('#thinking').textContent.length > 100")
+            await ask(tab)
+            await tab.until("document.body.dataset.state === 'done'")
+            assert await tab.text("#thinking") == THOUGHT
+            assert await tab.text("#answer") == "Two."
+            await tab.until("document.querySelectorAll('#exchanges li').length === 2")
+
+    async def test_what_is_missing_is_said_beside_it(self, page: Open) -> None:
+        async with page(Model(Answer())) as tab:
+            await tab.click("#go")
+            assert await tab.text("#question-wrong") == "Type a question first."
+            assert await tab.get("document.activeElement.id") == "question"
+            await tab.get("document.getElementById('model').value = ' '")
+            await ask(tab)
+            assert await tab.text("#model-wrong") == "Name a model first."
+
+    async def test_a_key_goes_along(self, page: Open) -> None:
+        model = Model(Answer(responses_stream([message_item(0, "Hello.")])))
+        async with page(model) as tab:
+            await tab.get("document.getElementById('key').value = 'sk-1'")
+            await ask(tab)
+            await tab.until("document.body.dataset.state === 'done'")
+            assert model.asked[-1].header("authorization") == "Bearer sk-1"
+
+
+class TestChat:
+    async def test_it_says_that_raw_thinking_is_not_to_be_seen(self, page: Open) -> None:
+        async with page(scripted_model(0.0005)) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await ask(tab, QUESTION)
+            await tab.until(RECORDED)
+            assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
+            assert await tab.get("document.querySelectorAll('#summary h3').length") == 3
+            assert await tab.text("#answer") == ANSWER
+            assert await tab.text("#summary-name") == "Summary"
+            assert (await figures(tab))["summary"] == "0"
+
+    async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
+        async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await ask(tab, QUESTION)
+            await tab.until(RECORDED)
+            assert await tab.text("#thinking") == THINKING
+            titles = "Array.from(document.querySelectorAll('#summary h3'), (h3) => h3.textContent)"
+            assert await tab.get(f"{titles}[0]") == "The chicken sets the pace"
+            assert await tab.get(f"{titles}.length") == 3
+
+    async def test_raw_reasoning_is_not_called_a_summary(self, page: Open) -> None:
+        stream = chat_stream(THOUGHT, "Hello.")
+        async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await tab.get(NAMES)
+            await ask(tab)
+            await tab.until(RECORDED)
+            assert "Summary" not in await tab.get("Array.from(window.names)")
+            assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
+            assert "No summary was made" in await tab.text("#summary")
+
+    async def test_it_is_offered_where_there_is_no_responses(self, page: Open) -> None:
+        model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
+        model.missing = "/responses"
+        async with page(model) as tab:
+            await ask(tab)
+            await tab.until("!document.querySelector('#trouble').hidden")
+            assert "has no Responses" in await tab.text("#trouble p")
+            await tab.click("#trouble button")
+            await tab.until("document.body.dataset.state === 'done'")
+            assert await tab.text("#answer") == "Hello."
+            assert await tab.get("document.querySelector('#trouble').hidden")
+
+
+class TestTold:
+    async def test_nothing_asked_yet(self, page: Open) -> None:
+        async with page(Model(Answer())) as tab:
+            await tab.until("document.querySelector('#elsewhere').open")
+            assert "No exchange yet. Ask above" in await tab.text("#elsewhere-title")
+            assert f"{await origin(tab)}/v1/responses" in await tab.text("#curl")
+            assert await tab.get("document.querySelector('#stop').disabled")
+
+    async def test_upstream_is_not_there(self, page: Open) -> None:
+        async with page(refused()) as tab:
+            await tab.until("!document.querySelector('#model-wrong').hidden")
+            assert "cannot be listed" in await tab.text("#model-wrong")
+            await tab.get("document.getElementById('model').value = 'm'")
+            await ask(tab)
+            await tab.until("!document.querySelector('#trouble').hidden")
+            assert "The upstream could not be reached." in await tab.text("#trouble p")
+            await tab.until("document.querySelector('#exchanges .outcome.error')")
+
+    async def test_abridge_is_not_there_any_more(self, page: Open) -> None:
+        async with page(Model(Answer())) as tab:
+            await tab.command(
+                "Network.emulateNetworkConditions",
+                offline=True,
+                latency=0,
+                downloadThroughput=-1,
+                uploadThroughput=-1,
+            )
+            await ask(tab)
+            await tab.until("!document.querySelector('#trouble').hidden")
+            assert "Abridge cannot be reached" in await tab.text("#trouble p")
+            await tab.until("!document.querySelector('#exchanges-wrong').hidden")
+
+    @pytest.mark.parametrize(
+        ("frames", "state", "words"),
+        [
+            (responses_stream([message_item(0, "Hel")])[:-3], "failed", "The answer failed: "),
+            (
+                responses_stream(
+                    [message_item(0, "Hel")],
+                    status="incomplete",
+                    incomplete_details={"reason": "max_output_tokens"},
+                ),
+                "incomplete",
+                "cut short",
+            ),
+            (
+                responses_stream(
+                    [message_item(0, "Hel")],
+                    status="failed",
+                    error={"code": "server_error", "message": "It fell over."},
+                ),
+                "failed",
+                "It fell over.",
+            ),
+            (responses_stream([call_item(0, "look", '{"at": 1}')]), "done", 'look {"at": 1}'),
+        ],
+    )
+    async def test_how_it_ended(
+        self, page: Open, frames: list[bytes], state: str, words: str
+    ) -> None:
+        async with page(Model(Answer(frames))) as tab:
+            await ask(tab)
+            await tab.until(OVER)
+            assert await tab.get("document.body.dataset.state") == state
+            assert words in await tab.text("#answer")
+
+    async def test_a_chats_tool_call(self, page: Open) -> None:
+        calls = [call("look", '{"at": 1}')]
+        async with page(
+            Model(Answer(chat_stream(THOUGHT, calls=calls, finish="tool_calls")))
+        ) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await ask(tab)
+            await tab.until(OVER)
+            assert 'calls a tool: look {"at": 1}' in await tab.text("#answer")
+
+    @pytest.mark.parametrize("api", ["responses", "chat"])
+    async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
+        streams = {
+            "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
+            "chat": chat_stream(THOUGHT, "Hello."),
+        }
+        writer = Scripted(error=ConnectionError("no"), text="")
+        async with page(Model(Answer(streams[api])), writer) as tab:
+            await tab.get(f"document.getElementById('api').value = '{api}'")
+            await ask(tab)
+            await tab.until(OVER)
+            assert "The summary failed" in await tab.text("#summary .note")
+            assert await tab.text("#answer") == "Hello."
+
+
+HOSTILE = """<img src=x onerror="window.taken=1"><script>window.taken=1</script>"""
+
+
+async def test_a_hostile_model_says_text_and_nothing_else(page: Open) -> None:
+    native = [{"type": "summary_text", "text": f"**{HOSTILE}**\n\n{HOSTILE}"}]
+    output = [reasoning_item(0, HOSTILE, summary=native), message_item(1, HOSTILE)]
+    model = Model(Answer(responses_stream(output)))
+    model.names = (HOSTILE,)
+    async with page(model) as tab:
+        await tab.until("document.querySelector('#model').value")
+        await ask(tab, HOSTILE)
+        await tab.until(RECORDED)
+        for pane in ("#thinking", "#answer", "#summary h3", "#summary .part p"):
+            assert await tab.text(pane) == HOSTILE
+        assert HOSTILE in await tab.text("#exchanges .who")
+        assert await tab.get("document.querySelectorAll('main img, main script').length") == 0
+        assert await tab.get("window.taken") is None
+        assert tab.complaints == []
+
+
+class TestShown:
+    async def test_nothing_moves_where_that_is_asked_for(self, page: Open) -> None:
+        writer = Halting(gate=asyncio.Event())
+        output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+        moving = "getComputedStyle(document.querySelector('.part.open p'), '::after').animationName"
+        summary = {"grace": 60, "first_token": 60}
+        async with page(Model(Answer(responses_stream(output))), writer, summary=summary) as tab:
+            await ask(tab)
+            await tab.until("document.querySelector('.part.open')")
+            assert await tab.get(moving) == "beat"
+            await tab.prefer(reduced_motion="reduce")
+            assert await tab.get(moving) == "none"
+            assert writer.gate is not None
+            writer.gate.set()
+            await tab.until(OVER)
+            assert await tab.get("document.querySelector('.part.open')") is None
+
+    @pytest.mark.parametrize("width", [360, 820, 1440])
+    async def test_nothing_is_wider_than_the_window(self, page: Open, width: int) -> None:
+        word = "unbreakable" * 30
+        output = [reasoning_item(0, word), message_item(1, word)]
+        async with page(Model(Answer(responses_stream(output)))) as tab:
+            await tab.size(width, 800)
+            await ask(tab, word)
+            await tab.until(RECORDED)
+            assert await tab.get("document.documentElement.scrollWidth <= innerWidth")
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:
+        async with page(scripted_model(0)) as tab:
+            await tab.prefer(color_scheme=scheme)
+            await tab.until("document.querySelector('#model').value")
+            await ask(tab, QUESTION)
+            await tab.until(RECORDED)
+            assert await tab.get(FAINT) == []
+
+
+FAINT = """
+(() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const light = (color) => {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = Array.from(canvas.getImageData(0, 0, 1, 1).data, (one) =>
+      one / 255 <= 0.03928 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const color = getComputedStyle(one).backgroundColor;
+      if (!color.endsWith(", 0)")) return color;
+    }
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *:not(:disabled)")) {
+    const texts = Array.from(element.childNodes).filter((node) => node.nodeType === 3);
+    const shown = element.checkVisibility() && !element.closest("svg, noscript");
+    if (!shown || !texts.some((text) => text.data.trim())) continue;
+    const two = [light(getComputedStyle(element).color), light(ground(element))].sort();
+    if ((Math.max(...two) + 0.05) / (Math.min(...two) + 0.05) < 4.5) faint.push(element.outerHTML);
+  }
+  return faint;
+})()
+"""

@@ -1,0 +1,86 @@
+"""The journal: the last exchanges, and no word of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from abridge.page.journal import EXCHANGES, MARKS, NAME, Journal
+from abridge.telemetry.record import Call, Record, Shown
+from abridge.turn.usage import Tokens
+
+
+def record(number: int = 0, **more: object) -> Record:
+    made = Record(f"id-{number}", 1000.0 + number, 0.0, api="responses", model="m")
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_it_keeps_the_last_exchanges_newest_first() -> None:
+    journal = Journal()
+    for number in range(EXCHANGES + 7):
+        journal.take(record(number))
+    ids = [entry["id"] for entry in journal.newest_first()]
+    assert ids == [f"id-{number}" for number in range(EXCHANGES + 6, 6, -1)]
+
+
+def test_what_asks_no_model_is_not_kept() -> None:
+    journal = Journal()
+    journal.take(record(api=None))
+    assert journal.newest_first() == []
+
+
+def test_it_tells_times_and_counts_as_json() -> None:
+    journal = Journal()
+    journal.take(
+        record(
+            engaged=True,
+            style="auto",
+            held=0.5,
+            thinking=(0.1, 2.0),
+            answer=(2.5, 3.0),
+            seconds=3.1,
+            used=Tokens(1, 2, 3, reasoning=2),
+            spent=Tokens(4, 5, 9),
+            summaries=Counter(ok=1),
+            calls=[Call(0, 1.0, 1.5, "ok")],
+            parts=[Shown(1.1, 1.5)],
+        )
+    )
+    told = json.loads(json.dumps(journal.newest_first()))[0]
+    assert told["thinking"] == [0.1, 2.0]
+    assert told["answer"] == [2.5, 3.0]
+    assert told["held"] == 0.5
+    assert told["used"] == {"input": 1, "output": 2, "total": 3}
+    assert told["spent"] == {"input": 4, "output": 5, "total": 9}
+    assert told["calls"] == [{"part": 0, "began": 1.0, "ended": 1.5, "outcome": "ok"}]
+    assert told["parts"] == [{"began": 1.1, "ended": 1.5}]
+    assert told["summaries"] == {"ok": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "held"),
+    [
+        ({"style": "auto", "answer": (1.0, 2.0)}, 0.0),
+        ({"style": "auto", "answer": None, "held": 0.5}, 0.5),
+        ({"style": "auto", "answer": None}, None),
+        ({"style": "off", "answer": (1.0, 2.0)}, None),
+    ],
+)
+def test_an_answer_waits_where_a_summary_is_due(more: dict[str, Any], held: float | None) -> None:
+    journal = Journal()
+    journal.take(record(engaged=True, **more))
+    assert journal.newest_first()[0]["held"] == held
+
+
+def test_no_exchange_takes_much_room() -> None:
+    journal = Journal()
+    many = [Shown(float(number)) for number in range(10_000)]
+    journal.take(record(model="m" * 10_000, parts=many))
+    told = journal.newest_first()[0]
+    assert len(told["model"]) == NAME
+    assert len(told["parts"]) == MARKS
