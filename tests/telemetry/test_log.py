@@ -198,7 +198,7 @@ class TestSetUp:
     def test_json_says_everything_in_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         set_up(Log(format="json"))
         broken = ValueError("broken")
-        logging.getLogger("uvicorn.error").error("it\nfailed", exc_info=broken)
+        logging.getLogger("of.somebody").error("it\nfailed", exc_info=broken)
         said = json.loads(capsys.readouterr().err)
         assert said["message"] == "it\nfailed"
         assert said["level"] == "error"
