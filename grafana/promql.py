@@ -67,10 +67,11 @@ def increase(metric: str, *only: str, by: str = "") -> str:
 
 
 def quantile(share: float, metric: str, by: str = "", function: str = "rate") -> str:
-    """Below how many seconds such a share of them was."""
+    """Below how many seconds such a share of them was; nothing where there was none, since not a
+    number is neither drawn nor left out of a mean."""
     labels = ", ".join(filter(None, (by, "le")))
     buckets = _sum(labels, over(function, series(f"{metric}_bucket")))
-    return f"histogram_quantile({share}, {buckets})"
+    return f"histogram_quantile({share}, {buckets}) >= 0"
 
 
 def share(part: str, whole: str) -> str:

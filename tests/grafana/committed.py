@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from prometheus_client import CollectorRegistry
+
+from abridge.metrics import Metrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "abridge.json").read_text())
@@ -27,6 +30,20 @@ MATCHER = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
 BY = re.compile(r"\bby \(([^)]*)\) \(")
 TARGET = {"job", "instance"}
 """What Prometheus itself says of whatever it scrapes."""
+
+
+def collectors() -> dict[str, set[str]]:
+    """Each of Abridge's metrics by the names of its series, and their labels."""
+    registry = CollectorRegistry()
+    Metrics(registry)
+    return {
+        name: set(collector._labelnames) | ({"le"} if name.endswith("_bucket") else set())  # type: ignore[attr-defined]
+        for name, collector in registry._names_to_collectors.items()
+        if not name.endswith("_created")
+    }
+
+
+LABELS = collectors()
 
 
 @dataclass(frozen=True)

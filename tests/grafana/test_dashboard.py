@@ -12,13 +12,12 @@ from enum import Enum
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from abridge.metrics import Metrics
 from grafana.dashboard import dashboard
 from grafana.promql import FILTERS
 from tests.grafana.committed import (
     DASHBOARD,
+    LABELS,
     PANELS,
     TARGET,
     VARIABLES,
@@ -32,18 +31,6 @@ BUILT_IN = {"__rate_interval", "__range", "__all"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
-def collectors() -> dict[str, set[str]]:
-    """Each of Abridge's metrics by the names of its series, and their labels."""
-    registry = CollectorRegistry()
-    Metrics(registry)
-    return {
-        name: set(collector._labelnames) | ({"le"} if name.endswith("_bucket") else set())  # type: ignore[attr-defined]
-        for name, collector in registry._names_to_collectors.items()
-        if not name.endswith("_created")
-    }
-
-
-LABELS = collectors()
 FAMILIES = {name for name in LABELS if not re.search(r"_(bucket|count|sum|total|info)$", name)}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.grafana.committed import FOLDER, RULES, RULES_FILE, VARIABLES, panels
+from tests.grafana.committed import FOLDER, LABELS, RULES, RULES_FILE, VARIABLES, panels
 from tests.grafana.prometheus import needs_promtool, promtool
 
 ALERTS = [rule for rule in RULES if "alert" in rule]
@@ -131,12 +131,37 @@ class TestTool:
         content, said = promtool("test", "rules", str(file))
         assert content, said
 
+    def test_no_panel_shows_a_number_that_is_none(self, tmp_path: Path) -> None:
+        """Where all was counted once, and nothing happens: `NaN` would be on the screen, and in the
+        mean of a legend from then on."""
+        case = {
+            "interval": "1m",
+            "input_series": [
+                {"series": f"{name}{_labelled(labels)}", "values": "1+0x120"}
+                for name, labels in LABELS.items()
+            ],
+            "promql_expr_test": [
+                {"expr": f"({each}) != ({each})", "eval_time": "120m", "exp_samples": []}
+                for each in (priced(panel.text) for panel in panels())
+            ],
+        }
+        file = tmp_path / "quiet.yaml"
+        file.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+        content, said = promtool("test", "rules", str(file))
+        assert content, said
+
+
+def _labelled(labels: set[str]) -> str:
+    """As a series spells labels of no particular values."""
+    said = [f'{name}="{"+Inf" if name == "le" else "x"}"' for name in sorted(labels)]
+    return f"{{{', '.join(said)}}}"
+
 
 def priced(text: str) -> str:
     prices = {"model_input": 2, "model_output": 8, "summary_input": 1, "summary_output": 4}
     for name in VARIABLES:
         text = re.sub(rf"\${name}\b", str(prices.get(name, ".*")), text)
-    return text.replace("$__range", "60m")
+    return re.sub(r"\$__(rate_interval|range)\b", "60m", text)
 
 
 def _cases() -> list[dict[str, Any]]:
