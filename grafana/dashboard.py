@@ -55,13 +55,14 @@ def _row(title: str, number: int, y: int) -> Json:
     }
 
 
-def _chosen(name: str, label: str, metric: str) -> Json:
+def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
     """One that offers the values of a label, any number of which may be chosen."""
     query = f"label_values({metric}, {name})"
     return {
         "type": "query",
         "name": name,
         "label": label,
+        "description": text,
         "datasource": SOURCE,
         "definition": query,
         "query": {"qryType": 1, "query": query, "refId": f"Variable-{name}"},
@@ -86,6 +87,10 @@ def _price(name: str, label: str) -> Json:
     }
 
 
+STYLES = (
+    "Chooses among summaries, their tokens and seconds held. Requests and their models have none."
+)
+
 VARIABLES = [
     {
         "type": "datasource",
@@ -97,7 +102,7 @@ VARIABLES = [
     _chosen("job", "Job", "abridge_build_info"),
     _chosen("upstream", "Upstream", 'abridge_requests_total{job=~"$job"}'),
     _chosen("model", "Model", 'abridge_requests_total{job=~"$job", upstream=~"$upstream"}'),
-    _chosen("style", "Style", 'abridge_summaries_total{job=~"$job"}'),
+    _chosen("style", "Style", 'abridge_summaries_total{job=~"$job"}', STYLES),
     _price("model_input", "Price of model input"),
     _price("model_output", "Price of model output"),
     _price("summary_input", "Price of summarizer input"),

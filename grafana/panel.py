@@ -17,14 +17,18 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
 """How wide a dashboard is."""
 
+EXEMPLARS = ("first_answer_seconds", "first_summary_seconds", "held_seconds", "request_seconds")
+"""Metrics whose buckets have some, that lead to a trace."""
+
 
 @dataclass(frozen=True)
 class Query:
-    """`instant`: asked once, for the whole time shown."""
+    """`instant`: asked once, for the whole time shown. `exemplar`: with its metric's exemplars."""
 
     expr: str
     legend: str = ""
     instant: bool = False
+    exemplar: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Panel:
                 "format": "table" if self.columns else "time_series",
                 "instant": query.instant,
                 "range": not query.instant,
+                "exemplar": query.exemplar,
             }
 
     def _defaults(self) -> Json:
@@ -139,8 +144,10 @@ class Panel:
 
 def quantiles(metric: str) -> tuple[Query, ...]:
     """How long most, and nearly all, took."""
+    exemplar = metric in EXEMPLARS
     return tuple(
-        Query(quantile(share, metric), f"p{share * 100:.0f}") for share in (0.5, 0.95, 0.99)
+        Query(quantile(share, metric), f"p{share * 100:.0f}", exemplar=exemplar)
+        for share in (0.5, 0.95, 0.99)
     )
 
 

@@ -40,9 +40,10 @@ _FILTERS = {metric: names for names, metrics in FILTERS.items() for metric in me
 _PARTS = ("_bucket", "_count", "_sum")
 
 
-def series(metric: str, *only: str) -> str:
-    """A metric's series that the variables choose, and of these only those that match."""
-    name = metric
+def series(metric: str, *only: str, like: str = "") -> str:
+    """A metric's series that the variables choose, and of these only those that match. `like` is
+    another metric, by whose variables they are chosen: what is divided by it must be."""
+    name = like or metric
     for part in _PARTS:
         name = name.removesuffix(part)
     chosen = [f'{label}=~"${label}"' for label in _FILTERS.get(name, ("job",))]
@@ -58,12 +59,12 @@ def over(function: str, selected: str) -> str:
     return f"{function}({selected}[{WINDOWS[function]}])"
 
 
-def rate(metric: str, *only: str, by: str = "") -> str:
-    return _sum(by, over("rate", series(metric, *only)))
+def rate(metric: str, *only: str, by: str = "", like: str = "") -> str:
+    return _sum(by, over("rate", series(metric, *only, like=like)))
 
 
-def increase(metric: str, *only: str, by: str = "") -> str:
-    return _sum(by, over("increase", series(metric, *only)))
+def increase(metric: str, *only: str, by: str = "", like: str = "") -> str:
+    return _sum(by, over("increase", series(metric, *only, like=like)))
 
 
 def quantile(share: float, metric: str, by: str = "", function: str = "rate") -> str:

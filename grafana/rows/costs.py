@@ -1,6 +1,6 @@
 """What it costs: the summaries' tokens, seconds and money, on a ledger of their own."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from grafana.panel import Column, Panel, Query, quantiles
 from grafana.promql import increase, over, quantile, rate, series, share
@@ -56,20 +56,21 @@ def _ledger(by: str) -> tuple[Column, ...]:
     )
 
 
-def _overhead(by: str) -> str:
-    return share(
-        increase("summarizer_tokens_total", by=by), increase("upstream_tokens_total", BILLED, by=by)
-    )
+def _overhead(tokens: Callable[..., str], by: str = "") -> str:
+    """What summaries take beside what the models take. A model's tokens have no style: so those of
+    all styles are the summaries', whichever is chosen."""
+    own = "upstream_tokens_total"
+    return share(tokens("summarizer_tokens_total", by=by, like=own), tokens(own, BILLED, by=by))
 
 
 COSTS = (
     Panel(
         "Overhead: within its budget, 150 %",
         "The summarizers' tokens, input and output, as a share of those that the models reported "
-        "for the same time. Short questions with long thinking come to some 100 %. "
+        "for the same time, of all styles. Short questions with long thinking come to some 100 %. "
         "summary.max_overhead bounds it for each response.",
         "percentunit",
-        [Query(_overhead(""), "overhead", instant=True)],
+        [Query(_overhead(increase), "overhead", instant=True)],
         kind="stat",
         steps={1: "yellow", BUDGET: "red"},
         width=6,
@@ -133,15 +134,7 @@ COSTS = (
         "The summarizers' tokens as a share of the upstream's own. Much for short reasoning, where "
         "the prompt counts for more than what it is about: raise summary.min_chars.",
         "percentunit",
-        [
-            Query(
-                share(
-                    rate("summarizer_tokens_total", by="upstream"),
-                    rate("upstream_tokens_total", BILLED, by="upstream"),
-                ),
-                "{{upstream}}",
-            )
-        ],
+        [Query(_overhead(rate, "upstream"), "{{upstream}}")],
         steps={BUDGET: "red"},
         width=12,
     ),
@@ -188,7 +181,7 @@ COSTS = (
             ),
             Column("model money", _model_money("increase", "upstream, model"), MONEY),
             *_ledger("upstream, model"),
-            Column("overhead", _overhead("upstream, model"), "percentunit"),
+            Column("overhead", _overhead(increase, "upstream, model"), "percentunit"),
         ),
         rows=("upstream", "model"),
         kind="table",

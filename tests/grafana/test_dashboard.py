@@ -17,6 +17,7 @@ from grafana.dashboard import dashboard
 from grafana.promql import FILTERS
 from tests.grafana.committed import (
     DASHBOARD,
+    FOLDER,
     LABELS,
     PANELS,
     TARGET,
@@ -27,6 +28,7 @@ from tests.grafana.committed import (
     rules,
 )
 
+CHOOSE = {"job", "upstream", "model", "style"}
 BUILT_IN = {"__rate_interval", "__range", "__all"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -69,6 +71,19 @@ class TestPanels:
             assert not cells & taken
             taken |= cells
 
+    def test_whatever_has_exemplars_shows_them(self) -> None:
+        readme = (FOLDER.parent / "README.md").read_text()
+        told = re.search(r"((?:`\w+_seconds`(?:, | and )?)+) have exemplars", readme)
+        assert told
+        shown = {
+            re.sub(r"abridge_(\w+)_bucket", r"\1", metric)
+            for panel in PANELS
+            for target in panel["targets"]
+            if target["exemplar"]
+            for metric, _ in Expression(panel["title"], target["expr"]).series()
+        }
+        assert shown == set(re.findall(r"\w+_seconds", told[1]))
+
     def test_what_every_query_asks_is_the_chosen_source(self) -> None:
         sources = [found for found in _every("datasource", DASHBOARD) if found != SOURCE]
         assert not sources
@@ -79,11 +94,13 @@ class TestVariables:
         named = set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD))) - BUILT_IN
         assert named == set(VARIABLES)
 
-    def test_each_filters_every_metric_that_it_can(self) -> None:
+    def test_each_filters_all_of_an_expression_that_it_can(self) -> None:
+        """And all of it alike, or a share of one style would be one of the tokens of all styles."""
         for expression in panels():
-            for metric, labels in expression.series():
-                chosen = {"job", "upstream", "model", "style"} & (LABELS[metric] | {"job"})
-                assert chosen <= labels, expression
+            metrics = [metric for metric, _ in expression.series()]
+            common = set.intersection(*(LABELS[metric] for metric in metrics)) | {"job"}
+            for _, labels in expression.series():
+                assert labels & CHOOSE == common & CHOOSE, expression
         stated = {f"abridge_{metric}" for metrics in FILTERS.values() for metric in metrics}
         assert stated <= set(LABELS)
 
