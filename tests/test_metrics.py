@@ -417,6 +417,24 @@ class TestOutcomes:
         where = {**WHERE, "type": "output"}
         assert counted.value("upstream_tokens_total", **where) == 7
 
+    @pytest.mark.parametrize(
+        ("reported", "output"),
+        [((10, 5, 115), 105), ((10, 105, 115), 105), ((10, 105, 0), 105), ((0, 5, 0), 5)],
+        ids=["outside", "inside", "a total that is none", "nothing known"],
+    )
+    async def test_reasoning_is_output_wherever_it_is_reported(
+        self, counted: Counted, reported: tuple[int, int, int], output: int
+    ) -> None:
+        """xAI's completion_tokens are without it, and are paid for with it."""
+        usage = dict(
+            zip(("prompt_tokens", "completion_tokens", "total_tokens"), reported, strict=True)
+        )
+        usage["completion_tokens_details"] = {"reasoning_tokens": 100}
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hello.", usage=usage)))
+        await call(app, "/v1/chat/completions", CHAT)
+        assert counted.value("upstream_tokens_total", **WHERE, type="output") == output
+        assert counted.value("upstream_tokens_total", **WHERE, type="reasoning") == 100
+
 
 LONG = thinking(4000)
 STREAMS = {

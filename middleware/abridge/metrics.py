@@ -113,7 +113,12 @@ class Metrics:
             "type",
         )
         self.upstream_tokens = counter(
-            "upstream_tokens", "Tokens that upstreams reported.", "api", "upstream", "model", "type"
+            "upstream_tokens",
+            "Tokens that upstreams reported, reasoning within the output.",
+            "api",
+            "upstream",
+            "model",
+            "type",
         )
         self.summarizer_in_flight = gauge(
             "summarizer_in_flight", "Calls for a part that are under way."

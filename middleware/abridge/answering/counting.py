@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -64,7 +65,7 @@ class Counting:
             self._enter_times(record, where)
             self._enter_reading(record, where[:2])
             self._enter_summary(record, where)
-            for kind, count in _counts(record.used, ("input", "output", "reasoning")):
+            for kind, count in _counts(_paid(record.used), ("input", "output", "reasoning")):
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
 
     def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
@@ -132,6 +133,14 @@ def _wish(route: Route) -> Literal["demanded", "wanted", "free"]:
     if returns.on_calls or route.upstream.api == "messages":
         return "demanded"
     return "wanted" if returns.wanted else "free"
+
+
+def _paid(used: Tokens) -> Tokens:
+    """With reasoning in the output, which it is paid as: some report it outside, and then the total
+    alone has both."""
+    if used.input is None or used.total is None:
+        return used
+    return replace(used, output=max(used.output or 0, used.total - used.input))
 
 
 def _counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
