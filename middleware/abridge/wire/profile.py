@@ -131,7 +131,8 @@ class Profile:
     least. `unsealed`: globs of models that cannot be asked for opaque state. `apis`: those it
     speaks, the likeliest first; not all at one address. `key_header`: where a key goes; in
     `authorization` as a bearer. `learns`: what is seen of an upstream refines it
-    (`wire/learned.py`).
+    (`wire/learned.py`). `telemetry`: what OpenTelemetry's conventions call who provides it, where
+    that is not its name.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Profile:
     apis: tuple[ApiName, ...] = ("chat",)
     key_header: str = "authorization"
     learns: bool = False
+    telemetry: str = ""
     source: str = ""
 
     @property

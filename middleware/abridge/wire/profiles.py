@@ -57,7 +57,13 @@ _OPENAI_REFUSES = (
 )
 
 _ROWS = (
-    Profile("auto", apis=ALL, learns=True, source="what can be told by looking"),
+    Profile(
+        "auto",
+        apis=ALL,
+        learns=True,
+        telemetry="openai",  # whose APIs these are, whoever stands behind them
+        source="what can be told by looking",
+    ),
     Profile(
         "anthropic",
         holds=(),  # on its chat endpoint, which is for trying out
@@ -84,6 +90,7 @@ _ROWS = (
         **_ORIGINAL,
         apis=("chat", "responses"),
         key_header="api-key",
+        telemetry="azure.ai.openai",
         source="learn.microsoft.com: foundry/openai/how-to/reasoning, reference",
     ),
     Profile(
@@ -91,6 +98,7 @@ _ROWS = (
         holds=("tags",),
         returns=Returns("nothing"),  # mastra issue 22159
         apis=ALL,
+        telemetry="aws.bedrock",
         source="docs.aws.amazon.com: bedrock inference-chat-completions; BrowserOS issue 167",
     ),
     Profile(
@@ -122,6 +130,7 @@ _ROWS = (
         holds=("tags",),
         returns=Returns("extra_content", on_calls=True),
         thinking_off=_EFFORT_OFF,
+        telemetry="gcp.gemini",
         source="ai.google.dev: gemini-api/docs/openai, docs/thought-signatures",
     ),
     Profile(
@@ -178,6 +187,7 @@ _ROWS = (
         tags=TAGS[:1],
         returns=Returns("chunks", refuses=("reasoning_content",)),  # litellm issue 30835
         thinking_off=_EFFORT_OFF,
+        telemetry="mistral_ai",
         source="docs.mistral.ai: capabilities/reasoning",
     ),
     Profile(
@@ -191,6 +201,7 @@ _ROWS = (
             Refusal(("temperature", "top_p", *_PENALTIES), ("kimi-k2.[5-9]*", "kimi-k[3-9]*")),
         ),
         apis=("chat", "messages"),
+        telemetry="moonshot_ai",
         source="platform.kimi.ai: guide/use-kimi-k2-thinking-model, api/models-overview",
     ),
     Profile(
@@ -282,6 +293,7 @@ _ROWS = (
             ),
         ),
         apis=("responses", "chat"),
+        telemetry="x_ai",
         source="docs.x.ai: guides/reasoning",
     ),
     Profile(

@@ -19,6 +19,7 @@ from abridge.summarize import Spent
 from abridge.telemetry.log import fields
 from abridge.telemetry.record import NOTHING, Record
 from abridge.turn.usage import EXTRACTIVE, Tokens
+from abridge.wire.profiles import PROFILES
 
 Value: TypeAlias = str | bool | int | float
 Attributes: TypeAlias = dict[str, Value]
@@ -32,17 +33,6 @@ LONGEST = 256
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
 )
-
-PROVIDERS: Mapping[str, str] = {
-    "auto": "openai",  # the API is its own, whoever stands behind it
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "moonshot": "moonshot_ai",
-    "xai": "x_ai",
-}
-"""Profiles whose provider the conventions call otherwise."""
 
 NAMES: Mapping[str, str] = {
     "model": "gen_ai.request.model",
@@ -77,9 +67,10 @@ class Place:
 
 
 def _provider(placed: Upstream | SummarizerSettings) -> str:
-    if placed.profile == "auto" and placed.api == "messages":
-        return "anthropic"
-    return PROVIDERS.get(placed.profile, placed.profile)
+    profile = PROFILES[placed.profile]
+    if profile.learns and placed.api == "messages":  # whoever speaks that before any other
+        profile = next(row for row in PROFILES.values() if row.apis[0] == placed.api)
+    return profile.telemetry or profile.name
 
 
 def named(model: str | None) -> str:
