@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from abridge.advice import surprises
@@ -28,7 +30,7 @@ from tests.deploy.manifests import (
     settings,
     variables,
 )
-from tests.deploy.rule import prometheus_rule
+from tests.deploy.rule import RULES, prometheus_rule
 
 OPERATORS = ("ServiceMonitor", "PrometheusRule")
 """Which no schema of Kubernetes's own describes."""
@@ -91,6 +93,14 @@ def test_a_model_server_ends_after_abridge_and_starts_before_it(sidecar: list[Ob
     (vllm,) = pod(abridges(sidecar))["initContainers"]
     assert vllm["restartPolicy"] == "Always"
     assert vllm["startupProbe"]["exec"]["command"] == vllm["livenessProbe"]["exec"]["command"]
+
+
+def test_a_rollout_is_not_given_up_while_a_model_may_yet_load(sidecar: list[Object]) -> None:
+    deployment = abridges(sidecar)
+    probe = containers(deployment)["vllm"]["startupProbe"]
+    loading = probe["periodSeconds"] * probe["failureThreshold"]
+    leaving = pod(deployment)["terminationGracePeriodSeconds"]
+    assert deployment["spec"]["progressDeadlineSeconds"] > leaving + loading
 
 
 def test_a_model_server_is_reached_over_loopback_only(
@@ -226,18 +236,42 @@ def test_the_monitor_finds_the_port_with_the_metrics(standalone: list[Object]) -
     monitor = one(standalone, "ServiceMonitor")
     assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
     for objects in (standalone, built("sidecar")):
-        (service,) = [
-            thing
-            for thing in objects
-            if thing["kind"] == "Service"
-            and monitor["spec"]["selector"]["matchLabels"].items()
-            <= thing["metadata"]["labels"].items()
-        ]
-        assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "abridge"
+        service = _monitored(objects, monitor)
         (endpoint,) = monitor["spec"]["endpoints"]
         assert endpoint["path"] == "/metrics"
-        (port,) = [p for p in service["spec"]["ports"] if p["name"] == endpoint["port"]]
-        assert port["targetPort"] == "admin"
+        (port,) = service["spec"]["ports"]
+        assert (port["name"], port["targetPort"]) == (endpoint["port"], "admin")
+
+
+def test_who_leaves_is_scraped_to_the_end(standalone: list[Object]) -> None:
+    """What an Endpoints lists, a pod that terminates is not among, unless its Service says so; and
+    a Service of clients must not."""
+    monitor = one(standalone, "ServiceMonitor")
+    for objects in (standalone, built("sidecar")):
+        monitored = _monitored(objects, monitor)
+        assert monitored["spec"]["publishNotReadyAddresses"] is True
+        assert monitored["spec"]["clusterIP"] == "None"
+        for service in objects:
+            if service["kind"] == "Service" and service != monitored:
+                assert "publishNotReadyAddresses" not in service["spec"]
+                assert "admin" not in {port["name"] for port in service["spec"]["ports"]}
+
+
+def test_what_runs_in_two_namespaces_is_two_jobs(standalone: list[Object]) -> None:
+    """Rules and dashboard tell deployments apart by their job, which they all filter by."""
+    (endpoint,) = one(standalone, "ServiceMonitor")["spec"]["endpoints"]
+    (relabelled,) = endpoint["relabelings"]
+    assert relabelled["sourceLabels"] == ["__meta_kubernetes_namespace"]
+    assert relabelled["targetLabel"] == "job"
+    rules = [
+        rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+    ]
+    (down,) = [rule for rule in rules if rule.get("alert") == "AbridgeDown"]
+    jobs = set(re.findall(r'job=~"(.*?)"', down["expr"]))
+    assert len(jobs) == 1
+    (job,) = jobs
+    for name in ("abridge", relabelled["replacement"].replace("$1", "models")):
+        assert re.fullmatch(job, name)
 
 
 def test_the_rules_are_those_of_the_dashboards_folder(standalone: list[Object]) -> None:
@@ -253,6 +287,16 @@ def test_the_dashboard_is_no_larger_than_kubectl_can_apply(standalone: list[Obje
     assert json.loads(dashboard["data"]["abridge.json"])["panels"]
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert len(json.dumps(dashboard)) < 256 * KiB, "it keeps what was applied in an annotation"
+
+
+def _monitored(objects: list[Object], monitor: Object) -> Object:
+    selector = monitor["spec"]["selector"]["matchLabels"].items()
+    (service,) = [
+        thing
+        for thing in objects
+        if thing["kind"] == "Service" and selector <= thing["metadata"]["labels"].items()
+    ]
+    return service
 
 
 def _selected(objects: list[Object], labels: dict[str, str]) -> list[Object]:
