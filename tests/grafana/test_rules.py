@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.grafana.committed import FOLDER, LABELS, RULES, RULES_FILE, VARIABLES, panels
+import abridge
+from abridge import Settings
+from abridge.metrics import HELD
+from tests.grafana.committed import FOLDER, LABELS, PANELS, RULES, RULES_FILE, VARIABLES, panels
 from tests.grafana.prometheus import needs_promtool, promtool
 
 ALERTS = [rule for rule in RULES if "alert" in rule]
@@ -26,18 +29,25 @@ def test_an_alert_says_what_is_wrong_and_what_to_do(alert: dict[str, Any]) -> No
 
 
 def test_what_a_runbook_names_is_there() -> None:
-    """Panels, alerts and settings."""
-    from abridge import Settings
-
+    """Panels, alerts, and what the log says."""
     titles = [panel.place for panel in panels()]
     named = " ".join(alert["annotations"]["runbook"] for alert in ALERTS)
-    named = re.sub(r"{{.*?}}", "", named)
-    for quoted in re.findall(r"`([A-Z][^`]+)`", named):
-        assert any(title.startswith(quoted) for title in titles), quoted
     for other in re.findall(r"\bAbridge[A-Z]\w+", named):
         assert other in [alert["alert"] for alert in ALERTS]
+    code = "".join(file.read_text() for file in Path(abridge.__file__).parent.rglob("*.py"))
+    lines = re.findall(r"in the log for `([^`]+)`", named)
+    assert lines
+    for line in lines:
+        assert f'"{re.sub("…|{{.*?}}", "%s", line)}' in code
+    for quoted in re.findall(r"`([A-Z][^`]+)`", named):
+        assert any(title.startswith(quoted) for title in titles), quoted
+
+
+def test_the_settings_that_are_named_are_there() -> None:
+    told = [said for alert in ALERTS for said in alert["annotations"].values()]
+    told += [panel["description"] for panel in PANELS]
     tables = Settings().model_dump()
-    keys = re.findall(r"\b([a-z]+)\.([a-z_]+)\b", named)
+    keys = re.findall(r"\b([a-z]+)\.([a-z_]+)\b", re.sub(r"{{.*?}}", "", " ".join(told)))
     assert keys
     for table, key in keys:
         assert key in tables[table], (table, key)
@@ -68,9 +78,6 @@ def test_a_for_is_no_shorter_than_what_an_alert_looks_at() -> None:
 
 def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
     """Where a quantile stands within a bucket is a guess: a threshold has to be an edge."""
-    from abridge import Settings
-    from abridge.metrics import HELD
-
     grace = Settings().summary.grace
     alert = next(alert for alert in ALERTS if alert["alert"] == "AbridgeAnswersHeld")
     assert alert["expr"].endswith(f" > {grace:g}")
