@@ -90,8 +90,9 @@ COSTS = (
     Panel(
         "Money: summaries far below the models",
         "The tokens of the time shown at the prices above, which are for a million tokens and 0 "
-        "until you set them. The summarizer `upstream` is the model itself and has its prices. For "
-        "models of different prices, choose one.",
+        "until you set them: of the answers that Abridge worked on, as if no input came out of a "
+        "cache. The summarizer `upstream` is the model itself and has its prices. For models of "
+        "different prices, choose one.",
         MONEY,
         [
             Query(_model_money("increase"), "models", instant=True),
