@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
 from abridge.errors import SummarizerError, UpstreamBroken
@@ -270,6 +270,13 @@ class TestModels:
         await self.ask(counted, app, "known", "a-b")
         assert counted.value("requests_total", model="known") == 1
         assert counted.value("requests_total", model="other") == 1
+
+    @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
+    async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        await self.ask(counted, app, name)
+        assert len(generate_latest(counted.registry)) < 100_000
+        assert counted.value("requests_total", outcome="ok") == 1
 
     async def test_none_where_the_body_was_not_read(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))

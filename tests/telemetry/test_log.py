@@ -173,6 +173,13 @@ async def test_a_path_takes_no_second_line(lines: Lines) -> None:
     assert as_json(lines.last)["path"] == "/v1/a\nERROR b: c"
 
 
+async def test_a_line_has_a_bound(lines: Lines) -> None:
+    long = "x" * 100_000
+    await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, {**CHAT, "model": long})
+    await call(app(Answer.json({})), f"/v1/{long}", b"", method="GET")
+    assert all(len(JsonLines().format(line)) < 2_000 for line in lines)
+
+
 async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "abridge.requests")
     await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT)

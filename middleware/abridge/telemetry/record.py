@@ -26,6 +26,10 @@ TRACE = "abridge.trace"
 
 REQUEST_ID = b"x-request-id"
 NOTHING = Tokens()
+
+LONGEST = 256
+"""Characters of what a client or an upstream chose."""
+
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CODE = re.compile(r"[a-z0-9_.-]{1,64}")
 
@@ -110,7 +114,7 @@ class Record:
             time.time(),
             time.monotonic(),
             method=scope["method"],
-            path=path_of(scope),
+            path=told(path_of(scope)),
         )
 
     @classmethod
@@ -124,7 +128,8 @@ class Record:
 
     def ask(self, api: str, upstream: str, model: str | None) -> None:
         """It is known what is asked, and of whom."""
-        self.api, self.upstream, self.model = api, upstream, model
+        self.api, self.upstream = api, upstream
+        self.model = told(model) if model is not None else None
 
     def refuse(self, refusal: RequestError) -> None:
         self.outcome, self.status = "refused", refusal.status
@@ -134,6 +139,12 @@ class Record:
         """Note what was in the way; the first is the cause. Upstream may call it anything."""
         if self.cause is None and code is not None and _CODE.fullmatch(code):
             self.cause = code
+
+
+def told(text: str) -> str:
+    """What a client or an upstream chose, as any sink can take it: JSON may hold half a character,
+    which nothing can write, and a name that fills a body."""
+    return text[:LONGEST].encode(errors="replace").decode()
 
 
 Sink = Callable[[Record], None]

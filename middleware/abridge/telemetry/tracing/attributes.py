@@ -17,7 +17,7 @@ from starlette.types import Scope
 from abridge.settings import SummarizerSettings, Upstream
 from abridge.summarize import Spent
 from abridge.telemetry.log import fields
-from abridge.telemetry.record import NOTHING, Record
+from abridge.telemetry.record import NOTHING, Record, told
 from abridge.turn.usage import EXTRACTIVE, Tokens
 
 Value: TypeAlias = str | bool | int | float
@@ -25,9 +25,6 @@ Attributes: TypeAlias = dict[str, Value]
 
 CHAT = "chat"
 """The operation, on any API; the conventions have no other for it."""
-
-LONGEST = 256
-"""Characters of what a client or an upstream chose."""
 
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
@@ -141,4 +138,4 @@ V = TypeVar("V", str, bool, int, float)
 
 
 def bounded(value: V) -> V:
-    return value[:LONGEST] if isinstance(value, str) else value
+    return told(value) if isinstance(value, str) else value
