@@ -197,6 +197,16 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
     assert counted.value("held_bytes") == 0
 
 
+@pytest.mark.parametrize("figure", [-1, 10**400, 1.5, True, "11"])
+async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
+    usage = {"prompt_tokens": figure, "completion_tokens": 70, "total_tokens": figure}
+    whole = {**completion({"content": "Hi", "reasoning": THOUGHT}), "usage": usage}
+    await counted.ask(Answer.json(whole))
+    assert counted.value("upstream_tokens_total", type="input") == 0
+    assert counted.value("upstream_tokens_total", type="output") == 70
+    assert counted.value("requests_total", outcome="ok") == 1
+
+
 async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     message = {"content": "Hi", "reasoning": THOUGHT, "vendor": 1, "mood": 2}
     await counted.ask(Answer.json(completion(message)), reasoning={"expose": "none"})

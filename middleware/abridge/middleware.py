@@ -169,6 +169,8 @@ class AbridgeMiddleware:
             if api is not None:
                 Record.in_(scope).ask(api.name, route.upstream.name, model)
             await pass_on(self._asked, {**scope, ROUTE: route}, taken.receive, send)
+            if taken.left:
+                Record.in_(scope).outcome = "left"
 
     def _route(self, model: str | None) -> Route:
         return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Literal
 
@@ -19,6 +20,8 @@ from abridge.wire.profiles import PROFILES
 INNER = "abridge.inner"
 """The scope's key by which a summary's own call is known where it comes back here: no client asked
 it, so that it is not counted."""
+
+_log = logging.getLogger(__name__)
 
 
 def inner(scope: Scope) -> Scope:
@@ -43,12 +46,16 @@ class Counting:
         return self._uncounted if INNER in scope else self.metrics
 
     def finish(self, scope: Scope) -> None:
-        """A request is over."""
+        """A request is over, and answered: what a sink makes of that is nothing to its client."""
         record: Record = scope[RECORD]
         record.seconds = record.now()
-        if INNER not in scope:
-            for sink in self._sinks:
+        if INNER in scope:
+            return
+        for sink in self._sinks:
+            try:
                 sink(record)
+            except Exception:  # noqa: BLE001 -- a user's may raise anything
+                _log.exception("a sink failed")
 
     def _enter(self, record: Record) -> None:
         """Only what was asked of an API is counted."""

@@ -56,8 +56,9 @@ class Shown:
 class Record:
     """`at` is when the request came, in seconds since the epoch. `trace` is the trace it belongs
     to, `exemplar` what leads there from a metric, where the trace is kept. `outcome` is as in the
-    metrics, `cause` a trouble's code, `upstream` a name in the settings. `seconds` is the whole of
-    it, `overhead` what Abridge itself took before upstream was asked.
+    metrics, the worst until another is known; `cause` is a trouble's code, `upstream` a name in the
+    settings. `seconds` is the whole of it, `overhead` what Abridge itself took before upstream was
+    asked.
 
     The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
     to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
@@ -81,7 +82,7 @@ class Record:
     style: str = "off"
     summarizer: str | None = None
     status: int | None = None
-    outcome: str = ""
+    outcome: str = "failed"
     cause: str | None = None
     seconds: float = 0.0
     engaged: bool = False
@@ -148,4 +149,4 @@ def told(text: str) -> str:
 
 
 Sink = Callable[[Record], None]
-"""Takes a record that is complete. It must not raise, nor take long."""
+"""Takes a record that is complete. It must not take long; what it raises is logged."""
