@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from abridge.wire.profile import TAGS, ApiName, Feature, Place, Profile, Refusal, Returns
 
-__all__ = ["PROFILES", "TAGS", "Profile", "thinks"]
+__all__ = ["PROFILES", "TAGS", "Profile", "provider_of", "thinks"]
 
 ALL: tuple[ApiName, ...] = ("chat", "responses", "messages")
 CONTENT: tuple[Place, ...] = ("reasoning_content", "tags")
@@ -322,3 +322,23 @@ def thinks(model: str) -> bool:
     """Whether a model's name says that it thinks by default."""
     name = model.casefold().rpartition("/")[2]
     return "instruct" not in name and any(fnmatchcase(name, glob) for glob in THINKERS)
+
+
+# opentelemetry.io: semantic-conventions/registry/attributes/gen-ai, `gen_ai.provider.name`
+_PROVIDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "azure": "azure.ai.openai",
+        "bedrock": "aws.bedrock",
+        "gemini": "gcp.gemini",
+        "mistral": "mistral_ai",
+        "moonshot": "moonshot_ai",
+        "xai": "x_ai",
+    }
+)
+
+
+def provider_of(profile: str, api: str) -> str:
+    """Who answers, as OpenTelemetry calls them; where that cannot be known, whose API it is."""
+    if profile == "auto":
+        return "anthropic" if api == "messages" else "openai"
+    return _PROVIDERS.get(profile, profile)

@@ -19,6 +19,7 @@ from abridge.summarize import Spent
 from abridge.telemetry.log import fields
 from abridge.telemetry.record import NOTHING, Record, told
 from abridge.turn.usage import EXTRACTIVE, Tokens
+from abridge.wire.profiles import provider_of
 
 Value: TypeAlias = str | bool | int | float
 Attributes: TypeAlias = dict[str, Value]
@@ -29,17 +30,6 @@ CHAT = "chat"
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
 )
-
-PROVIDERS: Mapping[str, str] = {
-    "auto": "openai",  # the API is its own, whoever stands behind it
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "moonshot": "moonshot_ai",
-    "xai": "x_ai",
-}
-"""Profiles whose provider the conventions call otherwise."""
 
 NAMES: Mapping[str, str] = {
     "model": "gen_ai.request.model",
@@ -59,11 +49,12 @@ class Place:
 
     @classmethod
     def of(cls, placed: Upstream | SummarizerSettings) -> Place:
+        provider = provider_of(placed.profile, placed.api)
         if placed.base_url is None:
-            return cls(_provider(placed), {})
+            return cls(provider, {})
         url = urlsplit(placed.base_url)
         port = url.port or (443 if url.scheme == "https" else 80)
-        return cls(_provider(placed), {"server.address": url.hostname or "", "server.port": port})
+        return cls(provider, {"server.address": url.hostname or "", "server.port": port})
 
     def asked(self, model: str | None) -> Attributes:
         """What is known of a call before it is made."""
@@ -71,12 +62,6 @@ class Place:
         if model:
             said["gen_ai.request.model"] = bounded(model)
         return said | self.address
-
-
-def _provider(placed: Upstream | SummarizerSettings) -> str:
-    if placed.profile == "auto" and placed.api == "messages":
-        return "anthropic"
-    return PROVIDERS.get(placed.profile, placed.profile)
 
 
 def named(model: str | None) -> str:
