@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
+from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
@@ -252,6 +253,25 @@ async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None
         for value in sample.labels.values()
     }
     assert not {label for label in labels if "of-the-client" in label}
+
+
+async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) -> None:
+    answered: list[float] = []
+    steps = [0.2, lambda: answered.append(monotonic()), b"{}"]
+    lacking = Answer(steps, 404, {"content-type": "application/json"})
+    upstream = Upstream(lacking, Answer(chat_stream(THOUGHT, "Hi")))
+    tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
+    app = abridged("mounted", upstream, writer=Scripted(), **tables)
+    failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
+    said = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
+    asking = {"model": "m", "input": said, "stream": True, "reasoning": {"summary": "auto"}}
+    await call(app, "/v1/responses", asking)
+    assert len(upstream.asked) == 2
+    assert counted.value("requests_total", outcome="ok") == 1
+    for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
+        assert counted.value(name) == 1
+    assert counted.value("overhead_seconds_sum") < monotonic() - answered[0]
+    assert counted.value("streams_open") == 0
 
 
 class TestModels:

@@ -241,6 +241,23 @@ class TestShape:
         outer.end()
         assert (request.parent, request.kind) == (spans.all[-1].id, "INTERNAL")
 
+    async def test_another_abridge_within_draws_nothing_in_it(self, spans: Spans) -> None:
+        own = {"kind": "upstream"}
+        within = abridged(
+            "mounted",
+            Upstream(STREAM[CHAT]),
+            upstreams=[{"name": "within"}],
+            summarizer=own,
+            summary={"default": "auto"},
+        )
+        provider = spans.provider
+        one = AbridgeMiddleware(
+            within, Settings(tracing=ON, summarizer=own), tracer_provider=provider
+        )
+        answered = await call(one, CHAT, PLAIN)
+        assert answered.complete
+        assert spans.tree() == {"chat CLIENT": {}}
+
     async def test_the_request_is_the_current_span_for_nobody_afterwards(
         self, spans: Spans
     ) -> None:

@@ -9,7 +9,6 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
-from abridge.history.policy import Mended
 from abridge.metrics import Metrics, Models, metrics_on
 from abridge.settings import ROUTE, Route, Settings
 from abridge.telemetry.record import RECORD, TRACE, Record, Sink
@@ -67,12 +66,25 @@ class Counting:
         model = self._models.label(record.model, good=good)
         where = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*where, record.outcome).inc()
+        self._enter_past(record, where[:2])
         if record.engaged:
             self._enter_times(record, where)
             self._enter_reading(record, where[:2])
             self._enter_summary(record, where)
             for kind, count in _counts(record.used, ("input", "output", "reasoning")):
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
+
+    def _enter_past(self, record: Record, where: tuple[str, str]) -> None:
+        """What was done to the request itself."""
+        metrics = self.metrics
+        metrics.dropped_fields.labels(record.api).inc(record.lost)
+        for mended in record.mended:
+            metrics.marks_removed.labels(record.api).inc(mended.removed)
+            metrics.reasoning_missed.labels(*where).inc(mended.missed)
+            for source, turns in mended.restored.items():
+                metrics.reasoning_restored.labels(*where, source).inc(turns)
+            for reason, turns in mended.dropped.items():
+                metrics.reasoning_dropped.labels(*where, reason).inc(turns)
 
     def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
         metrics, exemplar = self.metrics, record.exemplar
@@ -101,21 +113,6 @@ class Counting:
             self.metrics.summaries.labels(*where, *made, outcome).inc(summaries)
         for kind, count in _counts(record.spent, ("input", "output")):
             self.metrics.summarizer_tokens.labels(*where[1:], *made, kind).inc(count)
-
-    def drop(self, api: Api, scope: Scope, fields: int) -> None:
-        """So many fields of a request were left out."""
-        self.of(scope).dropped_fields.labels(api.name).inc(fields)
-
-    def mended(self, api: Api, scope: Scope, mended: Mended) -> None:
-        """What was done to a request's history."""
-        metrics, route = self.of(scope), scope[ROUTE]
-        where = api.name, route.upstream.name
-        metrics.marks_removed.labels(api.name).inc(mended.removed)
-        metrics.reasoning_missed.labels(*where).inc(mended.missed)
-        for source, turns in mended.restored.items():
-            metrics.reasoning_restored.labels(*where, source).inc(turns)
-        for reason, turns in mended.dropped.items():
-            metrics.reasoning_dropped.labels(*where, reason).inc(turns)
 
     def refused(self, api: Api, scope: Scope) -> None:
         """A blob was refused, and its request with it."""

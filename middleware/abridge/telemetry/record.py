@@ -15,6 +15,7 @@ from random import getrandbits
 from starlette.types import Scope
 
 from abridge.errors import RequestError
+from abridge.history.policy import Mended
 from abridge.paths import path_of
 from abridge.turn.usage import Tokens
 
@@ -23,6 +24,9 @@ RECORD = "abridge.record"
 
 TRACE = "abridge.trace"
 """The key under which its spans are, where they are drawn."""
+
+SHUTTING_DOWN = "shutting_down"
+"""The cause where the server cancels a request."""
 
 REQUEST_ID = b"x-request-id"
 NOTHING = Tokens()
@@ -58,7 +62,8 @@ class Record:
     to, `exemplar` what leads there from a metric, where the trace is kept. `outcome` is as in the
     metrics, the worst until another is known; `cause` is a trouble's code, `upstream` a name in the
     settings. `seconds` is the whole of it, `overhead` what Abridge itself took before upstream was
-    asked.
+    asked; on the way `mended` was done to what the request says of the past, and so many fields of
+    it were `lost`.
 
     The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
     to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
@@ -87,6 +92,8 @@ class Record:
     seconds: float = 0.0
     engaged: bool = False
     overhead: float = 0.0
+    mended: list[Mended] = field(default_factory=list)
+    lost: int = 0
     first_summary: float | None = None
     thinking: tuple[float, float] | None = None
     answer: tuple[float, float] | None = None
@@ -131,6 +138,10 @@ class Record:
         """It is known what is asked, and of whom."""
         self.api, self.upstream = api, upstream
         self.model = told(model) if model is not None else None
+
+    def prepare(self) -> None:
+        """It is made ready for upstream, perhaps anew, since another has not answered it."""
+        self.mended, self.lost = [], 0
 
     def refuse(self, refusal: RequestError) -> None:
         self.outcome, self.status = "refused", refusal.status
