@@ -276,6 +276,16 @@ class TestEnd:
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
             assert running.said.count("not ready any more") == 2
 
+    async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as asking:
+            before = set(running.workers)
+            os.kill(max(before), signal.SIGKILL)
+            await until(lambda: bool(set(running.workers) - before))
+            os.kill(*(set(running.workers) - before), signal.SIGKILL)
+            await running.until("is in its place")
+            told = await scrape(asking, running.metrics)
+            assert told.total("workers") == len(running.workers) == 2
+
     async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
         key = tmp_path / "key"
         key.write_text("secret")
