@@ -132,6 +132,14 @@ class TestReaching:
         assert "".join(faults).startswith(told)
         assert "geheim" not in str(findings)
 
+    async def test_an_extra_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "abridge.telemetry.tracing.export", raising=False)
+        monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+        findings = await found(Server(models=MODELS), {"tracing": {"enabled": True}})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == 1
+        assert faults[0].startswith("tracing.enabled: needs the package opentelemetry")
+
     async def test_a_server_that_lists_models(self) -> None:
         findings = await found(Server(models=MODELS))
         upstream = about(findings, "default")

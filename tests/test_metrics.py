@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
+from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
 from abridge.errors import SummarizerError, UpstreamBroken
@@ -197,6 +198,16 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
     assert counted.value("held_bytes") == 0
 
 
+@pytest.mark.parametrize("figure", [-1, 10**400, 1.5, True, "11"])
+async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
+    usage = {"prompt_tokens": figure, "completion_tokens": 70, "total_tokens": figure}
+    whole = {**completion({"content": "Hi", "reasoning": THOUGHT}), "usage": usage}
+    await counted.ask(Answer.json(whole))
+    assert counted.value("upstream_tokens_total", type="input") == 0
+    assert counted.value("upstream_tokens_total", type="output") == 70
+    assert counted.value("requests_total", outcome="ok") == 1
+
+
 async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     message = {"content": "Hi", "reasoning": THOUGHT, "vendor": 1, "mood": 2}
     await counted.ask(Answer.json(completion(message)), reasoning={"expose": "none"})
@@ -244,6 +255,25 @@ async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None
     assert not {label for label in labels if "of-the-client" in label}
 
 
+async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) -> None:
+    answered: list[float] = []
+    steps = [0.2, lambda: answered.append(monotonic()), b"{}"]
+    lacking = Answer(steps, 404, {"content-type": "application/json"})
+    upstream = Upstream(lacking, Answer(chat_stream(THOUGHT, "Hi")))
+    tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
+    app = abridged("mounted", upstream, writer=Scripted(), **tables)
+    failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
+    said = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
+    asking = {"model": "m", "input": said, "stream": True, "reasoning": {"summary": "auto"}}
+    await call(app, "/v1/responses", asking)
+    assert len(upstream.asked) == 2
+    assert counted.value("requests_total", outcome="ok") == 1
+    for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
+        assert counted.value(name) == 1
+    assert counted.value("overhead_seconds_sum") < monotonic() - answered[0]
+    assert counted.value("streams_open") == 0
+
+
 class TestModels:
     """Which are told apart."""
 
@@ -270,6 +300,13 @@ class TestModels:
         await self.ask(counted, app, "known", "a-b")
         assert counted.value("requests_total", model="known") == 1
         assert counted.value("requests_total", model="other") == 1
+
+    @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
+    async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
+        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        await self.ask(counted, app, name)
+        assert len(generate_latest(counted.registry)) < 100_000
+        assert counted.value("requests_total", outcome="ok") == 1
 
     async def test_none_where_the_body_was_not_read(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))

@@ -190,9 +190,25 @@ class TestFolder:
             assert await running.end() == 0
         assert found(folder, "notes")
 
-    def test_where_it_cannot_be_kept(self, folder: Path) -> None:
+    async def test_one_process_alone_begins_anew_in_it_too(self, tmp_path: Path) -> None:
+        at = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "figures")}
+        for _ in range(2):
+            async with (
+                sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
+                client() as asking,
+            ):
+                told = await until_told(
+                    asking, running.metrics, lambda told: told.total("workers") > 0
+                )
+                assert told.total("workers") == 1
+                assert told.total("requests_in_flight_limit") == 1000
+                running.process.kill()
+                assert await running.end() == -signal.SIGKILL
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_where_it_cannot_be_kept(self, folder: Path, workers: int) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
-        words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", 2))
+        words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", workers))
         ended = run(  # noqa: S603 -- this test's own words
             [sys.executable, *words],
             capture_output=True,
@@ -259,6 +275,16 @@ class TestEnd:
             running.process.kill()
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
             assert running.said.count("not ready any more") == 2
+
+    async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as asking:
+            before = set(running.workers)
+            os.kill(max(before), signal.SIGKILL)
+            await until(lambda: bool(set(running.workers) - before))
+            os.kill(*(set(running.workers) - before), signal.SIGKILL)
+            await running.until("is in its place")
+            told = await scrape(asking, running.metrics)
+            assert told.total("workers") == len(running.workers) == 2
 
     async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
         key = tmp_path / "key"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from abridge.settings import Settings, SummarizerSettings
 from abridge.telemetry.log import set_up
 from abridge.telemetry.tracing import exporting
 from abridge.wire.profiles import PROFILES
-from abridge.workers import counting_together, supervise
+from abridge.workers import counting, supervise
 
 
 class Wrong(click.ClickException):
@@ -50,7 +49,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     """
     try:
         settings = _load(config, nested(upstream, flags))
-        with counting_together() if settings.server.workers > 1 else nullcontext():
+        with counting(settings.server.workers):
             code = _serve(settings)
     except SettingsError as error:
         raise Wrong(str(error)) from None

@@ -27,7 +27,7 @@ from abridge.paths import path_of, written_path
 from abridge.settings import ROUTE, Route, Settings
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Review
-from abridge.telemetry.record import RECORD, Record, Sink
+from abridge.telemetry.record import RECORD, TRACE, Record, Sink
 from abridge.telemetry.tracing import tracing_for
 from abridge.wire.api import Api
 from abridge.wire.apis import api_for, may_hold_answers
@@ -100,7 +100,7 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, RECORD: Record.of(scope)}
+            scope = {**scope, RECORD: Record.of(scope), TRACE: None}  # and not those around it
             if self._tracing is None or INNER in scope:
                 await self._take(scope, receive, send)
             else:
@@ -169,6 +169,8 @@ class AbridgeMiddleware:
             if api is not None:
                 Record.in_(scope).ask(api.name, route.upstream.name, model)
             await pass_on(self._asked, {**scope, ROUTE: route}, taken.receive, send)
+            if taken.left:
+                Record.in_(scope).outcome = "left"
 
     def _route(self, model: str | None) -> Route:
         return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]

@@ -58,7 +58,7 @@ class Own(Router):
 
     async def _metrics(self, request: Request) -> Response:
         self._encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        figures = self._encode(self._registry)
+        figures = await asyncio.to_thread(self._encode, self._registry)  # or streams would wait
         self._told = _counters(figures)
         self._asked.set()
         return Response(figures, media_type=content_type)

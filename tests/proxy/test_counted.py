@@ -62,12 +62,20 @@ async def test_failures_by_cause(
     assert record.cause.endswith(cause)
 
 
-async def test_a_break_within_the_response_is_a_failure(registry: CollectorRegistry) -> None:
-    class Breaks(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b"one"
-            raise httpx.ReadError("cut")
+class Breaks(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"one"
+        raise httpx.ReadError("cut")
 
+
+async def test_a_break_within_a_list_is_one_too(registry: CollectorRegistry) -> None:
+    two = [{"name": name, "base_url": f"http://{name}.test"} for name in "ab"]
+    cut = httpx.MockTransport(lambda _: httpx.Response(200, stream=Breaks()))
+    await call(Proxy(settings(*two), cut, registry), "/v1/models", b"", method="GET")
+    assert total(registry, "upstream_failures_total", cause="broken") == 2
+
+
+async def test_a_break_within_the_response_is_a_failure(registry: CollectorRegistry) -> None:
     with suppress(UpstreamBroken):
         await call(proxy(httpx.Response(200, stream=Breaks()), registry), "/v1/x", {})
     assert total(registry, "upstream_responses_total", status="200") == 1

@@ -136,6 +136,55 @@ async def test_what_went_wrong(
     assert (said["status"], said["outcome"], said.get("cause")) == (status, outcome, cause)
 
 
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+async def test_the_status_is_the_one_the_client_got(lines: Lines, kind: str) -> None:
+    odd = Answer([b"<html>"], headers={"content-type": kind})
+    answered = await call(app(odd, reasoning={"expose": "summary"}), PATH, CHAT)
+    said = as_json(lines.last)
+    assert said["status"] == answered.status == 502
+    assert (said["outcome"], said["cause"]) == ("failed", "upstream_error")
+
+
+@pytest.mark.parametrize("mode", ["mounted", "sidecar"])
+@pytest.mark.parametrize("steps", [[], chat_stream(THOUGHT, "Hi")[:9]], ids=["before", "amid"])
+async def test_what_the_server_ends_is_not_upstreams_fault(
+    lines: Lines, steps: list[Any], mode: str
+) -> None:
+    reached = asyncio.Event()
+    waits = [reached.set, asyncio.Event()]
+    answer = Answer([*steps, *waits]) if steps else Answer(before=waits)
+    request = begin(app(answer, mode=mode), PATH, CHAT)
+    await reached.wait()
+    if steps:
+        await request.until(b"data:")
+    assert request.task is not None
+    request.task.cancel()
+    await asyncio.wait([request.task])
+    said = as_json(lines.last)
+    assert (said["cause"], said["status"]) == ("shutting_down", request.status)
+
+
+async def test_an_untouched_one_that_the_server_ends(lines: Lines) -> None:
+    reached = asyncio.Event()
+    stuck = Answer(before=[reached.set, asyncio.Event()])
+    request = begin(app(stuck, mode="sidecar"), PATH, {"model": "m", "messages": []})
+    await reached.wait()
+    assert request.task is not None
+    request.task.cancel()
+    await asyncio.wait([request.task])
+    said = as_json(lines.last)
+    assert (said["cause"], said["status"]) == ("shutting_down", 503)
+
+
+async def test_a_stored_response(lines: Lines) -> None:
+    one = app(Answer.json(completion({"content": "Hi"})), upstreams=[{"api": "chat"}])
+    who = {"authorization": "Bearer whoever"}
+    made = await call(one, "/v1/responses", {"model": "m", "input": "Hi"}, who)
+    await call(one, f"/v1/responses/{made.json['id']}", b"", who, method="GET")
+    said = as_json(lines.last)
+    assert (said["outcome"], said["status"]) == ("stored", 200)
+
+
 async def test_a_refusal(lines: Lines) -> None:
     await call(app(Answer()), PATH, {**CHAT, "reasoning": {"summary": "short"}})
     said = as_json(lines.last)
@@ -171,6 +220,13 @@ async def test_a_path_takes_no_second_line(lines: Lines) -> None:
     await call(app(Answer.json({})), "/v1/a\nERROR b: c", b"", method="GET")
     assert "\n" not in logging.Formatter(TEXT).format(lines.last)
     assert as_json(lines.last)["path"] == "/v1/a\nERROR b: c"
+
+
+async def test_a_line_has_a_bound(lines: Lines) -> None:
+    long = "x" * 100_000
+    await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, {**CHAT, "model": long})
+    await call(app(Answer.json({})), f"/v1/{long}", b"", method="GET")
+    assert all(len(JsonLines().format(line)) < 2_000 for line in lines)
 
 
 async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from opentelemetry.context import attach, detach
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import set_span_in_context
@@ -222,6 +223,11 @@ class TestShape:
             assert len(span.name) < 300
             assert all(len(str(value)) < 300 for value in (span.span.attributes or {}).values())
 
+    async def test_half_a_character_keeps_no_span_from_being_sent(self, spans: Spans) -> None:
+        await call(app(spans, Upstream(STREAM[CHAT])), CHAT, {**STREAMING, "model": "\ud83d"})
+        sent = encode_spans([drawn.span for drawn in spans.all]).SerializeToString()
+        assert b"chat ?" in sent
+
     async def test_a_span_within_the_applications_own(self, spans: Spans) -> None:
         tracer = spans.provider.get_tracer("app")
         outer = tracer.start_span("the application's")
@@ -234,6 +240,23 @@ class TestShape:
         request = spans.request
         outer.end()
         assert (request.parent, request.kind) == (spans.all[-1].id, "INTERNAL")
+
+    async def test_another_abridge_within_draws_nothing_in_it(self, spans: Spans) -> None:
+        own = {"kind": "upstream"}
+        within = abridged(
+            "mounted",
+            Upstream(STREAM[CHAT]),
+            upstreams=[{"name": "within"}],
+            summarizer=own,
+            summary={"default": "auto"},
+        )
+        provider = spans.provider
+        one = AbridgeMiddleware(
+            within, Settings(tracing=ON, summarizer=own), tracer_provider=provider
+        )
+        answered = await call(one, CHAT, PLAIN)
+        assert answered.complete
+        assert spans.tree() == {"chat CLIENT": {}}
 
     async def test_the_request_is_the_current_span_for_nobody_afterwards(
         self, spans: Spans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
@@ -9,7 +10,6 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
-from abridge.history.policy import Mended
 from abridge.metrics import Metrics, Models, metrics_on
 from abridge.settings import ROUTE, Route, Settings
 from abridge.telemetry.record import RECORD, TRACE, Record, Sink
@@ -20,6 +20,8 @@ from abridge.wire.profiles import PROFILES
 INNER = "abridge.inner"
 """The scope's key by which a summary's own call is known where it comes back here: no client asked
 it, so that it is not counted."""
+
+_log = logging.getLogger(__name__)
 
 
 def inner(scope: Scope) -> Scope:
@@ -44,12 +46,16 @@ class Counting:
         return self._uncounted if INNER in scope else self.metrics
 
     def finish(self, scope: Scope) -> None:
-        """A request is over."""
+        """A request is over, and answered: what a sink makes of that is nothing to its client."""
         record: Record = scope[RECORD]
         record.seconds = record.now()
-        if INNER not in scope:
-            for sink in self._sinks:
+        if INNER in scope:
+            return
+        for sink in self._sinks:
+            try:
                 sink(record)
+            except Exception:  # noqa: BLE001 -- a user's may raise anything
+                _log.exception("a sink failed")
 
     def _enter(self, record: Record) -> None:
         """Only what was asked of an API is counted."""
@@ -61,12 +67,25 @@ class Counting:
         model = self._models.label(record.model, good=good)
         where = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*where, record.outcome).inc()
+        self._enter_past(record, where[:2])
         if record.engaged:
             self._enter_times(record, where)
             self._enter_reading(record, where[:2])
             self._enter_summary(record, where)
             for kind, count in _counts(_paid(record.used), ("input", "output", "reasoning")):
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
+
+    def _enter_past(self, record: Record, where: tuple[str, str]) -> None:
+        """What was done to the request itself."""
+        metrics = self.metrics
+        metrics.dropped_fields.labels(record.api).inc(record.lost)
+        for mended in record.mended:
+            metrics.marks_removed.labels(record.api).inc(mended.removed)
+            metrics.reasoning_missed.labels(*where).inc(mended.missed)
+            for source, turns in mended.restored.items():
+                metrics.reasoning_restored.labels(*where, source).inc(turns)
+            for reason, turns in mended.dropped.items():
+                metrics.reasoning_dropped.labels(*where, reason).inc(turns)
 
     def _enter_times(self, record: Record, where: tuple[str, str, str]) -> None:
         metrics, exemplar = self.metrics, record.exemplar
@@ -95,21 +114,6 @@ class Counting:
             self.metrics.summaries.labels(*where, *made, outcome).inc(summaries)
         for kind, count in _counts(record.spent, ("input", "output")):
             self.metrics.summarizer_tokens.labels(*where[1:], *made, kind).inc(count)
-
-    def drop(self, api: Api, scope: Scope, fields: int) -> None:
-        """So many fields of a request were left out."""
-        self.of(scope).dropped_fields.labels(api.name).inc(fields)
-
-    def mended(self, api: Api, scope: Scope, mended: Mended) -> None:
-        """What was done to a request's history."""
-        metrics, route = self.of(scope), scope[ROUTE]
-        where = api.name, route.upstream.name
-        metrics.marks_removed.labels(api.name).inc(mended.removed)
-        metrics.reasoning_missed.labels(*where).inc(mended.missed)
-        for source, turns in mended.restored.items():
-            metrics.reasoning_restored.labels(*where, source).inc(turns)
-        for reason, turns in mended.dropped.items():
-            metrics.reasoning_dropped.labels(*where, reason).inc(turns)
 
     def refused(self, api: Api, scope: Scope) -> None:
         """A blob was refused, and its request with it."""

@@ -17,6 +17,7 @@ from abridge.history.policy import Mended
 from abridge.history.tenant import Named
 from abridge.history.visit import Visit
 from abridge.settings import ROUTE, Route, Settings
+from abridge.telemetry.record import Record
 from abridge.turn.conversation import Prefix
 from abridge.turn.events import Ended
 from abridge.wire.api import Asking, Reader, UpstreamApi
@@ -59,6 +60,7 @@ class Preparing:
         self, request: Request, upstream: UpstreamApi | None, *, engaged: bool
     ) -> Prepared:
         """Make a request ready for upstream, on the API given if that is not the client's own."""
+        Record.in_(request.scope).prepare()
         route: Route = request.scope[ROUTE]
         learned = self._learned[route.upstream.name]
         profile = learned.refine(PROFILES[route.upstream.profile], request.model)
@@ -116,7 +118,7 @@ class Preparing:
         if visit.past.concerns(request.clear):
             conversation = request.api.conversation(request.data)
             mended = await visit.mend(conversation, profile)
-            self._counting.mended(request.api, request.scope, mended)
+            Record.in_(request.scope).mended.append(mended)
             if mended.changed:
                 request.data, request.changed = conversation.body(), True
         elif engaged and visit.keeps:
@@ -129,13 +131,13 @@ class Preparing:
     def _forget_ids(self, request: Request) -> None:
         """Take out what no upstream can know: ids of ours."""
         if removed := forget_ids(request.data):
-            self._counting.mended(request.api, request.scope, Mended(removed))
+            Record.in_(request.scope).mended.append(Mended(removed))
             request.changed = True
 
     def _drop_refused(self, request: Request, profile: Profile, model: str) -> None:
         dropped = profile.drop_refused(request.data, model)
         request.changed = request.changed or bool(dropped)
-        self._counting.drop(request.api, request.scope, len(dropped))
+        Record.in_(request.scope).lost += len(dropped)
 
     async def _cross(
         self, request: Request, upstream: UpstreamApi, profile: Profile, visit: Visit
@@ -150,13 +152,13 @@ class Preparing:
         request.fill(settings.preset, PROFILES["auto"])
         asking = Asking(profile, settings.max_tokens)
         lost = request.cross(upstream, asking, lenient=settings.unsupported == "drop")
-        self._counting.drop(request.api, request.scope, len(lost))
+        Record.in_(request.scope).lost += len(lost)
         conversation = upstream.conversation(request.data)
         mended = await visit.mend(conversation, profile)
         mended.removed += stripped.removed
         mended.restored.update(stripped.restored)
         mended.dropped.update(stripped.dropped)
         mended.missed = max(0, stripped.missed - mended.restored["store"])
-        self._counting.mended(request.api, request.scope, mended)
+        Record.in_(request.scope).mended.append(mended)
         request.data = conversation.body()
         self._drop_refused(request, profile, visit.model)

@@ -20,6 +20,7 @@ from abridge.history.pasts import Pasts
 from abridge.history.responses import Elsewhere, Responses, Stored
 from abridge.history.tenant import tags
 from abridge.settings import ROUTE, Settings
+from abridge.telemetry.record import Record
 from abridge.wire.codec import Json, dumps
 from abridge.wire.display import Display
 from abridge.wire.mint import is_minted
@@ -91,6 +92,7 @@ class StoredResponses:
         made = made_in(said.get("output") or said.get("data"))
         again = self._again(Elsewhere(kept.stored.upstream, raw=True, made=made), None)
         body = dumps(await _way(about, again, scope)(said))
+        Record.in_(scope).status = 200
         await send(json_start(200, body))
         await send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -19,6 +19,7 @@ from abridge.history.pasts import Pasts
 from abridge.history.stores.store import unwatched
 from abridge.http import Transport
 from abridge.settings import Route, Settings
+from abridge.telemetry.tracing import exporting
 from abridge.wire.api import UpstreamApi
 from abridge.wire.apis import APIS, UPSTREAM_APIS
 from abridge.wire.credential import Header, credential
@@ -42,7 +43,7 @@ class Check:
     async def findings(self) -> AsyncIterator[Finding]:
         for surprise in surprises(self.settings):
             yield Finding("settings", surprise, "note")
-        for finding in _past(self.settings):
+        for finding in _start(self.settings):
             yield finding
         limits = self.settings.limits
         patience = min(PATIENCE, limits.headers)
@@ -123,9 +124,11 @@ def _matches(model: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(model, glob) for glob in globs)
 
 
-def _past(settings: Settings) -> Iterator[Finding]:
-    """What would stop the start: keys that are none, a store's address. Nothing is opened."""
+def _start(settings: Settings) -> Iterator[Finding]:
+    """What would stop the start: keys that are none, a store's address, an extra that is not
+    there. Nothing is opened."""
     try:
         Pasts(settings, unwatched, None)
+        exporting(settings)
     except SettingsError as error:
         yield Finding("settings", str(error), "fault")

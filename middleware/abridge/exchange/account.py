@@ -53,10 +53,6 @@ class Account:
         self._held = 0
         self._streams.inc()
 
-    def begin(self, status: int, *, stream: bool) -> None:
-        """The response has begun."""
-        self.record.status, self.record.stream = status, stream
-
     def note(self, event: Event) -> None:
         """An event on its way to the client."""
         match event:

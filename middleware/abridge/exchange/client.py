@@ -43,7 +43,8 @@ class Clock:
 
 class Client:
     """`on_room` is called when a send is over, `on_leave` when the client has left; `beat` gives a
-    sign of life, or nothing, each `BEAT` seconds in which nothing was sent."""
+    sign of life, or nothing, each `BEAT` seconds in which nothing was sent; `status` is what its
+    answer begins with, once that is known."""
 
     BEAT = 5.0
 
@@ -62,6 +63,7 @@ class Client:
         self._beating: asyncio.TimerHandle
         self.departed = asyncio.Event()
         self.over = False
+        self.status: int | None = None
         self.on_room: Callable[[], None] = lambda: None
         self.on_leave: Callable[[], None] = lambda: None
         self.beat: Callable[[], bytes] = bytes
@@ -86,7 +88,7 @@ class Client:
         return {"type": "http.disconnect"}
 
     def start(self, message: Message) -> None:
-        self._start = message
+        self._start, self.status = message, message["status"]
         self._wake.set()
 
     def write(self, data: bytes) -> None:

@@ -25,6 +25,7 @@ from abridge.exchange.loom import Loom
 from abridge.history.showing import Showing
 from abridge.summarize import Summarizer
 from abridge.summarize.guard import Guard
+from abridge.telemetry.record import SHUTTING_DOWN
 from abridge.turn.events import Closed, Ended, Event, Trouble
 from abridge.turn.plan import Plan
 from abridge.turn.usage import EXTRACTIVE
@@ -163,7 +164,7 @@ class Exchange:
             describe=self._describe,
         )
         self._answer = begin(start, parts)
-        self._account.begin(start["status"], stream=isinstance(self._answer, Stream))
+        self._account.record.stream = isinstance(self._answer, Stream)
         self._client.beat = self._answer.beat
 
     def _take(self, answer: Answer, message: Message) -> None:
@@ -199,6 +200,8 @@ class Exchange:
 
     def _stop(self) -> None:
         """The server cancels the request: the client is told while there is time."""
+        if not self._client.departed.is_set():
+            self._account.record.fail(SHUTTING_DOWN)
         if self._answer is None:
             self._answer = Refused(self._client, STOPPED, 503)
         else:
@@ -224,13 +227,16 @@ class Exchange:
         if isinstance(failure, EndpointMissing):
             self._account.abandon()
             return
-        outcome = self._account.outcome = self._outcome()
+        outcome, record = self._outcome(), self._account.record
+        self._account.outcome = outcome
+        record.status = self._client.status or record.status
         self._account.close(self._weaver, self._reader)
         if outcome == "left":
             self._terms.showing.leave()
         if outcome == "failed":
+            record.fail(STOPPED.code)
             cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
-            _log.warning("upstream %s: %s", self._account.record.upstream, cause)
+            _log.warning("upstream %s: %s", record.upstream, cause)
 
     def _describe(self, ended: Ended) -> dict[str, str]:
         """The headers that tell of the summary where no stream can."""

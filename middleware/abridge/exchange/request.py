@@ -114,9 +114,10 @@ class Request:
         return cast(Literal["merged", "separate"], asked) if asked else route.usage.count
 
     def again(self, scope: Scope) -> Request:
-        """The request as it was read, in the scope it had then, whatever was made of it since."""
+        """The request as it was read, in the scope it had then, whatever was made of it since; for
+        who was asked meanwhile, it begins now."""
         data = read_object(self.clear, loads_exactly) or {}
-        return Request(self.api, scope, self.taken, self.clear, data, self.began)
+        return Request(self.api, scope, self.taken, self.clear, data, monotonic())
 
     def cross(self, upstream: UpstreamApi, asking: Asking, *, lenient: bool) -> tuple[str, ...]:
         """Become a request to another API; return the fields that are lost on the way."""

@@ -10,7 +10,7 @@ import httpx
 from starlette.types import Scope
 
 from abridge.proxy.asking import Asking
-from abridge.proxy.failures import FAILURES, note, refusal
+from abridge.proxy.failures import FAILURES, failure_of, note, refusal
 from abridge.proxy.place import Place
 from abridge.wire.codec import dumps, read_object
 
@@ -44,6 +44,9 @@ async def _models(scope: Scope, place: Place, asking: Asking, limit: int) -> lis
         response = await asking.ask(place, scope, b"")
         try:
             body = await _read(response, limit)
+        except FAILURES as error:
+            asking.failed(place, failure_of(error))
+            raise
         finally:
             await response.aclose()
     except FAILURES as error:

@@ -36,7 +36,7 @@ from abridge.proxy.failures import (
 from abridge.proxy.models import all_models, asks_for_models
 from abridge.proxy.place import Place, end_to_end
 from abridge.settings import ROUTE, Settings
-from abridge.telemetry.record import RECORD, Record
+from abridge.telemetry.record import RECORD, SHUTTING_DOWN, Record
 
 GOODBYE = 1.0
 """Seconds in which a cancelled request may still tell its client so."""
@@ -123,6 +123,7 @@ class Proxy:
                 await _relay(response, send)
         except asyncio.CancelledError:
             if not client.gone:
+                _note(scope, status=None if response is not None else 503, code=SHUTTING_DOWN)
                 if response is None:
                     await _part(send)
                 raise
@@ -221,7 +222,7 @@ async def _part(send: Send) -> None:
     """The server cancels the request: tell the client while there is time."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(GOODBYE):
-            await _relay(later("shutting_down", "The server is shutting down."), send)
+            await _relay(later(SHUTTING_DOWN, "The server is shutting down."), send)
 
 
 async def _close(call: asyncio.Task[httpx.Response]) -> None:

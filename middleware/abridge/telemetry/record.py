@@ -15,6 +15,7 @@ from random import getrandbits
 from starlette.types import Scope
 
 from abridge.errors import RequestError
+from abridge.history.policy import Mended
 from abridge.paths import path_of
 from abridge.turn.usage import Tokens
 
@@ -24,8 +25,15 @@ RECORD = "abridge.record"
 TRACE = "abridge.trace"
 """The key under which its spans are, where they are drawn."""
 
+SHUTTING_DOWN = "shutting_down"
+"""The cause where the server cancels a request."""
+
 REQUEST_ID = b"x-request-id"
 NOTHING = Tokens()
+
+LONGEST = 256
+"""Characters of what a client or an upstream chose."""
+
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CODE = re.compile(r"[a-z0-9_.-]{1,64}")
 
@@ -52,8 +60,10 @@ class Shown:
 class Record:
     """`at` is when the request came, in seconds since the epoch. `trace` is the trace it belongs
     to, `exemplar` what leads there from a metric, where the trace is kept. `outcome` is as in the
-    metrics, `cause` a trouble's code, `upstream` a name in the settings. `seconds` is the whole of
-    it, `overhead` what Abridge itself took before upstream was asked.
+    metrics, the worst until another is known; `cause` is a trouble's code, `upstream` a name in the
+    settings. `seconds` is the whole of it, `overhead` what Abridge itself took before upstream was
+    asked; on the way `mended` was done to what the request says of the past, and so many fields of
+    it were `lost`.
 
     The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
     to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
@@ -77,11 +87,13 @@ class Record:
     style: str = "off"
     summarizer: str | None = None
     status: int | None = None
-    outcome: str = ""
+    outcome: str = "failed"
     cause: str | None = None
     seconds: float = 0.0
     engaged: bool = False
     overhead: float = 0.0
+    mended: list[Mended] = field(default_factory=list)
+    lost: int = 0
     first_summary: float | None = None
     thinking: tuple[float, float] | None = None
     answer: tuple[float, float] | None = None
@@ -110,7 +122,7 @@ class Record:
             time.time(),
             time.monotonic(),
             method=scope["method"],
-            path=path_of(scope),
+            path=told(path_of(scope)),
         )
 
     @classmethod
@@ -124,7 +136,12 @@ class Record:
 
     def ask(self, api: str, upstream: str, model: str | None) -> None:
         """It is known what is asked, and of whom."""
-        self.api, self.upstream, self.model = api, upstream, model
+        self.api, self.upstream = api, upstream
+        self.model = told(model) if model is not None else None
+
+    def prepare(self) -> None:
+        """It is made ready for upstream, perhaps anew, since another has not answered it."""
+        self.mended, self.lost = [], 0
 
     def refuse(self, refusal: RequestError) -> None:
         self.outcome, self.status = "refused", refusal.status
@@ -136,5 +153,11 @@ class Record:
             self.cause = code
 
 
+def told(text: str) -> str:
+    """What a client or an upstream chose, as any sink can take it: JSON may hold half a character,
+    which nothing can write, and a name that fills a body."""
+    return text[:LONGEST].encode(errors="replace").decode()
+
+
 Sink = Callable[[Record], None]
-"""Takes a record that is complete. It must not raise, nor take long."""
+"""Takes a record that is complete. It must not take long; what it raises is logged."""

@@ -11,6 +11,9 @@ from abridge.wire.codec import Json
 SHARE = "reasoning_summary"
 SHARE_ALONE = "reasoning_summary_usage"
 
+MOST = 1 << 53
+"""From here on a float, as metrics have them, is no exact count; nor is JavaScript's number."""
+
 
 @dataclass(slots=True, frozen=True)
 class Spelling:
@@ -110,4 +113,6 @@ def _told(figures: Json) -> Json:
 
 
 def count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """So many, if that can be: some say -1 for what they do not know."""
+    countable = isinstance(value, int) and not isinstance(value, bool)
+    return value if countable and 0 <= value < MOST else None

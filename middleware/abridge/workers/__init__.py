@@ -20,10 +20,10 @@ from abridge.metrics import exposed
 from abridge.own import Health, Own
 from abridge.serve import Server, Signals, last_scrape, signals
 from abridge.settings import Settings
-from abridge.workers.folder import counting_together, forget_gauges
+from abridge.workers.folder import counting, forget_gauges
 from abridge.workers.supervisor import Supervisor
 
-__all__ = ["counting_together", "supervise"]
+__all__ = ["counting", "supervise"]
 
 
 async def supervise(

@@ -15,11 +15,13 @@ from abridge.metrics import FOLDER
 
 
 @contextmanager
-def counting_together() -> Iterator[None]:
-    """Where processes that are started meanwhile keep what they count: in a fresh folder, or in the
-    one that the user names, which is emptied of what others left there. Raises SettingsError."""
+def counting(workers: int) -> Iterator[None]:
+    """Where processes that are started meanwhile keep what they count: several in a fresh folder;
+    or any number in the one that the user names, which is emptied of what others left there. Raises
+    SettingsError."""
     if given := os.environ.get(FOLDER):
         _clear(Path(given))
+    if given or workers == 1:
         yield
         return
     with TemporaryDirectory(prefix="abridge-", ignore_cleanup_errors=True) as fresh:

@@ -98,9 +98,11 @@ class Supervisor(Multiprocess):
         return worker
 
     def _see_up(self, worker: Worker) -> bool:
-        """Whether the worker has come to serve. If not, so would not the next."""
+        """Whether the worker has come to serve. If not, so would not the next, unless somebody
+        killed it, as who runs out of memory does: then it is replaced like any that died."""
         up = worker.wait_until_ready(START, self.should_exit)
-        if not up and not self.should_exit.is_set():
+        killed = worker.exitcode == -signal.SIGKILL
+        if not (up or killed or self.should_exit.is_set()):
             _log.critical("worker %s did not start", worker.pid)
             self.code = STARTUP_FAILURE
             self.leave()

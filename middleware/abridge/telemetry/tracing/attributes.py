@@ -17,7 +17,7 @@ from starlette.types import Scope
 from abridge.settings import SummarizerSettings, Upstream
 from abridge.summarize import Spent
 from abridge.telemetry.log import fields
-from abridge.telemetry.record import NOTHING, Record
+from abridge.telemetry.record import NOTHING, Record, told
 from abridge.turn.usage import EXTRACTIVE, Tokens
 from abridge.wire.profiles import PROFILES
 
@@ -26,9 +26,6 @@ Attributes: TypeAlias = dict[str, Value]
 
 CHAT = "chat"
 """The operation, on any API; the conventions have no other for it."""
-
-LONGEST = 256
-"""Characters of what a client or an upstream chose."""
 
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
@@ -52,11 +49,12 @@ class Place:
 
     @classmethod
     def of(cls, placed: Upstream | SummarizerSettings) -> Place:
+        provider = _provider(placed)
         if placed.base_url is None:
-            return cls(_provider(placed), {})
+            return cls(provider, {})
         url = urlsplit(placed.base_url)
         port = url.port or (443 if url.scheme == "https" else 80)
-        return cls(_provider(placed), {"server.address": url.hostname or "", "server.port": port})
+        return cls(provider, {"server.address": url.hostname or "", "server.port": port})
 
     def asked(self, model: str | None) -> Attributes:
         """What is known of a call before it is made."""
@@ -132,4 +130,4 @@ V = TypeVar("V", str, bool, int, float)
 
 
 def bounded(value: V) -> V:
-    return value[:LONGEST] if isinstance(value, str) else value
+    return told(value) if isinstance(value, str) else value

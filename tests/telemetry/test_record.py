@@ -1,0 +1,73 @@
+"""What a record says of a request that came to nothing, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge import AbridgeMiddleware
+from abridge.telemetry.record import Record, Sink
+from tests.asgi import Call, call, scope_for
+from tests.scripts import THOUGHT, chat_stream
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+PATH = "/v1/chat/completions"
+CHAT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "reasoning": {"summary": "auto"},
+    "stream": True,
+}
+
+
+def app(*sinks: Sink) -> AbridgeMiddleware:
+    return AbridgeMiddleware(
+        Upstream(Answer(chat_stream(THOUGHT, "Hello."))),
+        summarizer=Scripted(),
+        registry=CollectorRegistry(),
+        sinks=sinks,
+    )
+
+
+@pytest.fixture
+def records() -> list[Record]:
+    return []
+
+
+async def test_a_sink_that_fails_is_nothing_to_clients_nor_to_the_others(
+    records: list[Record], caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(_: Record) -> None:
+        raise RuntimeError("no")
+
+    answered = await call(app(failing, records.append), PATH, CHAT)
+    assert answered.complete
+    assert [record.outcome for record in records] == ["ok"]
+    assert "a sink failed" in caplog.text
+
+
+class Unasked(Call):
+    """A request whose body does not come."""
+
+    async def receive(self) -> dict[str, object]:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+
+async def test_a_client_that_leaves_before_it_has_asked(records: list[Record]) -> None:
+    request = Unasked(app(records.append), scope_for(PATH)).start()
+    request.left.set()
+    await request.finish()
+    assert [record.outcome for record in records] == ["left"]
+
+
+async def test_a_request_that_is_cancelled_before_it_was_asked(records: list[Record]) -> None:
+    request = Unasked(app(records.append), scope_for(PATH)).start()
+    assert request.task is not None
+    await asyncio.sleep(0)
+    request.task.cancel()
+    await asyncio.wait([request.task])
+    assert [record.outcome for record in records] == ["failed"]
