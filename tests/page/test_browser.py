@@ -624,15 +624,19 @@ class TestShown:
             await tab.until(OVER)
             assert await tab.get("document.querySelector('.part.open')") is None
 
+    @pytest.mark.parametrize("letters", [16, 32])
     @pytest.mark.parametrize("width", [360, 820, 1440])
-    async def test_nothing_is_wider_than_the_window(self, page: Open, width: int) -> None:
+    async def test_nothing_is_wider_than_the_window(
+        self, page: Open, width: int, letters: int
+    ) -> None:
         word = "unbreakable" * 30
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
             await tab.size(width, 800)
+            await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
             await ask(tab, word)
             await tab.until(RECORDED)
-            assert await tab.get("document.documentElement.scrollWidth <= innerWidth")
+            assert await tab.get("document.documentElement.scrollWidth") <= width
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:
