@@ -557,6 +557,8 @@ class TestTold:
                 "The summary failed: The summarizer failed. The answer is the same without it."
             )
             assert await tab.text("#answer") == "Hello."
+            await tab.until(RECORDED)
+            assert "to nobody" not in await tab.text("#thinking")
 
 
 TIMERS = """

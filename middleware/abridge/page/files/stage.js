@@ -66,7 +66,7 @@ export class Stage {
   /** Why there is thinking that is not to be seen, if there is. */
   #whyUnseen() {
     const { turn, record } = this;
-    if (turn.onePlace && (turn.parts.length > 0 || !turn.over)) return ONE_PLACE;
+    if (turn.onePlace && record?.style !== "off") return ONE_PLACE;
     if (!record?.characters) return "";
     return `The model thought ${countOf(record.characters, "character")}, and this server shows them to nobody.`;
   }
