@@ -21,11 +21,15 @@ from abridge.summarize import Passage, Spent
 from tests.forms import settings_for
 from tests.page.chromium import CTRL, Tab, new_tab
 from tests.scripts import (
+    CHAT_USAGE,
+    DONE,
     THOUGHT,
     call,
     call_item,
     chat_stream,
+    chunk,
     message_item,
+    pieces,
     reasoning_item,
     responses_stream,
 )
@@ -307,6 +311,42 @@ class TestChat:
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
             assert "No summary was made" in await tab.text("#summary")
 
+    @pytest.mark.parametrize("size", [1, 7, 10_000])
+    async def test_each_title_begins_a_part_however_it_comes(self, page: Open, size: int) -> None:
+        said = "**Odd**\n\nThey are **odd**.\n\n**Even\n* one\n\n**Sum**\n\nIt is 100.\n\n**End**"
+        usage = {**CHAT_USAGE, "reasoning_summary": {"total_tokens": 0, "parts": 3}}
+        deltas = [chunk({"reasoning_content": piece}) for piece in pieces(said, size)]
+        rest = [chunk({"content": "Hello."}), chunk({}, finish="stop"), chunk(usage=usage), DONE]
+        async with page(Model(Answer([*deltas, *rest])), reasoning={"expose": "raw"}) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await ask(tab)
+            await tab.until(OVER)
+            told = "(part) => [part.querySelector('h3').textContent, part.lastChild.textContent]"
+            parts = await tab.get(
+                f"Array.from(document.querySelectorAll('#summary .part'), {told})"
+            )
+            assert [[title, body.strip()] for title, body in parts] == [
+                ["Odd", "They are **odd**.\n\n**Even\n* one"],
+                ["Sum", "It is 100."],
+                ["End", ""],
+            ]
+
+    async def test_a_content_may_be_a_list(self, page: Open) -> None:
+        contents: list[Any] = [
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm. "}]}],
+            [{"type": "thinking", "thinking": "Well."}],
+            [{"type": "text", "text": "Hel"}, {"type": "reference", "reference_ids": [1]}],
+            "lo.",
+        ]
+        stream = [chunk({"content": content}) for content in contents]
+        stream += [chunk({}, finish="stop"), chunk(usage=CHAT_USAGE), DONE]
+        async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
+            await tab.get("document.getElementById('api').value = 'chat'")
+            await ask(tab)
+            await tab.until(OVER)
+            assert await tab.text("#thinking") == "Hm. Well."
+            assert await tab.text("#answer") == "Hello."
+
     async def test_it_is_offered_where_there_is_no_responses(self, page: Open) -> None:
         model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
         model.missing = "/responses"
@@ -320,7 +360,113 @@ class TestChat:
             assert await tab.get("document.querySelector('#trouble').hidden")
 
 
+class TestSeveral:
+    async def test_what_was_thought_and_said_apart_stays_apart(self, page: Open) -> None:
+        output = [
+            reasoning_item(0, "I look first."),
+            message_item(1, "I look."),
+            reasoning_item(2, "Now I know."),
+            message_item(3, "It is 100."),
+        ]
+        async with page(Model(Answer(responses_stream(output)))) as tab:
+            await ask(tab)
+            await tab.until(RECORDED)
+            assert await tab.text("#thinking") == "I look first.\n\nNow I know."
+            assert await tab.text("#answer") == "I look.\n\nIt is 100."
+            for picture in ("#now", "#exchanges"):
+                rects = f"document.querySelectorAll('{picture} rect:is(.thinking, .answer)')"
+                tops = await tab.get(f"Array.from({rects}, (rect) => rect.getAttribute('y'))")
+                assert tops == ["2", "8"]
+
+    async def test_a_summary_of_upstreams_own_is_not_said_to_be_abridges(self, page: Open) -> None:
+        native = [
+            {"type": "summary_text", "text": "**Adding**\n\nOdd ones."},
+            {"type": "summary_text", "text": "**Note**: no title."},
+        ]
+        output = [reasoning_item(0, THOUGHT, summary=native), message_item(1, "Hello.")]
+        async with page(Model(Answer(responses_stream(output)))) as tab:
+            await ask(tab)
+            await tab.until(RECORDED)
+            titles = "Array.from(document.querySelectorAll('#summary h3'), (h3) => h3.textContent)"
+            assert await tab.get(titles) == ["Adding", ""]
+            assert await tab.text("#summary .part:last-child p") == "**Note**: no title."
+            assert "own server wrote the summary" in await tab.text("#bill-note")
+            assert "the model’s own" in await tab.text("#exchanges .who")
+            await tab.until(
+                "!document.querySelector('[data-figure=held]').textContent.includes('≈')"
+            )
+            assert await tab.get("document.querySelectorAll('#now rect.part').length") == 2
+
+
+class TestHidden:
+    @pytest.mark.parametrize("api", ["responses", "chat"])
+    @pytest.mark.parametrize("expose", ["summary", "none"])
+    async def test_thinking_that_is_hidden_is_said_to_be(
+        self, page: Open, api: str, expose: str
+    ) -> None:
+        streams = {
+            "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
+            "chat": chat_stream(THOUGHT, "Hello."),
+        }
+        model = Model(Answer(streams[api]))
+        async with page(model, Scripted(), reasoning={"expose": expose}) as tab:
+            await tab.get(f"document.getElementById('api').value = '{api}'")
+            await ask(tab)
+            await tab.until(RECORDED)
+            one_place = (api, expose) == ("chat", "summary")
+            words = "has one place" if one_place else "shows them to nobody"
+            await tab.until(f"document.querySelector('#thinking').textContent.includes('{words}')")
+
+    async def test_what_no_summary_was_due_for_was_not_held(self, page: Open) -> None:
+        output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
+        async with page(
+            Model(Answer(responses_stream(output))), reasoning={"expose": "raw"}
+        ) as tab:
+            await ask(tab)
+            await tab.until(RECORDED)
+            await tab.until("document.querySelector('[data-figure=held]').textContent === '–'")
+
+
 class TestTold:
+    @pytest.mark.parametrize(
+        ("body", "status", "words"),
+        [
+            (
+                {"error": {"message": "Not so fast"}},
+                429,
+                "fewer requests (429). The reason given: Not so fast.",
+            ),
+            (
+                {"detail": [{"loc": ["body"], "msg": "Field required"}]},
+                422,
+                "given: Field required.",
+            ),
+            (
+                [{"error": {"message": "It is down."}}],
+                503,
+                "no answer to this (503). The reason given: It is down.",
+            ),
+            ({"error": {"message": ["odd"]}}, 400, "The request was refused (400)."),
+        ],
+    )
+    async def test_a_refusal_in_words(self, page: Open, body: Any, status: int, words: str) -> None:
+        async with page(Model(Answer.json(body, status))) as tab:
+            await ask(tab)
+            await tab.until("!document.querySelector('#trouble').hidden")
+            assert (await tab.text("#trouble p")).endswith(words)
+
+    @pytest.mark.parametrize("listed", [None, {"data": {}}, {"data": [None, {"name": "n"}]}])
+    async def test_models_that_are_listed_in_no_known_way(self, page: Open, listed: Any) -> None:
+        class Odd(Model):
+            def answer(self, asked: Asked) -> Answer:
+                odd = asked.path.endswith("/models")
+                return Answer.json(listed) if odd else super().answer(asked)
+
+        async with page(Odd(Answer())) as tab:
+            await tab.get("fetch('v1/models').then(() => new Promise(requestAnimationFrame))")
+            assert await tab.text("#model-wrong") == ""
+            assert await tab.get("document.querySelectorAll('#models *').length") == 0
+
     async def test_nothing_asked_yet(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.until("document.querySelector('#elsewhere').open")
@@ -394,7 +540,7 @@ class TestTold:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask(tab)
             await tab.until(OVER)
-            assert 'calls a tool: look {"at": 1}' in await tab.text("#answer")
+            assert await tab.text("#answer") == 'The model calls a tool: look {"at": 1}'
 
     @pytest.mark.parametrize("api", ["responses", "chat"])
     async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
@@ -407,9 +553,29 @@ class TestTold:
             await tab.get(f"document.getElementById('api').value = '{api}'")
             await ask(tab)
             await tab.until(OVER)
-            assert "The summary failed" in await tab.text("#summary .note")
+            assert await tab.text("#summary .note") == (
+                "The summary failed: The summarizer failed. The answer is the same without it."
+            )
             assert await tab.text("#answer") == "Hello."
+            await tab.until(RECORDED)
+            assert "to nobody" not in await tab.text("#thinking")
 
+
+TIMERS = """
+window.timers = new Set();
+window.looks = 0;
+const {setTimeout: set, clearTimeout: clear} = window;
+window.setTimeout = (...given) => {
+  const timer = set(...given);
+  window.timers.add(timer);
+  window.looks += 1;
+  return timer;
+};
+window.clearTimeout = (timer) => {
+  window.timers.delete(timer);
+  clear(timer);
+};
+"""
 
 HOSTILE = """<img src=x onerror="window.taken=1"><script>window.taken=1</script>"""
 
@@ -431,6 +597,18 @@ async def test_a_hostile_model_says_text_and_nothing_else(page: Open) -> None:
         assert tab.complaints == []
 
 
+async def test_the_list_is_looked_after_once_however_often_that_is_begun(page: Open) -> None:
+    async with page(Model(Answer())) as tab:
+        await tab.get(TIMERS)
+        look = "document.dispatchEvent(new Event('visibilitychange'))"
+        await tab.get(f"for (let n = 0; n < 20; n += 1) {look}; 0")
+        await tab.until("window.looks >= 20")
+        assert await tab.get("window.timers.size") == 1
+        await tab.get("Object.defineProperty(document, 'hidden', {get: () => true}); 0")
+        await tab.get(look)
+        assert await tab.get("window.timers.size") == 0
+
+
 class TestShown:
     async def test_nothing_moves_where_that_is_asked_for(self, page: Open) -> None:
         writer = Halting(gate=asyncio.Event())
@@ -448,15 +626,19 @@ class TestShown:
             await tab.until(OVER)
             assert await tab.get("document.querySelector('.part.open')") is None
 
+    @pytest.mark.parametrize("letters", [16, 32])
     @pytest.mark.parametrize("width", [360, 820, 1440])
-    async def test_nothing_is_wider_than_the_window(self, page: Open, width: int) -> None:
+    async def test_nothing_is_wider_than_the_window(
+        self, page: Open, width: int, letters: int
+    ) -> None:
         word = "unbreakable" * 30
         output = [reasoning_item(0, word), message_item(1, word)]
         async with page(Model(Answer(responses_stream(output)))) as tab:
             await tab.size(width, 800)
+            await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
             await ask(tab, word)
             await tab.until(RECORDED)
-            assert await tab.get("document.documentElement.scrollWidth <= innerWidth")
+            assert await tab.get("document.documentElement.scrollWidth") <= width
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:

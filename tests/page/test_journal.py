@@ -24,8 +24,18 @@ def test_it_keeps_the_last_exchanges_newest_first() -> None:
     journal = Journal()
     for number in range(EXCHANGES + 7):
         journal.take(record(number))
-    ids = [entry["id"] for entry in journal.newest_first()]
-    assert ids == [f"id-{number}" for number in range(EXCHANGES + 6, 6, -1)]
+    told = [(entry["number"], entry["at"]) for entry in journal.newest_first()]
+    assert told == [(number, 1000.0 + number) for number in range(EXCHANGES + 6, 6, -1)]
+
+
+def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -> None:
+    journal = Journal()
+    for number in range(3):
+        journal.take(record(number))
+    (found,) = journal.newest_first("id-1")
+    assert found["at"] == 1001.0
+    assert journal.newest_first("id") == journal.newest_first("") == []
+    assert "id-" not in json.dumps(journal.newest_first())
 
 
 def test_what_asks_no_model_is_not_kept() -> None:

@@ -118,10 +118,25 @@ class TestStrangers:
         assert b"http://127.0.0.1" in sent.data
 
     @pytest.mark.parametrize(
-        "host", ["localhost", "localhost:8400", "a.localhost:1", "127.0.0.1:8400", "[::1]:8400"]
+        "host",
+        [
+            "localhost",
+            "localhost:8400",
+            "LocalHost.:8400",
+            "a.localhost:1",
+            "127.0.0.1:8400",
+            "[::1]:8400",
+            "0.0.0.0:8400",
+            "[::]:8400",
+        ],
     )
     async def test_this_machine_has_several_names(self, host: str) -> None:
         assert (await get(sidecar(), "/abridge", host)).status == 200
+
+    @pytest.mark.parametrize("server", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
+    async def test_loopback_is_known_in_whatever_way_it_is_told(self, server: str) -> None:
+        sent = await get(sidecar(), "/abridge", "evil.test", server=(server, 8400))
+        assert sent.status == 403
 
     @pytest.mark.parametrize("server", [("10.1.2.3", 8400), ("fd00::1", 8400), None])
     async def test_whoever_comes_over_the_network_may_call_it_as_they_like(
@@ -136,7 +151,7 @@ class TestExchanges:
         assert told["exchanges"] == []
         assert told["summarizer"] == "extractive"
 
-    async def test_each_is_told_by_its_id_and_without_a_word_of_it(self) -> None:
+    async def test_each_is_told_without_a_word_of_it(self) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello you.")]
         app = sidecar(Upstream(Answer(responses_stream(output))))
         body = {
@@ -150,12 +165,18 @@ class TestExchanges:
         assert b"reasoning_summary_text.delta" in answer
         sent = await get(app, "/abridge/exchanges")
         (told,) = sent.json["exchanges"]
-        assert (told["id"], told["api"], told["model"]) == ("the-id", "responses", "m")
+        assert (told["api"], told["model"]) == ("responses", "m")
         assert (told["outcome"], told["style"], told["summarizer"]) == ("ok", "auto", "extractive")
         assert told["thinking"] is not None
         assert told["parts"] != []
-        for word in (b"secret", b"sk-hidden", b"Hello", b"odd numbers"):
+        for word in (b"secret", b"sk-hidden", b"Hello", b"odd numbers", b"the-id"):
             assert word not in sent.data
+        assert (await get(app, "/abridge/exchanges", query_string=b"id=the-id")).json[
+            "exchanges"
+        ] == [told]
+        assert (await get(app, "/abridge/exchanges", query_string=b"id=the")).json[
+            "exchanges"
+        ] == []
 
     async def test_what_is_none_is_not_told(self) -> None:
         app = sidecar()

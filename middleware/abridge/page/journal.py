@@ -1,11 +1,13 @@
 """The last exchanges, for the page: what they were and how long all took, and nothing that was said
-in them."""
+in them. A client's id may say something, of whom it serves: it is told to nobody, and whoever knows
+it may find the exchange by it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from abridge.telemetry.record import Call, Record, Shown
@@ -16,24 +18,27 @@ EXCHANGES = 50
 MARKS, NAME = 100, 200
 """Calls and parts of one exchange, and characters of a model's name, that are kept."""
 
-IDENTITY = ("id", "at", "api", "upstream", "model", "stream", "style", "summarizer")
+IDENTITY = ("at", "api", "upstream", "model", "stream", "style", "summarizer")
 COURSE = ("status", "outcome", "cause", "seconds", "overhead", "characters")
 TIMES = ("first_summary", "thinking", "answer")
 """What is kept of a record as it is."""
 
 
 class Journal:
-    """Keeps the last `count` exchanges with the two APIs; `take` is a sink."""
+    """Keeps the last `most` exchanges with the two APIs; `take` is a sink."""
 
-    def __init__(self, count: int = EXCHANGES) -> None:
-        self._exchanges: deque[Json] = deque(maxlen=count)
+    def __init__(self, most: int = EXCHANGES) -> None:
+        self._exchanges: deque[tuple[str, Json]] = deque(maxlen=most)
+        self._numbers = count()
 
     def take(self, record: Record) -> None:
         if record.api is not None:
-            self._exchanges.appendleft(entry(record))
+            told = {"number": next(self._numbers), **entry(record)}
+            self._exchanges.appendleft((record.id, told))
 
-    def newest_first(self) -> list[Json]:
-        return list(self._exchanges)
+    def newest_first(self, by: str | None = None) -> list[Json]:
+        """All of them, or those of one id."""
+        return [told for known, told in self._exchanges if by in (None, known)]
 
 
 def entry(record: Record) -> Json:

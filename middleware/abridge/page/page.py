@@ -2,7 +2,8 @@
 
 Whoever can reach the port may open the page, as they may read the metrics. A stranger's web page,
 open in the browser of somebody who can, may not: no other origin is allowed to read what is here,
-and a host name that was made to point at this machine is not taken for it.
+and a host name that was made to point at this machine is not taken for it. An id of its own, sent
+with a question, is how the page finds that again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib.resources import files
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import time
 
 from starlette.requests import Request
@@ -79,11 +80,11 @@ class Page:
         kind = TYPES[name.rpartition(".")[2]]
         return Response(self._files[name], media_type=kind, headers={"cache-control": "no-cache"})
 
-    async def _exchanges(self, _: Request) -> Response:
+    async def _exchanges(self, request: Request) -> Response:
         told = {
             "now": time(),
             "summarizer": self._summarizer,
-            "exchanges": self.journal.newest_first(),
+            "exchanges": self.journal.newest_first(request.query_params.get("id")),
         }
         headers = {"cache-control": "no-store"}
         return Response(dumps(told), media_type="application/json", headers=headers)
@@ -92,7 +93,7 @@ class Page:
 def _guarded(answer: Answer) -> Answer:
     @wraps(answer)
     async def guarded(request: Request) -> Response:
-        if _came_by_loopback(request) and not _is_loopback(_host(request)):
+        if _came_by_loopback(request) and not _names_this_machine(request):
             response: Response = PlainTextResponse(ELSEWHERE, status_code=403)
         else:
             response = await answer(request)
@@ -104,17 +105,21 @@ def _guarded(answer: Answer) -> Answer:
 
 def _came_by_loopback(request: Request) -> bool:
     server = request.scope.get("server")
-    return server is not None and _is_loopback(server[0])
+    address = _address(server[0]) if server else None
+    return address is not None and address.is_loopback
 
 
-def _host(request: Request) -> str:
-    """The host that was asked for, less its port."""
-    host = request.headers.get("host", "")
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+def _names_this_machine(request: Request) -> bool:
+    """By an address, which nobody can point elsewhere, or by a name that is always its own."""
+    given = request.headers.get("host", "").lower()
+    host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
+    return _address(host) is not None or f".{host.removesuffix('.')}".endswith(".localhost")
 
 
-def _is_loopback(host: str) -> bool:
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """An IPv4 address as such, also as a socket of both families tells it."""
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
-        return f".{host}".endswith(".localhost")
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -73,6 +73,7 @@ async function read(stream, api, turn) {
   for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
     for (const data of events.feed(piece.value)) {
       const event = parsed(data);
+      if (turn.over) continue;
       if (event === null) chunks?.done();
       else if (chunks !== null) chunks.see(event);
       else see(turn, event);
@@ -91,6 +92,7 @@ export async function models(key) {
   const response = await fetch(`${BASE}models`, { headers: credential(key) }).catch(() => null);
   if (response === null) throw unreachable();
   if (!response.ok) throw await refusal(response, "models");
-  const listed = await response.json().catch(() => ({}));
-  return (listed.data ?? []).map((/** @type {any} */ model) => String(model.id));
+  const listed = await response.json().catch(() => null);
+  const names = Array.isArray(listed?.data) ? listed.data.map((/** @type {any} */ model) => model?.id) : [];
+  return names.filter((/** @type {unknown} */ name) => typeof name === "string");
 }

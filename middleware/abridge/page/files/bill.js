@@ -52,17 +52,19 @@ function figures(usage) {
 }
 
 /**
- * @param {Turn} turn @param {number | null | undefined} held as Abridge measured it, once it did
+ * @param {Turn} turn @param {number | null | undefined} held as Abridge measured it, null where
+ *   nothing was to be waited for, undefined until it is known
  * @param {boolean} extract whether the summary costs nothing @returns {Line[]}
  */
 export function lines(turn, held, extract) {
   const counted = turn.usage === null ? guessed(turn, extract) : reported(turn.usage);
-  const waited = held ?? (turn.over && !turn.answered ? null : turn.held);
-  const about = held == null && waited !== null ? "≈ " : "";
+  const guess = turn.over && !turn.answered ? null : turn.held;
+  const waited = held === undefined ? guess : held;
+  const about = held === undefined && waited !== null ? "≈ " : "";
   return [
     ...counted,
-    { name: "parts", words: "Parts", value: String(turn.usage?.reasoning_summary?.parts ?? turn.parts.length) },
-    { name: "held", words: "Answer held", value: waited == null ? "–" : about + inSeconds(waited) },
+    { name: "parts", words: "Parts", value: String(turn.parts.length) },
+    { name: "held", words: "Answer held", value: waited === null ? "–" : about + inSeconds(waited) },
   ];
 }
 
@@ -99,10 +101,12 @@ export function note(turn, extracts) {
     return `≈ is a guess, a token for four characters; the response tells at its end.${extract}`;
   }
   const share = turn.usage.reasoning_summary;
+  if (!share && turn.parts.length > 0) return "The model’s own server wrote the summary: what it took is among the model’s tokens.";
   if (!share) return "No summary is on this bill.";
-  const writer = share.model === "extractive" ? "An extract: sentences of the reasoning itself, no model." : `Written by ${share.model}.`;
-  const missing = share.incomplete ? " Some of its calls did not report what they spent." : "";
-  return `${countOf(share.parts, "call")} for the summary. ${writer}${missing}`;
+  const extract = share.model === "extractive";
+  const writer = extract ? " An extract: sentences of the reasoning itself, no model." : share.model === null ? "" : ` Written by ${share.model}.`;
+  const missing = share.incomplete && !extract ? " Some of its calls did not report what they spent." : "";
+  return `${countOf(share.parts, "call")} for the summary.${writer}${missing}`;
 }
 
 /** @param {HTMLElement} list @param {Line[]} lines */

@@ -7,9 +7,10 @@
  * @typedef {import("./turn.js").Turn} Turn
  */
 import { called, incomplete, summaryFailed } from "./responses.js";
+import { sentence } from "./words.js";
 
-const BEFORE_TITLE = /(?=^\*\*[^*\n]+\*\*[ \t]*$)/m;
-const BEGUN = /\n\*(\*[^*\n]*\*?)?$/;
+const BEFORE_TITLE = /\n(?=\*\*[^*\n]+\*\*[ \t]*(?:\n|$))/;
+const BEGUN = /\n(\*(\*[^*\n]*(\*\*?[ \t]*)?)?)?$/;
 
 export class Chunks {
   /** @param {Turn} turn */
@@ -20,6 +21,8 @@ export class Chunks {
 
   #turn;
   #fields = { reasoning: "", reasoning_content: "" };
+  /** The end of the summary so far, while it may be the beginning of a title. */
+  #begun = "";
   /** @type {Map<number, {name: string, given: string}>} */
   #calls = new Map();
   #finish = "";
@@ -28,7 +31,7 @@ export class Chunks {
   see(chunk) {
     if (chunk.error) {
       const told = typeof chunk.error === "string" ? chunk.error : chunk.error.message;
-      return this.#turn.end("failed", `The answer broke off: ${told ?? "no reason was given"}`);
+      return this.#turn.end("failed", `The answer broke off: ${sentence(told)}`);
     }
     this.#turn.usage = chunk.usage ?? this.#turn.usage;
     const choice = chunk.choices?.find((/** @type {any} */ one) => (one.index ?? 0) === 0);
@@ -40,8 +43,10 @@ export class Chunks {
   /** At `[DONE]`, or where the stream ends well without it. */
   done() {
     const turn = this.#turn;
+    if (turn.over) return;
+    this.#settle();
     if (turn.onePlace && turn.parts.length > 0 && turn.usage !== null && !turn.usage.reasoning_summary) {
-      turn.unsummarize();
+      turn.unsummarize(this.#fields.reasoning_content || this.#fields.reasoning);
       turn.summaryNotes.push("No summary was made of this answer: what came is the model’s own reasoning.");
     }
     for (const call of this.#calls.values()) {
@@ -61,10 +66,12 @@ export class Chunks {
     }
     if (delta.summary_error) turn.summaryNotes.push(summaryFailed(delta.summary_error));
     for (const call of delta.tool_calls ?? []) this.#call(call);
-    const text = (delta.content ?? "") + (delta.refusal ?? "");
+    const thought = joined(delta.content, "thinking");
+    if (thought !== "") this.#reason("reasoning_content", thought);
+    const text = joined(delta.content, "text") + (delta.refusal ?? "");
     if (text !== "") {
       turn.endThinking();
-      for (const part of turn.parts) part.ended ??= turn.now();
+      this.#settle();
       turn.say(text);
     }
   }
@@ -75,24 +82,39 @@ export class Chunks {
     this.#fields[field] += text;
     const both = this.#fields.reasoning !== "" && this.#fields.reasoning_content !== "";
     if (both && turn.onePlace) {
-      turn.unsummarize();
-      turn.thinking = this.#fields.reasoning;
+      turn.unsummarize(this.#fields.reasoning);
+      this.#begun = "";
       this.#summarize(this.#fields.reasoning_content);
     } else if (both && field === "reasoning") {
       turn.think(text);
     } else {
-      this.#summarize(this.#fields[field]);
+      this.#summarize(text);
     }
   }
 
-  /** Each title begins a part, once it is whole. @param {string} summary */
-  #summarize(summary) {
-    const texts = summary.replace(BEGUN, "").split(BEFORE_TITLE);
-    texts.forEach((text, index) => {
-      const part = this.#turn.part(String(index));
-      part.text = text.trimEnd();
-      if (index < texts.length - 1) part.ended ??= this.#turn.now();
+  /** Each title begins a part, once its line is whole. @param {string} more */
+  #summarize(more) {
+    const text = this.#begun + more;
+    const known = text.replace(BEGUN, "");
+    this.#begun = text.slice(known.length);
+    const { parts } = this.#turn;
+    known.split(BEFORE_TITLE).forEach((piece, index) => {
+      if (piece === "") return;
+      if (index > 0) this.#end();
+      const open = index > 0 ? undefined : parts.at(-1);
+      (open ?? this.#turn.part(String(parts.length))).text += piece;
     });
+  }
+
+  /** Nothing more comes for the part that is open, though it may for another. */
+  #settle() {
+    if (this.#begun.trim() !== "") this.#summarize("\n");
+    this.#end();
+  }
+
+  #end() {
+    const part = this.#turn.parts.at(-1);
+    if (part !== undefined) part.ended ??= this.#turn.now();
   }
 
   /** @param {any} fragment */
@@ -102,4 +124,10 @@ export class Chunks {
     call.given += fragment.function?.arguments ?? fragment.custom?.input ?? "";
     this.#calls.set(fragment.index ?? 0, call);
   }
+}
+
+/** What of a content is text, or thought: a few servers have it in a list. @param {any} content @param {"text" | "thinking"} kind @returns {string} */
+function joined(content, kind) {
+  if (!Array.isArray(content)) return kind === "text" ? (content ?? "") : "";
+  return content.map((part) => (typeof part[kind] === "string" ? part[kind] : joined(part[kind], "text"))).join("");
 }

@@ -16,9 +16,10 @@ const OUTCOMES = {
   refused: "refused",
 };
 
-/** @returns {Promise<{now: number, summarizer: string, exchanges: any[]}>} */
-export async function last() {
-  const response = await fetch(new URL("abridge/exchanges", document.baseURI));
+/** @param {string} [id] of the only one that is wanted @returns {Promise<{now: number, summarizer: string, exchanges: any[]}>} */
+async function last(id) {
+  const query = id === undefined ? "" : `?id=${id}`;
+  const response = await fetch(new URL(`abridge/exchanges${query}`, document.baseURI));
   if (!response.ok) throw new Error(String(response.status));
   return response.json();
 }
@@ -26,9 +27,8 @@ export async function last() {
 /** The record of one exchange, which is made at its end. @param {string} id @returns {Promise<any>} */
 export async function recordOf(id) {
   for (let attempt = 0; attempt < 10; attempt += 1) {
-    const told = await last().catch(() => null);
-    const found = told?.exchanges.find((one) => one.id === id);
-    if (found !== undefined && found !== null) return found;
+    const told = await last(id).catch(() => null);
+    if (told !== null && told.exchanges.length > 0) return told.exchanges[0];
     await new Promise((resolve) => setTimeout(resolve, 100 + 100 * attempt));
   }
   return null;
@@ -54,6 +54,7 @@ export class Exchanges {
     clearTimeout(this.#timer);
     if (document.hidden) return;
     await this.refresh();
+    clearTimeout(this.#timer); // of who looked meanwhile
     this.#timer = setTimeout(() => this.watch(), EVERY);
   }
 
@@ -72,12 +73,12 @@ export class Exchanges {
   #show({ now, exchanges }) {
     const rows = new Map();
     for (const one of exchanges) {
-      const key = `${one.id} ${one.at}`;
+      const key = `${one.number} ${one.at}`; // the numbers begin anew with the server
       const shown = this.#rows.get(key) ?? row(one);
       /** @type {any} */ (shown.querySelector(".ago")).textContent = ago(now - one.at - (one.seconds ?? 0));
       rows.set(key, shown);
     }
-    const news = [...rows.keys()].join("\n") !== [...this.#rows.keys()].join("\n");
+    const news = [...rows.keys()].join() !== [...this.#rows.keys()].join();
     this.#rows = rows;
     if (news) this.#list.replaceChildren(...rows.values());
   }
@@ -100,11 +101,16 @@ function row(one) {
 
 /** @param {any} one @returns {string[]} */
 function asked(one) {
-  const summary = one.summarizer === "extractive" ? `${one.style}, an extract` : one.style;
-  const way = [one.style === "off" ? "no summary" : summary];
+  const way = [one.style === "off" ? "no summary" : one.style + writer(one)];
   if (!one.stream && one.outcome === "ok") way.push("not streamed");
   if (one.upstream && one.upstream !== "default") way.push(one.upstream);
   return way;
+}
+
+/** @param {any} one */
+function writer(one) {
+  if (one.summaries.native) return ", the model’s own";
+  return one.summarizer === "extractive" && one.parts.length > 0 ? ", an extract" : "";
 }
 
 /** @param {any} one @returns {string[]} */

@@ -139,6 +139,7 @@ by("form").addEventListener("submit", (/** @type {Event} */ event) => {
 by("form").addEventListener("input", explain);
 by("stop").addEventListener("click", () => running?.abort());
 by("key").addEventListener("change", list);
+by("model").addEventListener("focus", () => by("model").select()); // one letter, and others are offered
 by("copy").addEventListener("click", copy);
 by("trouble").lastElementChild.addEventListener("click", () => {
   by("api").value = "chat";

@@ -1,12 +1,14 @@
 // @ts-check
 /** The events of a Responses stream. @typedef {import("./turn.js").Turn} Turn */
+import { sentence } from "./words.js";
 
 /** @param {Turn} turn @param {any} event */
 export function see(turn, event) {
-  const key = `${event.item_id ?? event.output_index} ${event.summary_index}`;
+  const item = event.item_id ?? event.output_index;
+  const key = `${item} ${event.summary_index}`;
   switch (event.type) {
     case "response.reasoning_text.delta":
-      return turn.think(event.delta);
+      return turn.think(event.delta, item);
     case "response.reasoning_text.done":
       return turn.endThinking();
     case "response.reasoning_summary_part.added":
@@ -19,7 +21,7 @@ export function see(turn, event) {
       return;
     case "response.output_text.delta":
     case "response.refusal.delta":
-      return turn.say(event.delta);
+      return turn.say(event.delta, item);
     case "response.output_item.done":
       return itemDone(turn, event.item ?? {});
     case "response.completed":
@@ -27,7 +29,7 @@ export function see(turn, event) {
     case "response.failed":
       return ended(turn, event.type, event.response ?? {});
     case "error":
-      return turn.end("failed", `The answer broke off: ${event.message ?? "no reason was given"}`);
+      return turn.end("failed", `The answer broke off: ${sentence(event.message)}`);
   }
 }
 
@@ -50,12 +52,12 @@ function ended(turn, type, response) {
   if (type === "response.incomplete") {
     return turn.end("incomplete", incomplete(response.incomplete_details?.reason));
   }
-  turn.end("failed", `The answer failed: ${response.error?.message ?? "no reason was given"}`);
+  turn.end("failed", `The answer failed: ${sentence(response.error?.message)}`);
 }
 
 /** @param {any} error */
 export function summaryFailed(error) {
-  return `The summary failed: ${error.message ?? error.code}. The answer is whole.`;
+  return `The summary failed: ${sentence(error.message ?? error.code)} The answer is the same without it.`;
 }
 
 /** @param {string | undefined} reason */

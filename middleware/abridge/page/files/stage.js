@@ -44,9 +44,10 @@ export class Stage {
 
   show() {
     const { turn } = this;
-    this.#thinking.show(turn.thinking === "" && turn.onePlace ? ONE_PLACE : turn.thinking);
+    const unseen = turn.thinking === "" ? this.#whyUnseen() : "";
+    this.#thinking.show(unseen || turn.thinking);
     by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients get it";
-    by("thinking").classList.toggle("note", turn.thinking === "" && turn.onePlace);
+    by("thinking").classList.toggle("note", unseen !== "");
     this.#summary.show(turn.parts, turn.summaryNotes);
     this.#answer.show(turn.answer);
     this.#notes();
@@ -60,6 +61,14 @@ export class Stage {
 
   get #extract() {
     return (this.record?.summarizer ?? this.summarizer) === "extractive";
+  }
+
+  /** Why there is thinking that is not to be seen, if there is. */
+  #whyUnseen() {
+    const { turn, record } = this;
+    if (turn.onePlace && record?.style !== "off") return ONE_PLACE;
+    if (!record?.characters) return "";
+    return `The model thought ${countOf(record.characters, "character")}, and this server shows them to nobody.`;
   }
 
   #notes() {
@@ -80,7 +89,7 @@ export class Stage {
     const now = performance.now();
     if (!this.turn.over && now - this.#drawn < REDRAWN) return;
     this.#drawn = now;
-    by("now").replaceChildren(timeline(this.record ?? seen(this.turn), "This exchange", !this.turn.over));
+    by("now").replaceChildren(timeline(times(this.turn, this.record), "This exchange", !this.turn.over));
   }
 }
 
@@ -89,8 +98,13 @@ function isSummary(turn) {
   return !turn.onePlace || Boolean(turn.usage?.reasoning_summary);
 }
 
-/** The times of an exchange as they were seen from here. @param {Turn} turn */
-function seen(turn) {
+/**
+ * The times of an exchange as Abridge has them, and as they were seen from here until it does; parts
+ * that upstream wrote itself are on no record.
+ * @param {Turn} turn @param {any} record
+ */
+function times(turn, record) {
+  if (record !== null) return record.parts.length > 0 ? record : { ...record, parts: turn.parts };
   return {
     seconds: turn.now(),
     thinking: turn.thought,

@@ -6,7 +6,7 @@ import { inSeconds } from "./words.js";
 
 /** @typedef {import("./turn.js").Part} Part */
 
-const TITLE = /^\*\*(.+?)(?:\*\*\s*|\*?$)/;
+const TITLE = /^\*\*((?:(?!\*\*)[^\n])+?)(?:\*\*[ \t]*(?:\n\s*|$)|\*?$)/;
 
 /** A part's title, which may still grow, and what follows it. @param {string} text */
 export function split(text) {

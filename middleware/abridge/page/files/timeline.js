@@ -4,7 +4,7 @@
  * of the summary beneath, and the calls that wrote them. Places are percents, so it takes any width.
  */
 import { draw } from "./dom.js";
-import { inSeconds } from "./words.js";
+import { countOf, inSeconds } from "./words.js";
 
 /**
  * @typedef {{began: number, ended: number | null}} Mark
@@ -13,6 +13,7 @@ import { inSeconds } from "./words.js";
  */
 
 const HEIGHT = 56;
+const MANY = 6; // parts, whose times are no longer told one by one
 const STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 const ROOMS = [10, 20, 40, 60, 120, 300, 600, 1800, 3600]; // in which bars grow, before all is rescaled
 
@@ -39,13 +40,14 @@ function extent(times) {
   return Math.max(0.01, ...known.map((time) => time ?? 0));
 }
 
-/** @param {Times} times @returns {[string, number, number, number, number][]} class, from, to, top, height */
+/** Where it was thought and answered by turns, neither is to hide the other. @param {Times} times @returns {[string, number, number, number, number][]} class, from, to, top, height */
 function waits({ thinking, answer, held }) {
+  const byTurns = thinking !== null && answer !== null && answer[0] < thinking[1];
   /** @type {[string, number, number, number, number][]} */
   const bars = [];
-  if (thinking) bars.push(["thinking", ...thinking, 2, 12]);
-  if (thinking && held) bars.push(["held", thinking[1], thinking[1] + held, 2, 12]);
-  if (answer) bars.push(["answer", ...answer, 2, 12]);
+  if (thinking) bars.push(["thinking", ...thinking, 2, byTurns ? 6 : 12]);
+  if (thinking && held) bars.push(["held", thinking[1], thinking[1] + held, 2, byTurns ? 6 : 12]);
+  if (answer) bars.push(["answer", ...answer, byTurns ? 8 : 2, byTurns ? 6 : 12]);
   return bars;
 }
 
@@ -83,11 +85,17 @@ function label(tick, step) {
   return `${tick.toFixed(step < 0.1 ? 2 : step < 1 ? 1 : 0)} s`;
 }
 
+/** @param {Mark[]} parts */
+function begins(parts) {
+  const times = parts.map((part) => inSeconds(part.began));
+  return times.length > MANY ? `from ${times[0]} to ${times.at(-1)}` : `at ${times.join(", ")}`;
+}
+
 /** The picture, for those who do not see it. @param {Times} times */
 export function described({ seconds, thinking, answer, held, parts }) {
   const said = [];
   if (thinking) said.push(`thought from ${inSeconds(thinking[0])} to ${inSeconds(thinking[1])}`);
-  if (parts.length > 0) said.push(`parts of the summary at ${parts.map((part) => inSeconds(part.began)).join(", ")}`);
+  if (parts.length > 0) said.push(`${countOf(parts.length, "part")} of the summary, ${begins(parts)}`);
   if (held != null) said.push(`answer held for ${inSeconds(held)}`);
   if (answer) said.push(`answered from ${inSeconds(answer[0])} to ${inSeconds(answer[1])}`);
   if (seconds != null) said.push(`${inSeconds(seconds)} in all`);

@@ -18,6 +18,8 @@ export class Turn {
 
   #clock;
   #began;
+  /** Which item was the last to have text. @type {Record<"thought" | "said", unknown>} */
+  #items = { thought: undefined, said: undefined };
   thinking = "";
   /** Whether the API has no room for raw reasoning beside its summary. */
   onePlace = false;
@@ -55,9 +57,9 @@ export class Turn {
     return (this.answered?.[0] ?? this.now()) - this.thought[1];
   }
 
-  /** @param {string} text */
-  think(text) {
-    this.thinking += text;
+  /** @param {string} text @param {unknown} [item] of the output */
+  think(text, item) {
+    this.thinking += this.#apart("thought", this.thinking, item) + text;
     this.thought = [this.thought?.[0] ?? this.now(), this.now()];
     if (this.state === "asking" || this.state === "holding") this.state = "thinking";
     this.thoughtOut = false;
@@ -78,12 +80,19 @@ export class Turn {
     return part;
   }
 
-  /** @param {string} text */
-  say(text) {
+  /** @param {string} text @param {unknown} [item] of the output */
+  say(text, item) {
     if (text === "") return;
-    this.answer += text;
+    this.answer += this.#apart("said", this.answer, item) + text;
     this.answered = [this.answered?.[0] ?? this.now(), this.now()];
     this.state = "answering";
+  }
+
+  /** What sets a text apart from that of another item. @param {"thought" | "said"} way @param {string} before @param {unknown} item */
+  #apart(way, before, item) {
+    const same = this.#items[way] === item;
+    this.#items[way] = item;
+    return same || before === "" || before.endsWith("\n\n") ? "" : "\n\n";
   }
 
   /** @param {"done" | "incomplete" | "failed" | "stopped"} state @param {string} [note] */
@@ -95,9 +104,9 @@ export class Turn {
     if (note) this.notes.push(note);
   }
 
-  /** What was taken for a summary was the model's own reasoning. */
-  unsummarize() {
-    this.thinking = this.parts.map((part) => part.text).join("\n\n");
+  /** What was taken for a summary was the model's own reasoning. @param {string} reasoning */
+  unsummarize(reasoning) {
+    this.thinking = reasoning;
     if (this.parts.length > 0) this.thought = [this.parts[0].began, this.now()];
     this.parts = [];
     this.onePlace = false;

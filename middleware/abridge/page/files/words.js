@@ -1,6 +1,8 @@
 // @ts-check
 /** What went wrong, in words. */
 
+const LONGEST = 500; // characters of a reason that somebody else gave
+
 export class Refused extends Error {
   /** @param {string} words @param {boolean} [elsewhere] whether the other API is worth trying */
   constructor(words, elsewhere = false) {
@@ -16,7 +18,7 @@ export function unreachable() {
 /** @param {Response} response @param {string} api what was asked for @returns {Promise<Refused>} */
 export async function refusal(response, api) {
   const told = saidIn(await response.text().catch(() => ""));
-  const because = told === "" ? "" : ` It says: ${told}`;
+  const because = told === "" ? "" : ` The reason given: ${sentence(told)}`;
   const { status } = response;
   if (status === 401 || status === 403) return new Refused(`The model’s server wants another API key (${status}).${because}`);
   if (api === "responses" && (status === 404 || status === 405)) {
@@ -24,18 +26,25 @@ export async function refusal(response, api) {
   }
   if (status === 404) return new Refused(`The model’s server does not know this (404).${because}`);
   if (status === 429) return new Refused(`The model’s server wants fewer requests (429).${because}`);
-  if (status >= 500) return new Refused(`The model’s server did not answer (${status}).${because}`);
+  if (status >= 500) return new Refused(`There is no answer to this (${status}).${because}`);
   return new Refused(`The request was refused (${status}).${because}`);
 }
 
 /** @param {string} body */
 function saidIn(body) {
   try {
-    const told = JSON.parse(body);
-    return String(told.error?.message ?? told.message ?? told.detail ?? told.error ?? "").slice(0, 500);
+    const told = [JSON.parse(body)].flat()[0];
+    const places = [told.error?.message, told.error, told.message, told.detail?.[0]?.msg, told.detail];
+    return places.find((place) => typeof place === "string")?.slice(0, LONGEST) ?? "";
   } catch {
     return "";
   }
+}
+
+/** A reason that somebody else gave, or that none was given, with a full stop. @param {string | null | undefined} reason */
+export function sentence(reason) {
+  const said = reason?.trim() || "no reason was given";
+  return /[.!?…]$/.test(said) ? said : `${said}.`;
 }
 
 /** @param {number} seconds */
