@@ -43,8 +43,8 @@ def _busy_summarizer(settings: Settings) -> Iterator[str]:
     for upstream in settings.upstreams:
         if upstream.base_url and _server(upstream.base_url) == _server(summarizer.base_url):
             yield (
-                f"summarizer.base_url: is upstream {upstream.name!r}'s own server: where that is "
-                "busy, summaries queue behind the answers that wait for them"
+                f"summarizer.base_url: is the server of upstream {upstream.name!r}, too: where that "
+                "is busy, summaries queue behind the answers that wait for them"
             )
 
 
