@@ -43,7 +43,7 @@ def _busy_summarizer(settings: Settings) -> Iterator[str]:
     for upstream in settings.upstreams:
         if upstream.base_url and _server(upstream.base_url) == _server(summarizer.base_url):
             yield (
-                f"summarizer.base_url: is the server of upstream {upstream.name!r}, too: where that "
+                f"summarizer.base_url: is upstream {upstream.name!r}, too: where that server "
                 "is busy, summaries queue behind the answers that wait for them"
             )
 
