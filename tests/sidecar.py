@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -67,10 +68,10 @@ class Sidecar:
     async def listens(self) -> None:
         """Wait until it does, and has said so."""
         assert self.process.stderr is not None
-        while not re.match(r"  metrics +http", self.banner[-1] if self.banner else ""):
+        while not re.match(r" *metrics +http", self.banner[-1] if self.banner else ""):
             line = (await self.process.stderr.readline()).decode()
             assert line, f"it did not start: {self.banner}"
-            self.banner.append(line.rstrip("\n"))
+            self.banner.append(json.loads(line)["message"] if line[0] == "{" else line.rstrip("\n"))
 
     async def until(self, words: str) -> None:
         """Wait until it has said something with these words in it."""

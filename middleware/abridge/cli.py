@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from abridge.telemetry.log import set_up
 from abridge.telemetry.tracing import exporting
 from abridge.wire.profiles import PROFILES
 from abridge.workers import counting, supervise
+
+_log = logging.getLogger("abridge.cli")
 
 
 class Wrong(click.ClickException):
@@ -65,11 +69,12 @@ def _serve(settings: Settings) -> int:
 
     def announce() -> None:
         for line in banner(settings, address(listener), address(admin) if admin else None):
-            click.echo(line, err=True)
+            say(line)
         for surprise in surprises(settings):
-            click.echo(f"  note        {surprise}", err=True)
+            say(f"  note        {surprise}")
 
     set_up(settings.log)
+    say = _log_words if settings.log.format == "json" else partial(click.echo, err=True)
     if server.workers > 1:
         return run(supervise(settings, listener, admin, announce))
     run(serve_app(app, settings, listener, admin, announce))
@@ -180,6 +185,11 @@ def _summarizer(settings: SummarizerSettings) -> str:
     if settings.kind == "upstream":
         return "upstream: the request's own model"
     return "extractive: sentences of the reasoning itself, no model"
+
+
+def _log_words(line: str) -> None:
+    """Where every line is to be JSON."""
+    _log.info("%s", " ".join(line.split()))
 
 
 def _listen(host: str, port: int) -> socket.socket:

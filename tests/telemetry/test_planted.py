@@ -162,3 +162,4 @@ async def test_of_a_process(form: str) -> None:
     assert sum("abridge.requests" in line for line in lines) == 1 + len(answers(CHAT))
     if form == "json":
         assert all(isinstance(json.loads(line), dict) for line in lines)
+        assert not any(line.startswith(" ") for line in running.banner)  # as text has them
