@@ -1,6 +1,7 @@
 """Fixtures that all tests share."""
 
 import logging
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,12 @@ __all__ = ["form", "redis_server"]
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in the background, and children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
