@@ -14,6 +14,7 @@ from abridge.metrics import exposed
 from abridge.middleware import AbridgeMiddleware
 from abridge.own import Health, Own
 from abridge.page import Page
+from abridge.paths import path_of
 from abridge.proxy import Proxy
 from abridge.settings import Settings
 from abridge.summarize import Summarizer
@@ -21,6 +22,10 @@ from abridge.summarize.guard import Review
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+
+OWN = "/abridge"
+"""Begins the paths that are Abridge's own."""
 
 
 class Abridge:
@@ -55,14 +60,14 @@ class Abridge:
         )
         figures = exposed(registry)
         self.admin = Own("", self.health, figures)
-        own = [*Own("/abridge", self.health, figures).routes, *(page.routes() if page else ())]
+        own = [*Own(OWN, self.health, figures).routes, *(page.routes() if page else ())]
         self._router = Router(own, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._middleware(scope, receive, send)
-        else:
+        if scope["type"] != "lifespan" and path_of(scope).startswith(OWN):
             await self._router(scope, receive, send)
+        else:
+            await self._middleware(scope, receive, send)
 
     async def aclose(self) -> None:
         await self._middleware.aclose()
