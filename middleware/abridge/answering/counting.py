@@ -78,7 +78,8 @@ class Counting:
     def _enter_past(self, record: Record, where: tuple[str, str]) -> None:
         """What was done to the request itself."""
         metrics = self.metrics
-        metrics.dropped_fields.labels(record.api).inc(record.lost)
+        if record.lost:
+            metrics.dropped_fields.labels(record.api).inc(record.lost)
         for mended in record.mended:
             metrics.marks_removed.labels(record.api).inc(mended.removed)
             metrics.reasoning_missed.labels(*where).inc(mended.missed)

@@ -113,12 +113,8 @@ class Record:
     @classmethod
     def of(cls, scope: Scope) -> Record:
         """A new one for a request that has just come, by its client's own id if that is one."""
-        given = (value for name, value in scope["headers"] if name == REQUEST_ID)
-        asked = next(given, b"").decode("latin-1")
-        known = asked and _ID.fullmatch(asked)
-        identity = asked if known else f"{getrandbits(128):032x}"
         return cls(
-            identity,
+            _asked(scope) or f"{getrandbits(128):032x}",
             time.time(),
             time.monotonic(),
             method=scope["method"],
@@ -153,10 +149,20 @@ class Record:
             self.cause = code
 
 
+def _asked(scope: Scope) -> str | None:
+    """The client's own id for its request."""
+    for name, value in scope["headers"]:
+        if name == REQUEST_ID:
+            asked: str = value.decode("latin-1")
+            return asked if _ID.fullmatch(asked) else None
+    return None
+
+
 def told(text: str) -> str:
     """What a client or an upstream chose, as any sink can take it: JSON may hold half a character,
     which nothing can write, and a name that fills a body."""
-    return text[:LONGEST].encode(errors="replace").decode()
+    text = text[:LONGEST]
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 Sink = Callable[[Record], None]
