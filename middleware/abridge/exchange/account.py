@@ -46,10 +46,8 @@ class Account:
         self._metrics = metrics
         self._streams = metrics.streams_open.labels(record.api)
         self._summaries: Iterable[Summary] = ()
-        self._thinking: list[float] = []
-        self._answer: list[float] = []
         self._calls: dict[int, Call] = {}
-        self._parts: dict[tuple[int, int], Shown] = {}
+        self._parts: dict[tuple[int | None, int, int], Shown] = {}
         self._held = 0
         self._streams.inc()
 
@@ -107,7 +105,6 @@ class Account:
         record.outcome, record.engaged = self.outcome, True
         record.held, record.spent = weaver.held_for, weaver.spent
         record.dropped, record.faults = reader.dropped, reader.faults
-        record.thinking, record.answer = _span(self._thinking), _span(self._answer)
         if record.style != "off":
             record.summaries = Counter(
                 outcome_of(summary, pressed=weaver.pressed) for summary in self._summaries
@@ -116,14 +113,14 @@ class Account:
     def _think(self, text: str) -> None:
         if text:
             self.record.characters += len(text)
-            self._thinking[1:] = [self.record.now()]
+            self.record.thinking = _until(self.record.now(), self.record.thinking)
 
     def _say(self) -> None:
         self.record.chunks += 1
-        self._answer[1:] = [self.record.now()]
+        self.record.answer = _until(self.record.now(), self.record.answer)
 
     def _show(self, event: PartOpened | PartSaid | PartClosed) -> None:
-        record, place = self.record, (event.item, event.index)
+        record, place = self.record, (event.lane, event.item, event.index)
         if isinstance(event, PartOpened):
             shown = self._parts[place] = Shown(record.now())
             record.parts.append(shown)
@@ -140,8 +137,9 @@ class Account:
             self.record.fail(event.trouble.code)
 
 
-def _span(times: list[float]) -> tuple[float, float] | None:
-    return (times[0], times[-1]) if times else None
+def _until(now: float, span: tuple[float, float] | None) -> tuple[float, float]:
+    """A span of time that goes on, or begins."""
+    return (now if span is None else span[0], now)
 
 
 def outcome_of(summary: Summary, *, pressed: bool = False) -> str:
