@@ -1,5 +1,5 @@
-"""What becomes of reasoning between turns.
+"""Reasoning between turns.
 
-Where Abridge hid or replaced reasoning it remembers the original, and puts it back into what
-upstream receives when the conversation goes on.
+Where Abridge hid or replaced reasoning it remembers the original, and restores it in the request
+that upstream receives when the conversation continues.
 """

@@ -1,8 +1,8 @@
-"""Bytes that only who has the keys can read, and none can change unnoticed.
+"""Authenticated encryption of values: readable only with the keys, and tamper-evident.
 
-Each value is sealed by AES-256-GCM under a key of its own, derived from one of the ring's and a
-fresh salt: so no two values share a key and a nonce, however many there are. What a value is bound
-to (its place, whose it is) is authenticated with it, and so is its size in the clear.
+Each value is sealed with AES-256-GCM under its own key, derived from a key of the ring and a fresh
+salt, so no two values share a key and a nonce, however many there are. The associated data (where
+the value belongs, and to whom) and the size in the clear are authenticated with it.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from abridge.history.keys import LENGTH, Keyring
 
 LIMIT = 64 << 20
-"""Bytes of the largest value in the clear."""
+"""Largest value in the clear, in bytes."""
 
 VERSION = 1
 NONCE = 12
 SALT = 32
 
 LEVEL = 1
-"""Of compression: the usual one takes five times as long, for a fifth less."""
+"""zlib compression level: the default takes five times as long for a result a fifth smaller."""
 
 _HEAD = struct.Struct(f">BB{SALT}sI")
-"""Version, bytes of the key's id, salt, size in the clear; the id follows."""
+"""Version, length of the key id, salt, size in the clear. The key id follows."""
 
 
 @dataclass(slots=True, frozen=True)
 class Packed:
-    """A value, compressed. `size` is that in the clear."""
+    """A compressed value."""
 
     data: bytes
-    size: int
+    size: int  # in the clear, in bytes
 
     def clear(self) -> bytes | None:
-        """Never more than was announced, whatever is in it."""
+        """Inflate the value, to no more than the announced size. Return None if the data is invalid
+        or of another size."""
         stream = zlib.decompressobj()
         try:
             clear = stream.decompress(self.data, self.size + 1)
@@ -51,10 +52,10 @@ class Packed:
 
 
 class Box:
-    """Seals with the first key of a ring, and opens what any of its keys has sealed.
+    """Seals with the first key of a ring, opens what any of its keys sealed.
 
-    `use` keeps apart what is sealed for one purpose and for another; no value is larger than
-    `limit` bytes in the clear.
+    `use` separates what is sealed for different purposes. A value may have at most `limit` bytes in
+    the clear.
     """
 
     def __init__(self, keys: Keyring, *, use: bytes = b"", limit: int = LIMIT) -> None:
@@ -63,7 +64,7 @@ class Box:
         self.limit = limit
 
     def lock(self, clear: bytes, bound: bytes) -> bytes:
-        """Seal a value. Raises ValueError for one that is too large."""
+        """Seal a value. Raise ValueError if it is larger than `limit`."""
         if len(clear) > self.limit:
             raise ValueError(f"a value of {len(clear)} bytes is larger than {self.limit}")
         key = self._keys.first
@@ -73,14 +74,14 @@ class Box:
         return written + cipher.encrypt(nonce, zlib.compress(clear, LEVEL), written + bound)
 
     def unlock(self, data: bytes, bound: bytes) -> bytes | None:
-        """What was sealed; None for what was bound to something else, or changed, or sealed with
-        another key."""
+        """Open a value. Return None if it was changed, bound to other data, or sealed with another
+        key."""
         packed = self.open(data, bound)
         return packed.clear() if packed is not None else None
 
     def open(self, data: bytes, bound: bytes) -> Packed | None:
-        """The same, for who looks at its size before it is inflated: what it says of that is
-        true."""
+        """Decrypt a value without inflating it, so that its size can be checked first. The size is
+        authenticated."""
         head = _Head.read(data)
         key = self._keys.get(head.key) if head is not None else None
         if head is None or key is None or head.size > self.limit:
@@ -93,7 +94,7 @@ class Box:
             return None
 
     def _cipher(self, key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
-        """For one value, as is the nonce."""
+        """Derive the key and the nonce for one value."""
         info = b"abridge box " + self._use
         derived = HKDF(SHA256(), LENGTH + NONCE, salt, info).derive(key)
         return AESGCM(derived[:LENGTH]), derived[LENGTH:]
@@ -101,11 +102,11 @@ class Box:
 
 @dataclass(slots=True, frozen=True)
 class _Head:
-    """What stands before a sealed value, in the clear: the key's id, its salt, and its size."""
+    """The header before a sealed value, in the clear."""
 
-    key: str
+    key: str  # the key's id
     salt: bytes
-    size: int
+    size: int  # of the value in the clear, in bytes
 
     def written(self) -> bytes:
         key = self.key.encode()

@@ -1,8 +1,7 @@
-"""The keys by which tenants are told apart, what is remembered is found, and reasoning is sealed.
+"""Keys for tenant tags, store keys and sealing.
 
-Each configured key is a root, from which one key for each use is derived: what one of them gives
-away says nothing of the others. Where none is configured they are random, and last as long as the
-process.
+Each configured key is a root from which one key per use is derived, so leaking one of those reveals
+nothing about the others. If none is configured the keys are random and live as long as the process.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LENGTH = 32
-"""Bytes of a key."""
+"""Length of a key, in bytes."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
 @dataclass(slots=True, frozen=True, repr=False)
 class Key:
-    """One generation: keys for what is sealed, for tenants, for what is stored."""
+    """One key generation: derived keys for sealing, tenant tags and store keys."""
 
     id: str
     seal: bytes
@@ -40,11 +39,12 @@ class Key:
 
 @dataclass(slots=True, frozen=True)
 class Keyring:
-    """The first key writes, all of them read: so keys are rotated. `lasting`: they are configured,
-    and other processes have them, too."""
+    """The keys in use: the first one writes, all of them read, which allows rotation."""
 
     keys: tuple[Key, ...]
     lasting: bool = True
+    """True if the keys are configured, so that they outlive the process and other processes have
+    them."""
 
     @property
     def first(self) -> Key:
@@ -59,8 +59,8 @@ class Keyring:
 
     @classmethod
     def parse(cls, text: str) -> Keyring:
-        """Keys written `id:base64 of 32 bytes`, separated by commas. Raises ValueError, which does
-        not repeat them."""
+        """Parse keys written `id:base64 of 32 bytes`, separated by commas. Raise ValueError, with a
+        message that does not repeat them."""
         keys = tuple(Key.derived(*read) for read in _read(text))
         if not keys:
             raise ValueError("holds no key; takes id:base64 of 32 bytes, separated by commas")
@@ -86,7 +86,8 @@ def _read(text: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _derive(root: bytes, use: bytes) -> bytes:
-    """Needs `cryptography`, which whoever configures keys has."""
+    """Derive the key for one use. Needs `cryptography`, which is installed wherever keys are
+    configured."""
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 -- an extra
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415 -- an extra
 

@@ -1,4 +1,4 @@
-"""Reasoning as upstream said it, as a store keeps it."""
+"""Original reasoning, as upstream sent it and as a store keeps it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from abridge.turn.conversation import Turn
 from abridge.wire.codec import Json, dumps, loads
 
 DIGEST = 16
-"""Bytes of a text's digest."""
+"""Length of a text digest, in bytes."""
 
 _RUN = re.compile(r"[A-Za-z0-9]+")
 
 
 @dataclass(slots=True, frozen=True)
 class Original:
-    """Reasoning in upstream's spelling. `raw` is a digest of its text; `altered`: the client never
-    saw that text."""
+    """Reasoning as upstream sent it."""
 
-    spelled: bytes
-    raw: bytes
-    altered: bool
+    spelled: bytes  # JSON of the reasoning, in upstream's own format
+    raw: bytes  # digest of the reasoning's text
+    altered: bool  # the client never saw that text
 
     @classmethod
     def of(cls, reasoning: list[Json], raw: str, *, altered: bool) -> Original:
@@ -47,13 +46,13 @@ def digest(text: str) -> bytes:
 
 
 def is_unique(turn: Turn) -> bool:
-    """Whether no other conversation has this turn, its calls' ids being random."""
+    """Return whether the turn's calls have random ids, so that no other conversation has it."""
     return bool(turn.calls) and all(is_random(call.id) for call in turn.calls)
 
 
 @lru_cache(4096)
 def is_random(identifier: str) -> bool:
-    """Whether an id is not one that another conversation would have too, as `call_0` is."""
+    """Return whether an id is random, unlike `call_0`, which other conversations have too."""
     longest = max(_RUN.findall(identifier), key=len, default="")
     mixed = not (longest.isdigit() or longest.isalpha())
     return (len(longest) >= 9 and mixed) or len(longest) >= 20

@@ -1,4 +1,4 @@
-"""All that is remembered for one route."""
+"""The memory of one route."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from abridge.history.seal import Sealer
 
 LED = re.compile(rb'"reasoning"\s*:\s*\[')
-"""What led to a call. Under this name requests have a wish, messages a text and items their type: a
-list is only in a call that Abridge attributed, so that no more has to be known."""
+"""A list named "reasoning", as only attributed calls have it: under this name requests have an
+object, messages a text and items their type."""
 
 MARKS = (b'"summary_error"', b'"reasoning_ref"', PREFIX.encode(), OURS.encode())
-"""One of these is in every body that holds what Abridge added, its summaries apart."""
+"""Every body that holds something Abridge added, other than summaries, contains one of these."""
 
 ASSISTANT = (b'"assistant"', b'"reasoning"', b'_call"')
-"""One of these is in every body that holds something an assistant said."""
+"""Every body that holds assistant output contains one of these."""
 
 THOUGHT = (b'"reasoning', b'"thinking')
-"""And one of these, where a field of its own holds what it thought."""
+"""Every body with reasoning in a field of its own also contains one of these."""
 
 MOST_SEALED = 32 << 20
 
 DIGEST = 32
-"""Bytes of a place's."""
+"""Length of a turn key, in bytes."""
 
 CALLS = b'"tool_calls"'
 TOOLS = b'"tools"'
@@ -48,27 +48,31 @@ TOOLS = b'"tools"'
 
 @dataclass(slots=True, frozen=True)
 class Whose:
-    """Whose a conversation is: a tenant's, by tags under each key; an upstream's and a model's."""
+    """The owner of a conversation: a tenant, at one upstream and model."""
 
-    tags: dict[str, bytes]
+    tags: dict[str, bytes]  # the tenant's tag under each key, by key id
     upstream: str
     model: str
     _roots: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     def place(self, key: Key, turn: Turn) -> bytes:
-        """Where the turn's originals are kept."""
+        """Return the store key of the turn's originals."""
         root = self._roots.get(key.id) or self._roots.setdefault(key.id, self._root(key))
         return blake2b(turn.identity(), key=root, digest_size=DIGEST).digest()
 
     def _root(self, key: Key) -> bytes:
-        """A key for all places that are theirs."""
+        """Derive the key that all of this owner's turn keys are made with."""
         upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
         return keyed(key.store, b"place", self.tags[key.id], upstream, model)
 
 
 class Past:
-    """`store` is None where nothing is remembered. `named` says who asks, if the application that
-    this is mounted in knows it. What one request returns sealed comes to at most `limit` bytes."""
+    """Remembers and restores reasoning for one route.
+
+    `store` is None if nothing is remembered. `tenant` identifies the caller where the application
+    that Abridge is mounted in does so. `limit` bounds the bytes opened from one request's
+    envelopes.
+    """
 
     def __init__(
         self,
@@ -90,7 +94,7 @@ class Past:
         self._profile = PROFILES[route.upstream.profile]
 
     def concerns(self, body: bytes) -> bool:
-        """Whether there may be something to be done in a body: a search for bytes only."""
+        """Return whether a request body may need changes, by a byte search alone."""
         if any(mark in body for mark in MARKS):
             return True
         if not any(needle in body for needle in ASSISTANT):
@@ -103,19 +107,20 @@ class Past:
         return demands or moves or LED.search(body) is not None
 
     def demands(self, body: bytes) -> bool:
-        """Whether an answer may have to be remembered, since upstream wants it back: likewise."""
+        """Return whether the answer to a request may have to be remembered because upstream
+        requires its reasoning back, by a byte search alone."""
         demands = self.restores and self._profile.returns.on_calls
         return self.insists or (demands and TOOLS in body)
 
     @property
     def insists(self) -> bool:
-        """Whether every answer is remembered, whatever its client may keep of it."""
+        """True if every answer is remembered, whatever its client may keep of it."""
         return self.restores and (
             self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
         )
 
     def wants(self, turn: Turn) -> bool:
-        """Whether the turn's reasoning is remembered even if its client saw all of it."""
+        """Return whether the turn's reasoning is remembered even if its client saw all of it."""
         return self.insists or (
             self.restores and self._profile.returns.on_calls and bool(turn.calls)
         )
@@ -125,8 +130,8 @@ class Past:
         return self.store is not None and self.settings.restore != "never"
 
     def sealer(self, tenants: Mapping[str, bytes], api: str, model: str) -> Sealer | None:
-        """Seals and opens for one request, of a client that speaks the API; None where there are no
-        keys that last."""
+        """Create the sealer of one request from a client that speaks `api`. Return None if no keys
+        are configured."""
         if not self.keyring.lasting:
             return None
         from abridge.history.seal import Sealer  # noqa: PLC0415 -- an extra
@@ -143,7 +148,7 @@ class Past:
         )
 
     async def recall(self, whose: Whose, sought: Sequence[Sought]) -> list[Original | None]:
-        """What is remembered of turns, written under whichever key."""
+        """Look up the originals of turns, written under any key, in order."""
         if self.store is None or not sought:
             return [None] * len(sought)
         keys = self.keyring.keys

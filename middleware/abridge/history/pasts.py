@@ -1,4 +1,4 @@
-"""What is remembered for every route, and by which keys."""
+"""The memory of all routes, and its keys."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from abridge.history.tenant import Named
 from abridge.settings import History, Route, Settings
 
 ASKING = (b"reasoning.encrypted_content", b'"store"')
-"""One of these is in every body that asks for opaque state."""
+"""Every body that asks for opaque state contains one of these."""
 
 SEAL_KEYS = "history.seal_keys_env"
 
 
 class Pasts:
-    """One for each route. Raises SettingsError for keys that are none."""
+    """One `RouteMemory` per route. Raise SettingsError for invalid keys."""
 
     def __init__(self, settings: Settings, observe: Watch, named: Named | None) -> None:
         self._observe = observe
@@ -44,20 +44,21 @@ class Pasts:
         return self._pasts[route.upstream.name]
 
     def concerns(self, body: bytes) -> bool:
-        """See `Past.concerns`."""
+        """See `RouteMemory.may_need_rewrite`."""
         return any(past.concerns(body) for past in self._pasts.values())
 
     def demands(self, body: bytes) -> bool:
-        """See `Past.demands`."""
+        """See `RouteMemory.may_need_memory`."""
         return any(past.demands(body) for past in self._pasts.values())
 
     def may_seal(self, body: bytes) -> bool:
-        """Whether a request may ask for its answer's reasoning sealed: likewise."""
+        """Return whether a request may ask for sealed reasoning in its answer, by a byte search
+        alone."""
         return self.keyring.lasting and any(needle in body for needle in ASKING)
 
     @property
     def size(self) -> int:
-        """Bytes in use, of those that are known."""
+        """Bytes in use, summed over the stores that know theirs."""
         return sum(store.size or 0 for store in self._stores.values())
 
     async def aclose(self) -> None:

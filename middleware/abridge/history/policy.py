@@ -1,9 +1,9 @@
-"""What of earlier reasoning upstream receives.
+"""The policy for earlier reasoning: which of it upstream receives.
 
-A conversation is mended in steps, so that whatever has to be looked up elsewhere can be, between
-them: `unseal` puts in place what the client returned sealed; `strip` takes out what Abridge put
-into a turn, `strip_also` what only others know of; `sought` are the turns whose reasoning is
-missing; `restore` puts it back. What is not to be sent is dropped, and the rest is said where
+A history is rewritten in steps, so that lookups elsewhere can happen between them: `open_envelopes`
+replaces envelopes by their content; `strip` removes what Abridge added to a turn, `strip_texts`
+also the summaries that only a shared store knows; `find_missing` returns the turns whose reasoning
+is missing; `restore` restores it, drops what is not to be sent, and moves the rest to where
 upstream reads it.
 """
 
@@ -27,20 +27,22 @@ Source: TypeAlias = Literal["sealed", "store", "client"]
 
 @dataclass(slots=True, frozen=True)
 class Rule:
-    """What settings say, and what upstream demands. `crossed`: what the client returned was spelled
-    anew, and is never all that upstream said."""
+    """The policy in effect: the settings, and what upstream requires."""
 
     keep: Keep
     restore: Restore
     profile: Profile
     crossed: bool = False
+    """True if the client speaks another API than upstream: what it returned was translated, and is
+    never everything that upstream sent."""
 
     def wants(self, *, current: bool) -> bool:
-        """Whether a turn's reasoning is sent at all; `current`: no user has spoken since."""
+        """Return whether a turn's reasoning is sent at all. `current`: no user message follows the
+        turn."""
         return self.keep != "none" and (self.keep != "tool_rounds" or current)
 
     def restores(self, *, altered: bool) -> bool:
-        """Whether what is missing of a turn's is put back."""
+        """Return whether a turn's missing reasoning is restored."""
         if self.restore == "never":
             return False
         return altered or self.restore == "always" or self.keep in ("tool_rounds", "all")
@@ -48,15 +50,14 @@ class Rule:
 
 @dataclass(slots=True)
 class Mended:
-    """What was done. `removed` counts what Abridge had put in, `missed` the turns whose original
-    was not found, `dropped` by its reason what was left out, `respelled` turns that say their
-    reasoning, or its absence, in another place than the client did."""
+    """The changes made to a history."""
 
-    removed: int = 0
-    missed: int = 0
+    removed: int = 0  # marks, summaries and attributions that Abridge had added
+    missed: int = 0  # turns whose original was not found
     respelled: int = 0
-    restored: Counter[Source] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
+    """Turns whose reasoning, or its absence, moved to another field than the client's."""
+    restored: Counter[Source] = field(default_factory=Counter)  # turns, by source
+    dropped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
 
     @property
     def changed(self) -> bool:
@@ -65,7 +66,7 @@ class Mended:
 
 
 class Sought(NamedTuple):
-    """A turn to be looked up, by itself and by what preceded it."""
+    """A turn to look up, by itself and by the digest of what preceded it."""
 
     turn: Turn
     prefix: bytes
@@ -73,23 +74,19 @@ class Sought(NamedTuple):
 
 @dataclass(slots=True)
 class _Spoken:
-    """A turn of the assistant's.
-
-    `wanted`: its reasoning is sent; `demanded`: upstream refuses it without. `removed` counts what
-    was taken out of it; `raw`: it has reasoning of the model's own, `sealed`: out of a blob.
-    """
+    """An assistant turn, and what was done to it."""
 
     turn: Turn
-    wanted: bool
-    demanded: bool
-    sealed: bool = False
-    removed: int = 0
-    raw: bool = False
+    wanted: bool  # its reasoning is sent
+    demanded: bool  # upstream refuses it without reasoning
+    sealed: bool = False  # its reasoning came from an envelope
+    removed: int = 0  # count of what was stripped from it
+    raw: bool = False  # it has reasoning of the model's own
     prefix: bytes = b""
 
 
 class Mending:
-    """Makes one history what upstream is to receive."""
+    """Rewrites one history into what upstream receives."""
 
     def __init__(self, conversation: Conversation, rule: Rule) -> None:
         self._conversation = conversation
@@ -111,15 +108,15 @@ class Mending:
         return _Spoken(turn, demanded or self._rule.wants(current=current), demanded)
 
     def unseal(self, opened: Open) -> None:
-        """Put in place what the client returned sealed."""
+        """Replace the envelopes that the client returned by their content."""
         spoken = {id(spoken.turn): spoken for spoken in self._spoken}
         for turn in self._conversation.turns:
             if self._conversation.unseal(turn, opened) and id(turn) in spoken:
                 spoken[id(turn)].sealed = True
 
     def strip(self, ours: Callable[[str], bool]) -> set[str]:
-        """Take out what Abridge put into any turn; `ours` knows a summary that was shown. Returns
-        the texts that it does not know, and somebody else may."""
+        """Remove what Abridge added to any turn. `is_summary` recognises the text of a summary that
+        was shown. Return the texts it did not recognise; a shared store may."""
         unknown: set[str] = set()
 
         def ask(text: str) -> bool:
@@ -134,7 +131,7 @@ class Mending:
         return unknown
 
     def strip_also(self, ours: Collection[str]) -> None:
-        """Take out these as well."""
+        """Remove these summaries as well."""
         for spoken in self._spoken if ours else ():
             self._strip(spoken, ours.__contains__)
 
@@ -144,7 +141,7 @@ class Mending:
         self.mended.removed += removed
 
     def sought(self) -> list[Sought]:
-        """The turns whose originals may be wanted, in order."""
+        """Return queries for the turns whose originals may be needed, in order."""
         spoken = iter(self._spoken)
         for turn in self._conversation.turns:
             if turn.role == "assistant":
@@ -154,8 +151,8 @@ class Mending:
         return [Sought(spoken.turn, spoken.prefix) for spoken in self._sought]
 
     def restore(self, originals: Sequence[Original | None]) -> Mended:
-        """Put back what is wanted of the originals, one for each turn sought; drop what is not to
-        be sent; say the rest where upstream reads it."""
+        """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
+        not to be sent; move the rest to where upstream reads it."""
         for spoken, original in zip(self._sought, originals, strict=True):
             self._put_back(spoken, original)
         for spoken in self._spoken:
@@ -163,14 +160,15 @@ class Mending:
         return self.mended
 
     def lose(self) -> Mended:
-        """Put nothing back: each turn that has nothing left is missed, for now."""
+        """Restore nothing: count each turn left without reasoning as missed, for now."""
         self.mended.missed += sum(
             bool(spoken.removed) and not spoken.raw for spoken in self._spoken
         )
         return self.mended
 
     def _missing(self) -> Iterator[_Spoken]:
-        """Those that can be known by what they say, and in which something is amiss."""
+        """Yield the turns that can be identified by their content and whose reasoning is missing,
+        changed or translated."""
         for spoken in self._spoken:
             turn, amiss = spoken.turn, spoken.removed or self._rule.crossed or not spoken.raw
             known = turn.text or turn.calls
@@ -185,9 +183,9 @@ class Mending:
             self.mended.missed += lost and not spoken.raw
             return
         altered = original.altered or bool(spoken.removed)
-        if spoken.raw:  # it was shown, perhaps in another field; if it was edited, the edit stays
+        if spoken.raw:  # shown, perhaps in another field; an edit by the client wins
             wanted = original.raw in map(digest, turn.shown)
-        else:  # where there is state, the client returned all that it was shown
+        else:  # with opaque state, the client returned everything it was shown
             wanted = (altered or not turn.opaque) and rule.restores(altered=altered or unmet)
         if wanted:
             self._conversation.put_back(turn, original.reasoning)

@@ -1,8 +1,8 @@
-"""The responses of one tenant that are remembered, and the items they are made of.
+"""Stored responses of one tenant, and the items they are made of.
 
-An item is kept once, under its id, whichever responses it belongs to; a response is kept as what it
-says beside its items, and the ids of those. Of a response that upstream keeps itself, only what
-Abridge put into it is remembered.
+An item is stored once, under its id, whichever responses it belongs to; a response is stored as its
+fields other than items, and the ids of those. Of a response that upstream stores itself, only what
+Abridge added to it is stored.
 """
 
 from __future__ import annotations
@@ -23,36 +23,34 @@ Kind: TypeAlias = Literal["response", "item", "made"]
 _Name: TypeAlias = tuple[Kind, str]
 
 REASONING = "rs_"
-"""Begins the ids of reasoning items, which nobody's use of them keeps any longer."""
+"""Prefix of the ids of reasoning items, whose lifetime is not extended by use."""
 
 
 @dataclass(slots=True, frozen=True)
 class Stored:
-    """A response that is kept here, as its client was shown what an upstream answered. `response`
-    lacks its output; `basis` are the ids of all items that it was made from."""
+    """A response stored locally, as shown to its client. Field names are the stored JSON keys."""
 
     upstream: str
-    response: Json
-    basis: list[str]
-    output: list[str]
+    response: Json  # without its output
+    basis: list[str]  # ids of all input items
+    output: list[str]  # ids of the output items
 
 
 @dataclass(slots=True, frozen=True)
 class Elsewhere:
-    """A response that an upstream keeps. `fields` are its own as the client was shown them, `made`
-    what its reasoning items show, by their ids; `raw`: their reasoning was shown."""
+    """Abridge's additions to a response stored upstream. Field names are the stored JSON keys."""
 
     upstream: str
-    raw: bool
-    fields: Json = field(default_factory=dict)
-    made: Json = field(default_factory=dict)
+    raw: bool  # its reasoning was shown
+    fields: Json = field(default_factory=dict)  # top-level fields as the client was shown them
+    made: Json = field(default_factory=dict)  # what its reasoning items show, by item id
 
 
 class Basis:
-    """The items that an answer is made from, by their ids, of which none is there twice. `new` are
-    those that are not kept yet."""
+    """The input items that an answer is made from, by id, without duplicates."""
 
     def __init__(self, key: bytes) -> None:
+        """`key` is what ids of new items are derived with."""
         self.ids: list[str] = []
         self.new: dict[str, bytes] = {}
         self._key = key
@@ -60,7 +58,7 @@ class Basis:
         self._times: Counter[bytes] = Counter()
 
     def know(self, identity: str) -> bool:
-        """The next is kept under this id; false where one before it is."""
+        """Append an item stored under this id. Return False if it is already in the list."""
         if identity in self._seen:
             return False
         self._seen.add(identity)
@@ -68,8 +66,8 @@ class Basis:
         return True
 
     def add(self, prefix: str, item: bytes) -> None:
-        """The next may be new. The same item has the same id each time that its conversation is
-        sent, so that a client which sends all of it again adds nothing but what is new."""
+        """Append an item that may be new, under a derived id. The same item gets the same id each
+        time its conversation is sent, so a client that resends everything adds only what is new."""
         while not self.know(identity := self._name(prefix, item)):
             pass
         self.new[identity] = item
@@ -81,7 +79,7 @@ class Basis:
 
 
 class Responses:
-    """What is remembered for one tenant, known by its tags under each key."""
+    """The stored responses of one tenant, identified by its tag under each key."""
 
     def __init__(self, store: Store, keyring: Keyring, tags: Mapping[str, bytes]) -> None:
         self._store = store
@@ -90,7 +88,7 @@ class Responses:
 
     @classmethod
     def of(cls, past: Past, tags: Mapping[str, bytes] | None) -> Responses | None:
-        """None where there is no store, or no tenant."""
+        """Return None if there is no store or no tenant."""
         if past.store is None or tags is None:
             return None
         return cls(past.store, past.keyring, tags)
@@ -106,14 +104,15 @@ class Responses:
         return await self._get("item", identities)
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
-        """A conversation goes on with these, and is kept from now on for as long as a new one; not
-        so its reasoning, whose time is up when it is up."""
+        """Restart the lifetime of these items, as their conversation continues. Reasoning items are
+        left to expire."""
         kept = {name: item for name, item in items.items() if not is_reasoning(name)}
         await self._put(_items(kept))
 
     async def shown_in(self, items: Sequence[str]) -> list[str]:
-        """The responses in which upstream's items were shown with something that Abridge made;
-        empty where there is none, or more than one: some upstreams give ids again."""
+        """Return, for each upstream item, the id of the response in which it was shown with
+        something that Abridge made; empty if there is none, or more than one: some upstreams reuse
+        ids."""
         return [value.decode() if value else "" for value in await self._get("made", items)]
 
     async def keep(self, identity: str, stored: Stored, items: Mapping[str, bytes]) -> None:
@@ -129,12 +128,13 @@ class Responses:
         await self._put({**values, ("response", identity): dumps(asdict(elsewhere))})
 
     async def forget(self, identity: str) -> None:
-        """The response, that is: its items may be others', too, and go when their time is up."""
+        """Delete the response, not its items: they may belong to others too, and expire by
+        themselves."""
         keys = self._keyring.keys
         await self._store.delete([self._place(("response", identity), key) for key in keys])
 
     async def _get(self, kind: Kind, identities: Sequence[str]) -> list[bytes | None]:
-        """What is kept, under whichever key."""
+        """Look up values written under any key."""
         keys = self._keyring.keys
         places = [self._place((kind, name), key) for name in identities for key in keys]
         found = await self._store.get(places) if places else []

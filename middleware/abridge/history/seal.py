@@ -1,8 +1,8 @@
-"""Reasoning that its client keeps: sealed on the way out, opened on the way back.
+"""Reasoning kept by its client: sealed on the way out, opened on the way back.
 
-A blob is `abr1.<key id>.<base64url>`. Nothing of it is kept here, so that whoever shares the keys
-carries the conversation on. Whose it is stands in it as a keyed tag, and is compared once it is
-open: so one that belongs elsewhere is told from one that was damaged.
+A blob is `abr1.<key id>.<base64url>`. Nothing of it is stored, so any process with the same keys
+can continue the conversation. Its owner is in it as a keyed tag that is compared after decryption,
+so a blob that belongs to someone else is distinguished from a damaged one.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from abridge.wire.codec import Json, dumps, loads_exactly
 from abridge.wire.envelope import PREFIX, Envelope, damaged
 
 TTL = 30 * 24 * 3600.0
-"""Seconds for which a blob is good, if settings say nothing else."""
+"""Default lifetime of a blob, in seconds."""
 
 MOST = (1 << 32) - 1
-"""Bytes of the largest value that a box can tell the size of; what a request may hold is less."""
+"""Largest size a box header can state, in bytes. A request's own limit is lower."""
 
 _SALT, _TAG = 16, 32
 _HEAD = struct.Struct(f">Q{_SALT}s{_TAG}s")
-"""When it was sealed, in seconds since the epoch; a salt; whose it is. A box follows."""
+"""Time of sealing in seconds since the epoch, salt, owner tag. A box follows."""
 
 
 class Sealer:
-    """Seals and opens for one request. `tenants` has its tenant's tag under each key's id; one who
-    belongs to nobody has none, and neither gets blobs nor can use any. Reasoning is spelled for one
-    `api`, and of use to one model of one upstream.
+    """Seals and opens envelopes for one request.
 
-    `now` is in seconds since the epoch, and a blob is good for `ttl` of them. What is opened comes
-    to at most `limit` bytes. `opened` counts the blobs that were of use, `dropped` the others by
-    what was wrong: `foreign`, `expired`, `oversize`, `edited`.
+    `tenant_tags` are the tenant's tags by key id; a request without a tenant has none, gets no
+    blobs and cannot use any. A blob holds reasoning in the format of one client `api`, usable with
+    one upstream and one model family. `now` is in seconds since the epoch; a blob is valid for
+    `ttl` seconds. The content opened from one request is limited to `limit` bytes. `opened` counts
+    the blobs used, `dropped` the others by reason: `foreign`, `expired`, `oversize`, `edited`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Sealer:
         self.dropped: Counter[str] = Counter()
 
     def seal(self, envelope: Envelope) -> str:
-        """The blob; empty where it would not be opened again."""
+        """Return the blob; empty if it could not be opened again."""
         key, clear = self._keys.first, _spelled(envelope)
         tenant = self._tenants.get(key.id)
         if tenant is None or len(clear) > self._limit:
@@ -81,7 +81,7 @@ class Sealer:
         return start + urlsafe_b64encode(data).rstrip(b"=").decode()
 
     def open(self, blob: str, param: str, turn: Turn, item: str = "") -> Envelope | None:
-        """See `abridge.wire.envelope.Open`."""
+        """See `OpenEnvelope`."""
         clear = self._open(blob, param)
         if isinstance(clear, str):
             self.dropped[clear] += 1
@@ -94,12 +94,13 @@ class Sealer:
         return envelope
 
     def let_go(self) -> None:
-        """The request is read: what was in its blobs is not kept while it is answered."""
+        """Free the opened content. Call it when the request has been rewritten."""
         self._read.clear()
 
     def _open(self, blob: str, param: str) -> bytes | str:
-        """What is in a blob, or what is wrong with it. A copy is opened no more, and takes no room
-        but that for copies: a request grows by them, too."""
+        """Return a blob's content, or the reason it cannot be used. A repeated blob is decrypted
+        only once and counted against a separate limit for copies: each copy makes the request
+        larger, too."""
         known = self._read.get(blob)
         if known is None:
             return self._read.setdefault(blob, self._look_into(blob, param))
@@ -110,7 +111,7 @@ class Sealer:
         return known
 
     def _look_into(self, blob: str, param: str) -> bytes | str:
-        """Each thing is looked at before the next costs anything: its size before it inflates."""
+        """Check the cheap things first: owner, age and size before inflating."""
         key, head, packed = self._unlock(blob, param)
         sealed_at, salt, owner = _HEAD.unpack(head)
         tenant = self._tenants.get(key.id)
@@ -138,7 +139,7 @@ class Sealer:
         return key, head, packed
 
     def _owner(self, key: Key, salt: bytes, tenant: bytes) -> bytes:
-        """Whose it is. Salted, so that nobody else sees which blobs belong together."""
+        """Return the owner tag, salted so that nobody else sees which blobs belong together."""
         return keyed(key.tenant, b"blob", salt, tenant, *self._for)
 
 
@@ -160,7 +161,7 @@ def _read(spelled: Json) -> Envelope:
 
 
 def _decoded(encoded: str) -> bytes | None:
-    """Unpadded base64url, in the one spelling that these bytes have."""
+    """Decode unpadded base64url. Return None for anything but the canonical encoding."""
     try:
         data = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
     except (Error, ValueError):

@@ -1,4 +1,4 @@
-"""What a client has been shown of summaries, as it may return it."""
+"""Tracks the summaries shown in one answer, in the forms a client may return them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from abridge.turn.conversation import ItemKey
 from abridge.turn.events import Ended, Event, Native, PartClosed, PartSaid, Raw
 
 MOST_RAW = 700
-"""Characters of reasoning that are compared with a summary: of more, an extract without a title is
-shorter."""
+"""Characters of reasoning compared with a summary: an extract of longer reasoning, without its
+title, is shorter than the reasoning."""
 
 BETWEEN = "\n\n"
 
@@ -25,7 +25,7 @@ class _Item:
 
 
 class _Lane:
-    """All that is shown in one place. `native`: some of it upstream wrote itself."""
+    """Everything shown in one lane. `native` is true if upstream wrote some of it."""
 
     def __init__(self) -> None:
         self.parts: list[list[str]] = []
@@ -40,15 +40,16 @@ class _Lane:
 
 
 class Showing:
-    """Follows one answer, and has what it shows known.
+    """Follows one answer and registers the summaries it shows.
 
-    A client that returns a summary returns its parts, or all of an item's as one text, or those of
-    all items where it has one place for them; if it left while one was spoken, as much of that as
-    it had seen. With `crossed` true upstream's own summary is known as well: a client of another
-    API may have been shown it where reasoning goes.
+    A client returns a summary's parts, or an item's whole summary as one text, or those of all
+    items if it has one field for them; if it left mid-summary, as much as it had received. If
+    `translated` is true, upstream's own summary is registered as well: a client of another API may
+    have been shown it as reasoning.
 
-    `owner` is who alone may return what upstream wrote, or an extract `copied`: that is not ours by
-    its words, somebody's model may have thought just that.
+    Upstream's own text, and an extract (`copied`), is registered for `owner` alone: its words are
+    not Abridge's, another model may have written the same. Text equal to the item's reasoning is
+    not registered.
     """
 
     def __init__(self, shown: Shown, owner: Owner, *, copied: bool, crossed: bool = False) -> None:
@@ -60,7 +61,7 @@ class Showing:
         self._lanes: defaultdict[int, _Lane] = defaultdict(_Lane)
 
     def note(self, event: Event) -> None:
-        """An event on its way to the client."""
+        """Take an event on its way to the client."""
         match event:
             case Raw():
                 if self._copied and len((item := self._item(event)).raw) <= MOST_RAW:
@@ -81,7 +82,7 @@ class Showing:
                     self._know_all(number, BETWEEN.join(map("".join, lane.parts)))
 
     def leave(self) -> None:
-        """The client has left, and nobody knows after which delta."""
+        """Register every prefix the client may have received: it left after an unknown delta."""
         for item in self._items.values():
             before = _before(item.closed)
             for said in accumulate(item.said):
@@ -102,7 +103,7 @@ class Showing:
         self._shown.add((text for text in texts if text.strip() != item.raw.strip()), owner)
 
     def _know_all(self, number: int, text: str) -> None:
-        """All that a lane shows, as one text."""
+        """Register everything a lane shows, as one text."""
         items = [item for (lane, _), item in self._items.items() if lane == number]
         if text.strip() != BETWEEN.join(item.raw.strip() for item in items):
             owned = self._copied or self._lanes[number].native

@@ -1,8 +1,8 @@
-"""The summaries that clients were shown, known by a keyed digest of their text.
+"""The summaries that clients were shown, known by a keyed digest of their text (a mark).
 
-Whoever returns one, and wherever, it is never sent on as reasoning: so what a model wrote is known
-without a tenant, and longer than originals are kept. What was copied out of reasoning is known with
-its owner only.
+A summary that a client returns, whichever client and in whatever field, is never sent upstream as
+reasoning. So summaries written by a model are recognised without a tenant, and longer than
+originals are kept. Extracts copied from reasoning are recognised for their owner only.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from abridge.history.tenant import keyed
 MOST = 100_000
 
 AT_ONCE = 256
-"""Others are told of so many at a time: more take longer than a store is waited for."""
+"""Marks sent to the shared store at once: more would take longer than the store's time limit."""
 
 DIGEST = 32
-"""Bytes of a mark."""
+"""Length of a mark, in bytes."""
 
 Owner = Mapping[str, bytes]
-"""Who owns a copy: a tag by each key's id."""
+"""A tenant's tags, by key id."""
 
 
 class Shown:
-    """Knows at most `MOST` texts of this process's, each for `ttl` seconds, and those that others
-    left in a store, if there is one that several share."""
+    """Recognises up to `max_marks` texts shown by this process, each for `ttl` seconds, and those
+    that other processes wrote to a shared store, if there is one."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Shown:
         return bool(self._marks) or self._store is not None
 
     def add(self, texts: Iterable[str], owner: Owner | None = None) -> None:
-        """Know these from now on; with an owner, from nobody else."""
+        """Recognise these texts from now on; if `owner` is given, for that owner only."""
         key = self._keyring.first
         for text in texts:
             if said := _said(text):
@@ -62,8 +62,7 @@ class Shown:
                     self._new.append(mark)
 
     async def share(self) -> None:
-        """Let others know what is new, the latest first; what they cannot be told now they are told
-        later."""
+        """Write new marks to the shared store, latest first. Retry later those not written."""
         if not self._new or self._store is None:
             return
         new, told = [self._new.pop() for _ in range(min(AT_ONCE, len(self._new)))], False
@@ -74,11 +73,11 @@ class Shown:
                 self._new.extend(reversed(new))
 
     def knows(self, text: str, owner: Owner) -> bool:
-        """Whether a text was shown here, to anyone, or as a copy to `owner`."""
+        """Return whether this process showed a text to anyone, or as a copy to `owner`."""
         return any(mark in self._marks for mark in self._of(text, owner))
 
     async def known_to_others(self, texts: Iterable[str], owner: Owner) -> set[str]:
-        """Those of the texts that others showed, likewise."""
+        """Return the texts that other processes showed to anyone, or as a copy to `owner`."""
         marks = [(text, mark) for text in texts for mark in self._of(text, owner)]
         if not marks or self._store is None:
             return set()
@@ -102,5 +101,5 @@ def _mark(root: bytes, said: bytes) -> bytes:
 
 @lru_cache(1024)
 def _root(key: bytes, owner: bytes) -> bytes:
-    """A key for all marks that are one's."""
+    """Derive the key of an owner's marks; `owner` is empty for marks that belong to nobody."""
     return keyed(key, b"summary", owner)

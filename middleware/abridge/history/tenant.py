@@ -1,7 +1,7 @@
-"""Who is asking, as a keyed tag.
+"""Tenant identification: who sends a request, as a keyed tag.
 
-The tag is an HMAC over the whole credential, so that nothing short of the same credential gives the
-same tag, and no credential can be learned from one.
+The tag is an HMAC over the whole credential, so only the same credential gives the same tag, and no
+credential can be recovered from one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from starlette.types import Scope
 from abridge.history.keys import Keyring
 
 Named: TypeAlias = Callable[[Scope], str | None]
-"""Says who is asking, where the application that Abridge is mounted in knows it."""
+"""Identifies the caller, where the application that Abridge is mounted in knows it."""
 
 CREDENTIALS = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
@@ -25,7 +25,7 @@ DUMMIES = frozenset(
     b"dummy empty fake key lm-studio no-key none not-needed null ollama placeholder "
     b"sk-dummy sk-no-key-required sk-xxx token undefined unused xxx".split()
 )
-"""Keys that people write where a client library demands one and the server none."""
+"""Placeholder keys that people use where a client library requires one and the server does not."""
 
 ANONYMOUS = b"anonymous"
 
@@ -33,7 +33,7 @@ ANONYMOUS = b"anonymous"
 def tags(
     scope: Scope, keyring: Keyring, rule: str | Named, *, anonymous: bool | Literal["loopback"]
 ) -> dict[str, bytes] | None:
-    """The tenant's tag under each key, by the key's id; None for a request that is nobody's."""
+    """Return the tenant's tag under each key, by key id; None for a request without a tenant."""
     told = {key.id: tag(scope, key.tenant, rule, anonymous=anonymous) for key in keyring.keys}
     return {name: one for name, one in told.items() if one is not None} or None
 
@@ -41,10 +41,10 @@ def tags(
 def tag(
     scope: Scope, key: bytes, rule: str | Named, *, anonymous: bool | Literal["loopback"]
 ) -> bytes | None:
-    """The tenant's tag, or None for a request that belongs to nobody.
+    """Return the tenant's tag, or None for a request that belongs to nobody.
 
-    `rule` is `credential`, `header:<name>` or what the application says, which knows who is nobody;
-    else `anonymous` says whether requests without one are a tenant together.
+    `rule` is `credential`, `header:<name>` or a callable, which alone decides. For the others,
+    `anonymous` says whether all requests without a credential are one tenant.
     """
     given = _named(scope, rule) if callable(rule) else _given(scope, rule)
     if given:
@@ -62,7 +62,8 @@ def _named(scope: Scope, rule: Named) -> list[bytes]:
 
 
 def _given(scope: Scope, rule: str) -> list[bytes]:
-    """The headers that say it, and their names. A name is what its proxy says, whatever it is."""
+    """Return the identifying headers, names and values. A header named by the settings is trusted
+    whatever its value; a credential is ignored if it is a placeholder."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     name = rule.removeprefix("header:").strip().lower().encode()
     names, none = (CREDENTIALS, _is_dummy) if rule == "credential" else ((name,), _is_blank)
@@ -71,7 +72,7 @@ def _given(scope: Scope, rule: str) -> list[bytes]:
 
 
 def keyed(key: bytes, *parts: bytes) -> bytes:
-    """An HMAC over parts, none of which can pass for another split of the same bytes."""
+    """Return an HMAC over parts, each prefixed by its length so that no other split collides."""
     message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
     return hmac.digest(key, message, "sha256")
 
@@ -86,7 +87,7 @@ def _is_dummy(value: bytes) -> bool:
 
 
 def _is_local(scope: Scope) -> bool:
-    """Whether both ends of the connection are this machine, and nobody says to speak for others."""
+    """Return whether both ends of the connection are this machine and nothing was forwarded."""
     if any(name in FORWARDED for name, _ in scope["headers"]):
         return False
     return all(_is_loopback(scope.get(end)) for end in ("server", "client"))

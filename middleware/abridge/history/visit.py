@@ -1,4 +1,4 @@
-"""One request's dealings with the past: what is put back into it, what is kept of its answer."""
+"""The memory of one request: restore reasoning in it, remember its answer."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ if TYPE_CHECKING:
     from abridge.history.seal import Sealer
 
 ANYONE = b"anyone"
-"""Who owns what is shown to somebody without a credential."""
+"""Owner tag of what is shown to a request without a tenant."""
 
 
 @dataclass(slots=True)
 class Visit:
-    """`whose` is None for a request that belongs to nobody: for it nothing is remembered. `sealer`
-    is None where there are no keys that last.
-    `crossed`: upstream speaks another API than the client, who never sees its own spelling;
-    `carries`: there may be blobs of ours in the request."""
+    """One request's use of its route's memory."""
 
     past: Past
     route: Route
     model: str
     whose: Whose | None
-    sealer: Sealer | None = None
+    """None for a request that belongs to nobody: nothing is remembered for it."""
+    sealer: Sealer | None = None  # None if no keys are configured
     crossed: bool = False
-    carries: bool = True
+    """Upstream speaks another API than the client, which never sees upstream's format."""
+    carries: bool = True  # the request may hold Abridge's blobs
     prefix: Prefix = field(default_factory=Prefix)
 
     @classmethod
@@ -54,16 +53,16 @@ class Visit:
 
     @property
     def keeps(self) -> bool:
-        """Whether anything of this request's answer can be remembered."""
+        """True if anything of this request's answer can be remembered."""
         return self.whose is not None and self.past.store is not None
 
     @property
     def seals(self) -> bool:
-        """Whether anything of this request's answer can be sealed."""
+        """True if anything of this request's answer can be sealed."""
         return self.whose is not None and self.sealer is not None
 
     async def mend(self, conversation: Conversation, profile: Profile) -> Mended:
-        """Make the history whole that upstream is to receive."""
+        """Rewrite the history into what upstream receives."""
         mending = self._mending(conversation, profile)
         if not self.crossed:
             self._unseal(mending)
@@ -75,20 +74,20 @@ class Visit:
         return mending.restore(await self.past.recall(self.whose, sought))
 
     async def strip(self, conversation: Conversation, profile: Profile) -> Mended:
-        """Take out what Abridge put into a client's conversation, before upstream's is made; what
-        it returned sealed is put in its place."""
+        """Remove what Abridge added to a client's history, before it is translated for upstream,
+        and replace envelopes by their content."""
         mending = self._mending(conversation, profile)
         self._unseal(mending)
         await self._strip(mending)
         return mending.lose()
 
     def showing(self, *, copied: bool) -> Showing:
-        """Follows the answer; `copied`: its summary is copied out of the reasoning."""
+        """Create a tracker for the answer. `copied`: its summary is copied from the reasoning."""
         return Showing(self.past.shown, self._owner(), copied=copied, crossed=self.crossed)
 
     async def keep(self, heard: Sequence[Heard], ended: Ended, display: Display) -> None:
-        """Remember what was hidden or replaced in an answer, and all of it where it is wanted back
-        whatever its client does."""
+        """Remember the reasoning that was hidden or replaced in an answer, and all reasoning that
+        has to come back whatever the client does."""
         await self.past.shown.share()
         if self.whose is None:
             return
@@ -106,7 +105,7 @@ class Visit:
         await asyncio.gather(*remembering)
 
     def _is_due(self, said: Heard, ended: Ended, *, altered: bool) -> bool:
-        """Whether a turn's reasoning is to be remembered."""
+        """Return whether a turn's reasoning has to be remembered."""
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in said.keys)
         replaced = (parts or altered) and (self.crossed or bool(said.raw.strip()))
         return replaced or self.past.wants(said.turn)
@@ -141,5 +140,5 @@ class Visit:
 
 
 def _refuse(_blob: str, param: str, _turn: Turn, _item: str) -> Envelope | None:
-    """Nobody here has the key."""
+    """Refuse every blob: there is no key to open it with."""
     raise damaged(param)

@@ -1,1 +1,1 @@
-"""Where what is remembered is kept: in this process, or in a Redis that several share."""
+"""Stores: in this process, or in a Redis or Valkey that several processes share."""

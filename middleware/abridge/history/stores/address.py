@@ -1,4 +1,4 @@
-"""A Redis server's address, as its client takes it."""
+"""Addresses of Redis servers, parsed into options of the Redis client."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 _VALKEY = re.compile(r"^valkey(?=s?://)")
-"""Which is spoken to in the same words."""
+"""Valkey speaks the same protocol; the client knows only the `redis` schemes."""
 
 SAID = frozenset(["connection_class", "db", "host", "password", "path", "port", "username"])
-"""What an address may say, beside how TLS is to be spoken."""
+"""Options an address may set, besides those of TLS (`ssl_*`)."""
 
 OURS: dict[str, Any] = {
     "protocol": 2,
-    "parser_class": _AsyncRESP2Parser,  # where hiredis is installed it would reserve any length
+    "parser_class": _AsyncRESP2Parser,  # hiredis would allocate any announced length
     "retry": Retry(NoBackoff(), 0),
 }
-"""What an address does not say."""
+"""Options that are the same for every address."""
 
 WRONG = "takes an address such as redis://user:password@host:6379/0"
 
 
 def options(url: str) -> dict[str, Any]:
-    """What a connection to `url` is made with. Raises ValueError, which does not repeat it. A path
-    that is no number is none either: the host before it may be what stands before a password's
-    slash."""
+    """Parse an address into the options of a connection. Raise ValueError, with a message that does
+    not repeat the address. A path that is no database number is invalid: what looks like the host
+    may be the start of a password that contains a slash."""
     try:
         said: dict[str, Any] = {**parse_url(_VALKEY.sub("redis", url))}
         fits = all(name in SAID or name.startswith("ssl_") for name in said)
@@ -46,6 +46,6 @@ def options(url: str) -> dict[str, Any]:
 
 
 def server(options: dict[str, Any]) -> str:
-    """Its name in the log."""
+    """Return the server's name for the log."""
     host, port = options.get("host", "localhost"), options.get("port", 6379)
     return str(options.get("path", f"{host}:{port}"))

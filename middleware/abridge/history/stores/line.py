@@ -1,13 +1,13 @@
-"""The line to Redis: all that is known of its client, and of its being out of reach.
+"""The connection to Redis: its client library, time limits and outages.
 
-Theory of operation. Nobody waits for an answer longer than the ceiling. What takes longer goes on
-by itself for a while and is then broken off: so a connection that is slow to open is open the next
-time, and none is left in the middle of an answer that somebody else would then read as his. After a
-failure the server is left alone for a moment, then tried by one operation at a time, on a new
-connection, until one is answered.
+Theory of operation. No caller waits longer than the ceiling (`MAX_WAIT`). An operation that takes
+longer continues in the background until `OPERATION_TIMEOUT` and is then cancelled: so a connection
+that is slow to open is open for the next caller, and none is left in the middle of a reply that
+somebody else would read as theirs. After a failure the server is not used for `COOLDOWN`, then
+tried by one operation at a time, on a new connection, until one succeeds.
 
-A server that answers with a refusal is within reach: it is not left alone, since what it refuses,
-it refuses at once.
+A server that replies with an error is reachable and stays in use: what it refuses, it refuses at
+once.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from abridge.breaker import Breaker
 from abridge.history.stores.address import options, server
 
 CEILING = 0.05
-"""Seconds that anybody waits."""
+"""Longest time a caller waits, in seconds."""
 
 GLANCES = 5
-"""A wait has so many parts, and in each the loop has looked for an answer: so that a process that
-was busy with something else does not take that for the server's silence."""
+"""Steps a wait is split into. The loop runs in each of them, so a process that was busy with
+something else does not take that for the server's silence."""
 
 LONGEST = 1.0
-"""Seconds after which what nobody waits for any more is broken off."""
+"""Seconds after which an operation in the background is cancelled."""
 
 REST = 1.0
-"""Seconds for which a server that failed is left alone."""
+"""Seconds for which a server that failed is not used."""
 
 CONNECTIONS = 16
-"""Of each loop, at most; more operations than that wait for their turn."""
+"""Connections per event loop; further operations queue."""
 
 SELDOM = 60.0
-"""Seconds for which the same refusal is not logged again."""
+"""Seconds for which the same problem is not logged again."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,9 @@ T = TypeVar("T")
 
 
 class Line:
-    """To the server at `url`, for any number of event loops; connections are made at first use.
-    Raises ValueError for an address that is none, which it does not repeat."""
+    """Runs operations against the server at `url`, from any number of event loops. Connections are
+    opened at first use. Raise ValueError for an invalid address, which the message does not repeat.
+    """
 
     def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
         self._options = options(url)
@@ -63,7 +64,7 @@ class Line:
         self.where = server(self._options)
 
     async def ask(self, work: Callable[[Client], Awaitable[T]]) -> T | None:
-        """What `work` comes to; None where it fails or takes too long, or is not tried."""
+        """Run an operation. Return None if it fails, takes too long or is not tried."""
         caller = object()
         if not self._breaker.admits(caller):
             return None
@@ -79,12 +80,12 @@ class Line:
         return None
 
     async def aclose(self) -> None:
-        """Closes what is open on the running loop; a later operation opens anew."""
+        """Close the connections of the running loop. A later operation opens new ones."""
         if (end := self._ends.pop(asyncio.get_running_loop(), None)) is not None:
             await end.close()
 
     def tell(self, what: str) -> None:
-        """Log what went wrong, once in a while. It never holds what was said."""
+        """Log a problem, at most once per interval. The text must not contain what was sent."""
         now = self._time()
         if self._told.get(what, -SELDOM) + SELDOM <= now:
             self._told[what] = now
@@ -99,7 +100,8 @@ class Line:
         return end
 
     def _heard(self, outcome: T | Exception, *, trial: bool) -> T | None:
-        """What began before a failure says nothing of what is since; a trial does."""
+        """Handle an operation's outcome. A success closes the breaker only if the operation was a
+        trial: one that began before the failure proves nothing."""
         if isinstance(outcome, Exception) and not _refused(outcome):
             self._failed(outcome)
             return None
@@ -118,7 +120,7 @@ class Line:
 
 
 class _End:
-    """The line's end in one event loop."""
+    """The connections of one event loop."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         self._pool = ConnectionPool(socket_connect_timeout=LONGEST, **said)
@@ -139,7 +141,7 @@ class _End:
         await self._hang_up()
 
     async def _carry_out(self, work: Callable[[Client], Awaitable[T]]) -> T | Exception:
-        """What comes of it, or of trying: a server may answer anything."""
+        """Run the operation. Return its result or error: a server may reply with anything."""
         try:
             async with asyncio.timeout(LONGEST), self._room:
                 return await work(self._client)
@@ -149,13 +151,14 @@ class _End:
             return error
 
     async def _hang_up(self) -> None:
-        """Close what is idle: it leads where this failed, or to who is no longer in charge."""
+        """Close idle connections: they lead to the server that failed, or to one that is no longer
+        the primary."""
         with suppress(Exception):
             await self._pool.disconnect(inuse_connections=False)
 
 
 async def _finished(task: asyncio.Task[Any]) -> bool:
-    """Wait for it, though not for long."""
+    """Wait for the task, at most `MAX_WAIT`. Return whether it is done."""
     for _ in range(GLANCES):
         await asyncio.wait({task}, timeout=CEILING / GLANCES)
         if task.done():
@@ -164,13 +167,13 @@ async def _finished(task: asyncio.Task[Any]) -> bool:
 
 
 def _refused(error: Exception) -> bool:
-    """Whether that is the server's answer. One that may no longer write has left its place to
-    another, which a new connection may lead to."""
+    """Return whether the error is a reply of the server. A read-only server does not count: it lost
+    its role to another, which a new connection may reach."""
     return isinstance(error, ResponseError) and not isinstance(error, ReadOnlyError)
 
 
 def _name(error: Exception) -> str:
-    """What kind of error it is; its text may hold what was sent."""
+    """Return the error's type; its text may contain what was sent."""
     cause = error.__cause__ or error.__context__
     names = [type(error).__name__, *([type(cause).__name__] if isinstance(cause, OSError) else [])]
     return ": ".join(names)

@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 
 class _Value(NamedTuple):
-    """What was remembered at a place after a prefix, until `expires`."""
+    """A value and the prefix it was remembered after."""
 
     prefix: bytes
     data: bytes
-    expires: float
+    expires: float  # on the store's clock, in seconds
 
 
 class Memory:
-    """At most `size` bytes of values, each for `ttl` seconds, and `most_marks` marks. Where there
-    is no room, what was not asked for in the longest time goes."""
+    """Holds at most `size` bytes of values, each for `ttl` seconds, and `max_marks` marks. When
+    full, it evicts the least recently used."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """Bytes in use, by values."""
+        """Bytes in use by values."""
         return int(self._values.currsize)
 
     async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]:
@@ -89,7 +89,7 @@ class Memory:
         self._wrote("delete", keys)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _recall(self, place: bytes, prefix: bytes, unique: bool) -> bytes | None:  # noqa: FBT001
         live = self._live(("place", place))
@@ -108,7 +108,7 @@ class Memory:
         return [value for value in values if now < value.expires]
 
     def _keep(self, at: tuple[str, bytes], prefix: bytes, data: bytes) -> None:
-        """In place of what was kept there after that prefix, even if there is no room for it."""
+        """Replace the value after that prefix; drop the old one even if it does not fit."""
         kept = [value for value in self._live(at) if value.prefix != prefix]
         new = _Value(prefix, data, self._time() + self._ttl)
         if _cost([new]) <= self._values.maxsize:

@@ -18,8 +18,8 @@ def shared(
     namespace: str = "abridge",
     observe: Watch = unwatched,
 ) -> Store:
-    """The store at a Redis address, sealed with a ring's keys. Raises SettingsError, where a
-    package is missing or the address is none."""
+    """Open the store at a Redis address, sealed with a ring's keys. Raise SettingsError if a
+    package is missing or the address is invalid."""
     with needed("redis", SETTING):
         from abridge.history.box import Box  # noqa: PLC0415 -- an extra
         from abridge.history.stores.line import Line  # noqa: PLC0415

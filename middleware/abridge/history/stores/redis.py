@@ -1,8 +1,8 @@
 """The store that several replicas share, in Redis or Valkey.
 
-A value is sealed before it leaves the process, and bound to its key: moved to another it does not
-open, and so no answer can pass for another's. Of a long question a portion is asked at a time, so
-that none keeps the server, or this process, from others.
+A value is sealed before it leaves the process and bound to its key: moved to another key it does
+not open, so no answer can pass for another's. Operations on many keys are split into batches, so
+that none blocks the server, or this process, for others.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from abridge.history.stores.shelves import Found, Shelves, clear, fetch, fill
 from abridge.history.stores.store import LONGER, Wanted, Watch, found_any, unwatched
 
 PORTION = 128
-"""Things that are asked for, or written, at once."""
+"""Keys read or written at once."""
 
 LARGE = 64 << 10
-"""Bytes from which values are sealed and opened beside the loop, so that no stream waits for it."""
+"""Bytes from which values are sealed and opened in a thread, so that no stream waits for it."""
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 Find: TypeAlias = Callable[[Client, Sequence[T]], Awaitable[Found]]
-"""What looks for things."""
+"""An operation that looks up values."""
 
 
 class Redis:
-    """Keeps values for `ttl` seconds at the other end of `line`, sealed by `box`; one that is too
-    large for the box is not kept."""
+    """Stores values for `ttl` seconds on the server of `connection`, sealed by `box`. A value too
+    large for the box is not stored."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Redis:
 
     @property
     def size(self) -> int | None:
-        """Not known: the server may be others', too."""
+        """None: the server may hold the data of others too."""
         return None
 
     async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]:
@@ -132,12 +132,12 @@ class Redis:
         return written
 
     def _begin(self, operation: str) -> Callable[[str], None]:
-        """To be called with the operation's result."""
+        """Start timing an operation. Return the function to call with its result."""
         began = perf_counter()
         return lambda result: self._observe(operation, result, perf_counter() - began)
 
     async def _sealed(self, operation: str, values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        """Those that are not too large, by their keys."""
+        """Seal the values that are not too large."""
         fitting = {key: value for key, value in values.items() if len(value) <= self._box.limit}
         if len(fitting) < len(values):
             self._line.tell("a value is too large to be kept")
@@ -157,5 +157,5 @@ def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 async def _aside(function: Callable[[T], U], given: T, size: int) -> U:
-    """In a thread, where so many bytes would keep the loop."""
+    """Call a function, in a thread if `size` bytes of work would block the loop."""
     return function(given) if size < LARGE else await asyncio.to_thread(function, given)

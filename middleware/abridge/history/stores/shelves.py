@@ -1,11 +1,11 @@
-"""Where in Redis a thing is kept, and by which commands.
+"""The layout of data in Redis, and the commands that read and write it.
 
-    <namespace>:o:<place>:<prefix>   an original
-    <namespace>:i:<place>            the prefixes at a place, each scored by when its original ends
-    <namespace>:v:<key>              any other value
-    <namespace>:m:<mark>             a mark, which is empty
+    <namespace>:o:<turn key>:<prefix>   an original
+    <namespace>:i:<turn key>            its prefixes, each scored by when the original expires
+    <namespace>:v:<key>                 any other value
+    <namespace>:m:<mark>                a mark, whose value is empty
 
-The digests are in letters. Each goes by itself when its time is over; times are the server's.
+Digests are written as base64url. Every key expires by itself; times are the server's.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from redis.exceptions import InvalidResponse
 from abridge.history.stores.store import MOST_ORIGINALS, Wanted
 
 Found: TypeAlias = list[tuple[bytes, bytes | None]]
-"""Keys, and what is there."""
+"""Keys and their values, in the order of the request."""
 
 Index: TypeAlias = list[tuple[bytes, float]]
-"""Prefixes, the oldest first, and when their originals end."""
+"""Prefixes, oldest first, and when their originals expire."""
 
 
 class Shelves:
-    """Under a namespace, where originals are kept for `ttl` seconds."""
+    """Keys and commands under a namespace. Originals expire after `ttl` seconds."""
 
     def __init__(self, namespace: str, ttl: float) -> None:
         self._namespace = namespace.encode()
@@ -43,7 +43,8 @@ class Shelves:
         return self._key(b"m", mark)
 
     async def find(self, client: Client, wanted: Sequence[Wanted]) -> Found:
-        """The originals that are wanted; for those known by their place alone, in a second trip."""
+        """Read the originals of a request. Those identified by their turn alone need a second round
+        trip."""
         keys = [self.original(one.place, one.prefix) for one in wanted]
         places = list(dict.fromkeys(one.place for one in wanted if one.unique))
         pipe = client.pipeline(transaction=False)
@@ -64,7 +65,7 @@ class Shelves:
         return found
 
     async def add(self, client: Client, place: bytes, prefix: bytes, value: bytes) -> object:
-        """Keep an original; the oldest at its place go."""
+        """Write an original; delete the oldest of its turn beyond `MAX_ORIGINALS`."""
         index = self._index(place)
         pipe = client.pipeline(transaction=False)
         pipe.time()
@@ -114,7 +115,7 @@ async def clear(client: Client, keys: Iterable[bytes]) -> object:
 
 
 def _paired(keys: Sequence[bytes], values: Any) -> Found:
-    """Whatever answers is taken at its word only if it has the right form."""
+    """Pair keys with values. Raise InvalidResponse if the server replied with something else."""
     if not all(isinstance(value, bytes | None) for value in values):
         raise InvalidResponse
     return list(zip(keys, values, strict=True))

@@ -1,7 +1,8 @@
-"""What is remembered between requests, and where.
+"""The interface of a store: what is remembered between requests.
 
-Each is kept under a key made of everything that says whose it is: tenant, upstream, model and the
-assistant's turn; and each knows what preceded it, since the same words may be said twice.
+The key of an original is a digest of everything that identifies its owner and turn: tenant,
+upstream, model and the assistant's turn. Each original also has a digest of what preceded it, since
+the same text may occur twice.
 """
 
 from __future__ import annotations
@@ -10,58 +11,58 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 MOST_ORIGINALS = 4
-"""How many conversations may share a turn before the oldest is forgotten."""
+"""Conversations that may share a turn before the oldest is forgotten."""
 
 ENTRY = 200
-"""Bytes that an original costs beside its own."""
+"""Overhead of a stored value, in bytes."""
 
 LONGER = 24
-"""A mark is kept for so many times as long as all else."""
+"""Factor by which marks live longer than everything else."""
 
 
 class Wanted(NamedTuple):
-    """A value that is looked for: the one remembered at `place` after `prefix`, or, if what is at
-    that place is `unique`, the only one there is."""
+    """A lookup: the value after `prefix`, or else, if `unique`, the only value of the turn."""
 
-    place: bytes
+    place: bytes  # the turn's key
     prefix: bytes
     unique: bool
 
 
 Watch: TypeAlias = Callable[[str, str, float], None]
-"""Told of each operation by name, its result, and the seconds it took. Who reads has a `hit` where
-anything was found, else a `miss`; who writes, `ok`; what went wrong is an `error` in either."""
+"""Called after each operation with its name, its result and the seconds it took. A read results in
+`hit` if anything was found, else `miss`; a write in `ok`; either in `error` if it failed."""
 
 
 def unwatched(_operation: str, _result: str, _seconds: float) -> None:
-    """Nobody watches."""
+    """Observe nothing."""
 
 
 def found_any(answers: Iterable[object]) -> str:
-    """The result of an operation that reads."""
+    """Return the result of an operation that reads."""
     return "miss" if all(answer is None or answer is False for answer in answers) else "hit"
 
 
 class Store(Protocol):
-    """Keeps bytes for a while under keyed digests, and marks, which are digests only.
+    """Stores bytes for a while under keyed digests, and marks, which are digests only.
 
-    What cannot be reached is a miss, never an error. Answers come in the order of the questions.
+    A store that cannot be reached is a miss, never an error. Results are in the order of the
+    arguments.
     """
 
     @property
     def size(self) -> int | None:
-        """Bytes in use, where that is known."""
+        """Bytes in use; None if unknown."""
 
     async def recall(self, wanted: Sequence[Wanted]) -> list[bytes | None]: ...
 
     async def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
-        """Keep a value; beyond `MOST_ORIGINALS` at a place, the oldest goes."""
+        """Store an original; beyond `MAX_ORIGINALS` for a turn, the oldest is forgotten."""
 
     async def known(self, marks: Sequence[bytes]) -> list[bool]: ...
 
     async def mark(self, marks: Sequence[bytes]) -> bool:
-        """Know each of them from now on, and `LONGER` than all else is kept; whether that could be
-        had."""
+        """Store marks, for `MARK_TTL_FACTOR` times as long as everything else. Return whether that
+        worked."""
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
@@ -70,4 +71,4 @@ class Store(Protocol):
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
     async def aclose(self) -> None:
-        """Close what is open on the running loop; a later operation opens anew."""
+        """Close the connections of the running loop. A later operation opens new ones."""

@@ -1,1 +1,1 @@
-"""Anthropic Messages, as an API that an upstream speaks."""
+"""Anthropic Messages, an API that upstreams speak."""

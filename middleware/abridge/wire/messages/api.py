@@ -1,4 +1,4 @@
-"""The row that the rest of Abridge knows this API by."""
+"""The table entry of the Anthropic Messages API."""
 
 from __future__ import annotations
 

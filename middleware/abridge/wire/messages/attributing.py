@@ -1,4 +1,4 @@
-"""Says which thinking led to which call, in a message of Anthropic's."""
+"""Attributes the tool calls of an Anthropic message to the thinking that led to them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from abridge.wire.attribution import attributed
 from abridge.wire.codec import Json, string
 
 CALL = "tool_use"
-"""How the type of every call ends, whoever runs its tool."""
+"""Suffix of the type of every tool call, whoever runs the tool."""
 
 
 def attribute_content(content: list[Any]) -> list[Any]:
-    """The blocks of a message, its calls attributed. Each block of thinking is a part."""
+    """Return the content blocks with their calls attributed. Each thinking block is one part."""
     return list(_read(content))
 
 

@@ -1,7 +1,7 @@
-"""The content blocks of an answer, told as they stream.
+"""The content blocks of an answer, translated as they stream.
 
-A block is begun, goes on by deltas, and is stopped. Begun with all that it says, as in a body that
-is no stream, it is told the same.
+A block starts, gets deltas and stops. A block of a non-streamed body starts with all its content
+and yields the same events.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from abridge.turn.events import Called, Closed, Event, Opened, Raw, Said, Sealed
 from abridge.wire.codec import Json, dumps, string
 
 LANE = 0
-"""All of an answer waits together."""
+"""The only lane: the whole answer waits together."""
 
 
 class Answer:
-    """What the blocks of one answer share: how many items and calls it has so far, and the
-    characters that may still be kept of it. Once they do not suffice it is not `whole`."""
+    """State shared by the blocks of one answer: the number of reasoning items and calls so far, and
+    how many characters may still be kept."""
 
     def __init__(self, limit: int) -> None:
         self.items = 0
@@ -24,6 +24,7 @@ class Answer:
 
     @property
     def whole(self) -> bool:
+        """True while everything kept fits in the limit."""
         return self._room >= 0
 
     def keep(self, pieces: list[str], text: str) -> None:
@@ -41,13 +42,14 @@ class Answer:
 
 
 class Block:
-    """One that is told nothing of: what a tool of the server's does, and what nobody knows.
+    """A content block without a translation: server tools and unknown types.
 
-    `item` is the reasoning item that a block has become. Each of these is its own: its signature is
-    for it alone.
+    `item` is the reasoning item a block became. Each thinking block is an item of its own, because
+    its signature covers that block alone.
     """
 
     told = False
+    """True for types of blocks that are translated into events."""
 
     def __init__(self, begun: Json, answer: Answer) -> None:
         self._begun = begun
@@ -59,7 +61,7 @@ class Block:
         return []
 
     def go_on(self, _delta: Json) -> list[Event]:
-        """A delta of another kind than the block's says nothing."""
+        """Take a delta. One of another type than the block's has no effect."""
         return []
 
     def stop(self) -> list[Event]:
@@ -67,13 +69,13 @@ class Block:
         return []
 
     def spelled(self) -> Json | None:
-        """The block as upstream would have sent it whole; None where it says nothing."""
+        """Return the block as in a non-streamed body; None if it holds nothing."""
         return None
 
 
 class Reasoning(Block):
-    """Thinking of either kind. It is opened with the first that it says: one that says nothing is
-    no item."""
+    """A thinking block of either type. The item starts with the first content: a block without any
+    is no item."""
 
     told = True
 
@@ -105,7 +107,7 @@ class Thinking(Reasoning):
     def go_on(self, delta: Json) -> list[Event]:
         if signature := string(delta.get("signature")):
             self._answer.keep([], signature)
-            self._signature = signature  # whole each time, as the official client takes it
+            self._signature = signature  # each delta replaces it, as in the official client
         return self._say(string(delta.get("thinking")))
 
     def stop(self) -> list[Event]:
@@ -125,7 +127,7 @@ class Thinking(Reasoning):
 
 
 class Redacted(Reasoning):
-    """It comes whole with its beginning."""
+    """Redacted thinking. It arrives whole in its start event."""
 
     def begin(self) -> list[Event]:
         data = string(self._begun.get("data"))
@@ -137,7 +139,8 @@ class Redacted(Reasoning):
 
 
 class Text(Block):
-    """Citations are not told: no client of another API knows what they point at."""
+    """Answer text. Citations are dropped: clients of another API could not resolve what they point
+    at."""
 
     told = True
 
@@ -158,8 +161,8 @@ class Text(Block):
 
 
 class ToolUse(Block):
-    """A call of a tool of the client's. What it was begun with is empty in a stream, and stands for
-    its input only if no delta comes."""
+    """A call of one of the client's tools. The input in a stream's start event is empty, and is
+    used only if no delta follows."""
 
     told = True
 

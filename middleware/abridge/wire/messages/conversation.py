@@ -1,7 +1,7 @@
-"""Reads the messages of a Messages request, and changes what of them upstream gets.
+"""Reads the history of a Messages request and rewrites it for upstream.
 
-A message of the assistant's is a turn. One of the user's may be several: each result of a tool,
-then what the user says.
+An assistant message is one turn. A user message may be several: each tool result, then the user's
+own content.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ REASONING = ("thinking", "redacted_thinking")
 RESULT = "tool_result"
 
 PLACES = {"text": 1, "tool_use": 2}
-"""The order of clients that know but one place for text and one for calls, reasoning before."""
+"""Block order of clients that keep one text and one list of calls per message: reasoning first."""
 
 
 class MessagesConversation:
-    """See `abridge.wire.api.Conversation`."""
+    """See `History`."""
 
     insists = True
 
@@ -42,11 +42,11 @@ class MessagesConversation:
             turn.items[0]["content"] = kept
         return len(content) - len(kept), any(_thought(block).strip() for block in kept)
 
-    def unmark(self, turn: Turn) -> int:  # noqa: ARG002 -- no client of ours speaks this API
+    def unmark(self, turn: Turn) -> int:  # noqa: ARG002 -- no client speaks this API
         return 0
 
     def unseal(self, turn: Turn, opened: Open) -> bool:  # noqa: ARG002
-        """No client speaks this API, so nothing of ours is in its words."""
+        """Return False: no client speaks this API, so it holds no envelope."""
         return False
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
@@ -60,12 +60,13 @@ class MessagesConversation:
             turn.items[0]["content"] = kept
         return len(kept) < len(content)
 
-    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- only one place
         return "as it was"
 
     def body(self) -> Json:
-        """Under a fixed budget, a round of calls that began without thinking goes on without it:
-        upstream would refuse it (Anthropic's guide to extended thinking)."""
+        """Return the request body. With a fixed thinking budget, remove `thinking` from a round of
+        calls that began without thinking: upstream would refuse it (Anthropic's guide to extended
+        thinking)."""
         thinking = self._body.get("thinking")
         fixed = isinstance(thinking, dict) and thinking.get("type") == "enabled"
         if fixed and _calls_thoughtlessly(objects(self._body.get("messages"))):
@@ -74,8 +75,8 @@ class MessagesConversation:
 
 
 def hear(content: list[Json], keys: tuple[ItemKey, ...]) -> list[Heard]:
-    """The turn that an answer's blocks make, if there is reasoning among them, shown or not. Where
-    they are in another order than clients know, the original has the others, too."""
+    """Return the turn that an answer's blocks make, if they include reasoning, shown or not. If the
+    blocks are in another order than clients can keep, the original holds all of them."""
     original = list(filter(_thinks, content))
     if not original:
         return []
@@ -86,7 +87,7 @@ def hear(content: list[Json], keys: tuple[ItemKey, ...]) -> list[Heard]:
 
 
 def _in_place(original: list[Json], said: list[Json]) -> list[Json] | None:
-    """All that was said in its original order; None where the answer was edited since."""
+    """Return the content in its original order; None if the answer was edited since."""
     if all(map(_thinks, original)):
         return None
     before, now = _assistant({}, _answer(original)), _assistant({}, said)
@@ -127,7 +128,7 @@ def _assistant(message: Json, said: list[Json]) -> Turn:
 
 
 def _answer(content: Any) -> list[Json]:
-    """The blocks of a content less its reasoning."""
+    """Return the content blocks without reasoning."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return [block for block in objects(content) if not _thinks(block)]
@@ -142,14 +143,14 @@ def _thought(block: Json) -> str:
 
 
 def _call(block: Json) -> Call:
-    """Its input is an object, or in an answer its JSON as the model wrote it."""
+    """Read a call. Its input is an object, or in an answer the JSON as the model wrote it."""
     given = block.get("input")
     arguments = given if isinstance(given, str) else json.dumps(given, sort_keys=True)
     return Call(string(block.get("id")), string(block.get("name")), arguments)
 
 
 def _text(content: Any) -> str:
-    """All that a content says: its text, and what is no text as JSON."""
+    """Return the text of a content; blocks without text as JSON."""
     if isinstance(content, str):
         return content
     blocks = objects(content)
@@ -159,8 +160,8 @@ def _text(content: Any) -> str:
 
 
 def _calls_thoughtlessly(messages: Sequence[Json]) -> bool:
-    """Whether the calls that were answered last came without thinking. Each round of them since
-    the user last spoke belongs to one turn, and it is the first of them that thinks."""
+    """Return whether the current round of calls began without thinking. All calls since the last
+    user message belong to one turn, and only its first message has to think."""
     rounds = takewhile(_continues, reversed(messages))
     spoken = [message for message in rounds if message.get("role") == "assistant"]
     first = next(iter(objects(spoken[-1].get("content"))), {}) if spoken else {}
@@ -168,6 +169,6 @@ def _calls_thoughtlessly(messages: Sequence[Json]) -> bool:
 
 
 def _continues(message: Json) -> bool:
-    """Whether a message is of a round of calls, and no word of the user's."""
+    """Return whether a message belongs to a round of calls and is not a new user message."""
     kinds = {block.get("type") for block in objects(message.get("content"))}
     return bool({RESULT, "tool_use"} & kinds)

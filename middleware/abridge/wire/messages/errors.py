@@ -1,4 +1,4 @@
-"""Error bodies, said in the shape that both of OpenAI's APIs give errors."""
+"""Translates Anthropic's error bodies into the shape that both of OpenAI's APIs use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ TYPES = {
     "rate_limit_error": ("rate_limit_error", "rate_limit_exceeded"),
     "api_error": ("server_error", None),
 }
-"""OpenAI's type and code for Anthropic's types."""
+"""OpenAI's error type and code for Anthropic's types."""
 
 CLIENTS = ("permission_error", "not_found_error", "request_too_large", "conflict_error")
-"""Those without a code of OpenAI's that are still the client's doing. As all others they keep
-Anthropic's type as their code."""
+"""Types without an OpenAI code that are still the client's fault. Like all others not in
+`ERROR_TYPES` they keep Anthropic's type as their code."""
 
 
 def say_problem(body: bytes) -> bytes:
-    """An error body in OpenAI's shape; anything else is left as it is."""
+    """Return an error body in OpenAI's shape; anything else unchanged."""
     said = read_object(body) or {}
     error = said.get("error")
     if said.get("type") != "error" or not isinstance(error, dict):

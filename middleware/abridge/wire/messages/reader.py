@@ -1,7 +1,7 @@
-"""Reads Anthropic Messages, a stream or a whole body, into told turn events.
+"""Reads an Anthropic Messages response, streamed or whole, into translated events.
 
-Everything is in one lane. Each thinking block is a reasoning item of its own, counted from 0, and
-ends when anything else goes on. What comes after its end, or the answer's, is a fault: counted and
+Everything is in one lane. Each thinking block is a reasoning item of its own, numbered from 0, and
+ends when another block continues. Anything after its end, or the answer's, is a fault: counted and
 dropped.
 """
 
@@ -27,18 +27,18 @@ STOPS: dict[str, StopReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""Why an answer ends; for any other reason it is complete, or calls. What a refusal comes after
-stays said: the client has seen it."""
+"""Finish reasons; any other stop reason means `stop`, or `tool_calls` if there were calls. Text
+before a refusal stays: the client has seen it."""
 
 DELTAS = {"thinking_delta": "thinking", "signature_delta": "thinking", "text_delta": "text"}
-"""The kinds of block that a delta tells of by itself, where upstream left out the beginning."""
+"""Block types that a delta implies, for upstreams that leave out `content_block_start`."""
 
 _Method = Callable[["MessagesReader", Json], list[Event]]
 
 
 class MessagesReader:
-    """Reads one response. See `abridge.wire.api.Reader`. Nothing of it depends on who reads: what a
-    client may see is for whoever writes for it."""
+    """Reads one response. See `Reader`. Profile and display have no effect here: hiding reasoning
+    is the writer's job."""
 
     def __init__(self, _profile: Profile, _display: Display, limit: int) -> None:
         self._answer = Answer(limit)
@@ -55,7 +55,7 @@ class MessagesReader:
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.data(frame)
-        if data is None or data.startswith(sse.DONE):  # which some gateways send here, too
+        if data is None or data.startswith(sse.DONE):  # [DONE]: some gateways send it here, too
             return []
         event = None if self._ended else read_object(data)
         if event is None:
@@ -70,7 +70,7 @@ class MessagesReader:
             return self._end({})
         self._ended = True
         trouble = self._failure or trouble or CUT
-        usage = read_usage(self._usage) if self._stopped else None  # before that it still grows
+        usage = read_usage(self._usage) if self._stopped else None  # not final before
         return [*self._rest(), Ended(None, None, ok=False, usage=usage, trouble=trouble)]
 
     def whole(self, body: bytes) -> list[Event]:
@@ -86,7 +86,7 @@ class MessagesReader:
         return [*events, *self._end({})]
 
     def seen(self) -> Seen:
-        """There is one way to say things here."""
+        """Return nothing: Messages leaves providers no choice of format."""
         return NOTHING
 
     def heard(self) -> list[Heard]:
@@ -101,7 +101,7 @@ class MessagesReader:
         return []
 
     def _start(self, event: Json) -> list[Event]:
-        """The answer has a name. When it was made Anthropic does not say."""
+        """Start the answer. Anthropic sends no creation time."""
         message = event.get("message")
         message = message if isinstance(message, dict) else {}
         if self._began:
@@ -111,7 +111,7 @@ class MessagesReader:
         return [Began(None, None, string(message.get("id")), string(message.get("model")), 0)]
 
     def _named(self) -> list[Event]:
-        """The beginning, if upstream left it out."""
+        """Start the answer if upstream left out `message_start`."""
         return [] if self._began else self._start({})
 
     def _begin_block(self, event: Json) -> list[Event]:
@@ -130,7 +130,7 @@ class MessagesReader:
         return [*self._turn_to(block), *block.begin()]
 
     def _turn_to(self, block: Block) -> list[Event]:
-        """A block goes on, and with that the thinking of any other ends."""
+        """Continue with a block, which ends the thinking of any other."""
         before = self._thinking
         if before is block or not block.told:
             return []
@@ -154,7 +154,7 @@ class MessagesReader:
         return self._fault() if block is None or not block.open else self._close(block)
 
     def _close(self, block: Block) -> list[Event]:
-        """A block ends; if it still says something by that, it goes on first."""
+        """Stop a block. If that yields more content, continue with the block first."""
         said = block.stop()
         return [*self._turn_to(block), *said] if said else []
 
@@ -165,7 +165,8 @@ class MessagesReader:
         return self._stop(reason) if reason else []
 
     def _stop(self, reason: str) -> list[Event]:
-        """All is said. A client goes on by the calls it got, whatever reason upstream gives."""
+        """Finish the answer. A client continues with the calls it got, whatever reason upstream
+        gives."""
         if self._stopped:
             return []
         self._stopped = True
@@ -186,7 +187,7 @@ class MessagesReader:
         return [Failed(None, None, self._failure)]
 
     def _rest(self) -> list[Event]:
-        """Thinking that was not ended ends; where it was broken off, no call becomes whole."""
+        """Close open thinking. After a cut, calls stay incomplete."""
         last = self._thinking
         return last.stop() if last is not None and last.open else []
 

@@ -1,4 +1,4 @@
-"""Usage, as Anthropic counts it: in a stream cumulative, so that a later figure replaces one."""
+"""Reads Anthropic's usage. In a stream it is cumulative: a later figure replaces an earlier one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ DETAILS = "output_tokens_details"
 
 
 def read_usage(usage: Json) -> Tokens | None:
-    """The figures reported; None where there are none.
+    """Return the figures reported; None if there are none.
 
-    `input_tokens` leaves out what a cache gave or got, which OpenAI's count includes. A total is
-    nowhere reported; but `output_tokens` includes thinking by definition (Anthropic API reference,
-    `Usage`), so that here, and only here, a sum is no guess.
+    `input_tokens` excludes cache reads and writes, which OpenAI's count includes. No total is
+    reported, but `output_tokens` includes thinking by definition (Anthropic API reference,
+    `Usage`), so here, and only here, the sum is exact.
     """
     cached = count(usage.get("cache_read_input_tokens"))
     written = count(usage.get("cache_creation_input_tokens"))
@@ -30,7 +30,7 @@ def read_usage(usage: Json) -> Tokens | None:
 
 
 def later(usage: Json, reported: Any) -> Json:
-    """Usage with what was reported since; what is null there was reported before, if ever."""
+    """Merge newly reported usage into what is known. A null figure keeps the earlier one."""
     if not isinstance(reported, dict):
         return usage
     return {**usage, **{name: figure for name, figure in reported.items() if figure is not None}}

@@ -1,1 +1,1 @@
-"""Questions in the words of Anthropic Messages."""
+"""Requests in the format of Anthropic Messages."""

@@ -1,4 +1,4 @@
-"""Parts of a speech as content blocks."""
+"""Writes message parts as content blocks."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def spell(part: Part, where: str, *, unsigned: bool) -> Json | Unfit | None:
-    """The block that says a part; None for one that says nothing. `where` is what the client calls
-    what it is part of; with `unsigned` thoughts go along that nobody has signed."""
+    """Return the content block for a part; None if it holds nothing. `param` is the client's name
+    of the field that the part is in, used if the part has no name of its own. `allow_unsigned`:
+    reasoning without a signature is sent, too."""
     match part:
-        case Text(text) | Refusal(text):  # Anthropic refuses a text that is blank
+        case Text(text) | Refusal(text):  # Anthropic refuses blank text
             return {"type": "text", "text": text} if text.strip() else None
         case Thought():
             return _thought(part, unsigned=unsigned)
@@ -58,12 +59,13 @@ def spell(part: Part, where: str, *, unsigned: bool) -> Json | Unfit | None:
 
 
 def identity(call: str) -> str:
-    """A call's id, in the letters that Anthropic allows; the same for the call and its result."""
+    """Return a call's id in the characters Anthropic allows, alike for call and result."""
     return _NO_ID.sub("_", call)
 
 
 def _thought(thought: Thought, *, unsigned: bool) -> Json | None:
-    """Without a signature of its own a thought would be refused, whoever had it."""
+    """Write reasoning. Anthropic refuses unsigned thinking, so it is left out unless
+    `allow_unsigned` is set."""
     if thought.sealed and thought.signed:
         return {"type": "thinking", "thinking": thought.text, "signature": thought.sealed}
     if thought.sealed:
@@ -74,7 +76,8 @@ def _thought(thought: Thought, *, unsigned: bool) -> Json | None:
 
 
 def _input(call: ToolCall) -> Json:
-    """Arguments that are no object, as those of a call that was cut short, are kept as text."""
+    """Parse a call's arguments. Those that are no object (of a call that was cut short) are kept as
+    text."""
     arguments = as_arguments(call.arguments) if call.custom else call.arguments
     if not arguments.strip():
         return {}
@@ -130,7 +133,7 @@ def _source(file: File) -> Json | None:
 
 
 def _data(given: str) -> tuple[str, str]:
-    """The media type and the base64 of a data URL; of what is none, the type is unknown."""
+    """Split a data URL into media type and base64. For anything else the type is empty."""
     head = _DATA.match(given)
     return (head[1].lower(), given[head.end() :]) if head is not None else ("", given)
 

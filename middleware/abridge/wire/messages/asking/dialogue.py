@@ -1,4 +1,4 @@
-"""Speeches as messages: what the system says apart, then the user and the assistant in turns."""
+"""Writes messages: a system prompt, then alternating user and assistant messages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NOTHING = "There is nothing in it that this upstream could answer."
 
 
 class Dialogue:
-    """Takes a question's speeches in order; consecutive ones of one side become one message.
+    """Takes a request's messages in order; consecutive ones of one side become one message.
 
-    Instructions at the start are the `system` prompt. Later ones stay in their round, behind the
-    user's message, where a model takes them there and there is one; elsewhere they join the prompt,
-    which keeps their weight and loses their place.
+    Instructions at the start become the `system` prompt. Later ones stay in their place, after the
+    user's message, if the model accepts that and there is such a message; otherwise they join the
+    prompt, which keeps their weight and loses their place.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Dialogue:
         for speech in speeches:
             self._add(speech)
         self._end_turn("end")
-        if not self.messages and self._system:  # Anthropic demands a message; here is nothing else
+        if not self.messages and self._system:  # Anthropic requires a message
             self._say("user", [{"type": "text", "text": self.system}])
             self._system = []
         if not self.messages and not self.unfit:
@@ -62,12 +62,12 @@ class Dialogue:
     def _instruct(self, speech: Speech) -> None:
         texts = [part.text for part in speech.parts if isinstance(part, Text) and part.text.strip()]
         others = [part for part in speech.parts if not isinstance(part, Text)]
-        self._blocks(others, thinks=False)  # none of them can be an instruction, and some matter
+        self._blocks(others, thinks=False)  # to record what is unsupported
         stays = self.messages and self._ways.interjects
         (self._later if stays else self._system).extend(texts)
 
     def _blocks(self, parts: Sequence[Part], *, thinks: bool) -> list[Json]:
-        """Only the assistant thinks; what somebody else returns of it is nobody's."""
+        """Write parts as blocks. Reasoning is left out unless the message is the assistant's."""
         said = [part for part in parts if thinks or not isinstance(part, Thought)]
         blocks = [spell(part, self._where, unsigned=self._unsigned) for part in said]
         self.unfit += [block for block in blocks if isinstance(block, Unfit)]
@@ -80,10 +80,10 @@ class Dialogue:
             self.messages.append({"role": role, "content": blocks})
 
     def _end_turn(self, role: str) -> None:
-        """Before `role` speaks, whoever spoke before may have something left to settle."""
+        """Finish the last message before one of `role` is appended."""
         if role != "assistant" and self._speaker() == "assistant":
             self._trim()
-        if role != "user" and self._speaker() == "user":  # the results of calls have to come first
+        if role != "user" and self._speaker() == "user":  # tool results have to come first
             self.messages[-1]["content"].sort(key=lambda block: block["type"] != RESULT)
         if role != "user" and self._later:
             if self._speaker() == "user":
@@ -93,7 +93,7 @@ class Dialogue:
             self._later = []
 
     def _trim(self) -> None:
-        """Thinking that nothing came of may not end a message (MLX-08)."""
+        """Remove thinking at the end of a message: upstream refuses it if nothing follows."""
         content = self.messages[-1]["content"]
         while content and content[-1]["type"] in REASONING:
             content.pop()

@@ -1,4 +1,4 @@
-"""What Claude models differ in, as far as a request must know; a row for each family.
+"""Capabilities of Claude models, as far as a request depends on them; one row per family.
 
 Facts only. Sources: Anthropic's pages on thinking, effort, structured outputs and mid-conversation
 system messages, the migration guides of its models (platform.claude.com/docs), and the capabilities
@@ -16,26 +16,22 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 @dataclass(slots=True, frozen=True)
 class Ways:
-    """One family's ways.
-
-    `thinking`: by its own measure, by a budget, or not at all; `off` is the type that turns it off,
-    empty where nothing does. `efforts` are the levels it knows. `sampling`: it takes a temperature
-    and the like; `forced`: a tool can be forced; `structured`: strict tools and an output format;
-    `interjects`: instructions may stand after a user's message.
-    """
+    """The capabilities of one model family."""
 
     globs: tuple[str, ...]
     thinking: Literal["adaptive", "budget", "none"] = "adaptive"
+    """Control over thinking: by the model itself, by a token budget, or none."""
     off: Literal["disabled", "between_tools", ""] = "disabled"
-    efforts: tuple[str, ...] = EFFORTS
-    sampling: bool = False
-    forced: bool = True
-    structured: bool = True
-    interjects: bool = False
+    """The `thinking.type` that turns thinking off; empty if nothing does."""
+    efforts: tuple[str, ...] = EFFORTS  # supported effort levels
+    sampling: bool = False  # takes temperature, top_p and top_k
+    forced: bool = True  # a tool call can be forced
+    structured: bool = True  # strict tools and an output format
+    interjects: bool = False  # instructions may follow a user message
 
 
 _LATEST = Ways(("*claude*",))
-"""A model that nobody knows yet is taken for one of the latest."""
+"""Capabilities of an unknown Claude model: those of the latest."""
 
 _BUDGET = Ways((), thinking="budget", efforts=(), sampling=True)
 
@@ -75,12 +71,13 @@ MODELS = (
     _LATEST,
 )
 OTHERS = replace(_BUDGET, structured=False)
-"""Others that speak this API: DeepSeek's, Moonshot's, Z.ai's and MiniMax's compatible endpoints,
-which take thinking as Claude took it first."""
+"""Other models behind this API (the compatible endpoints of DeepSeek, Moonshot, Z.ai and MiniMax),
+which take `thinking` as the first Claude models did."""
 
 
 def ways_of(model: str) -> Ways:
-    """A model's ways, by its name in any of its usual forms: a vendor before it, a date behind."""
+    """Return a model's capabilities, by its name in any usual form: with a vendor prefix, with a
+    date."""
     name = model.casefold().rpartition("/")[2].replace(".", "-")
     rows = (row for row in MODELS if any(fnmatchcase(name, glob) for glob in row.globs))
     return next(rows, OTHERS)

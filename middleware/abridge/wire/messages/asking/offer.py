@@ -1,4 +1,4 @@
-"""Offers tools: the question's, as Anthropic has them, and how one is to be chosen."""
+"""Writes the request's tools, and the tool choice, in Anthropic's format."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ LOOSE = "This model has no strict tools."
 
 
 class Offer:
-    """`tools` are those offered, by name, and `spelled` the same in Anthropic's words. `choice` is
-    None where nothing is to be said of it; `forced`: some tool must be called."""
+    """The tools offered upstream.
+
+    `tools` are the tools by name, `definitions` the same in Anthropic's format. `choice` is None if
+    none has to be sent. `forced`: some tool must be called.
+    """
 
     def __init__(self, question: Question, ways: Ways) -> None:
         own, self.unfit = offered(question)
@@ -26,8 +29,8 @@ class Offer:
         self.choice = self._choose(choice, question, ways) if self.tools else None
 
     def _spell(self, tool: Tool, ways: Ways) -> Json:
-        """Strict only where the schema can be: where it cannot, an API that tries to be strict
-        (Responses) goes on without."""
+        """Write one tool. Set `strict` only if the schema allows it; otherwise do as Responses
+        does, which attempts strict mode and goes on without."""
         schema = {**NOTHING, **(tool.parameters or {})}
         spelled: Json = {"name": tool.name, "input_schema": schema}
         if tool.description:

@@ -1,4 +1,4 @@
-"""Puts a question in the words of Anthropic Messages."""
+"""Writes a request in the format of Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIELDS = (
     "top_p",
     "user",
 )
-"""The plain parameters, by their neutral names, that this API can say in some way."""
+"""The plain parameters, by neutral name, that this API supports in some form."""
 
 TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
 
@@ -34,11 +34,11 @@ BLANK_STOP = "This upstream takes no stop sequence that is blank."
 
 
 def write_question(question: Question, asking: Asking) -> Written:
-    """What the client spelled in Anthropic's own way (`extra`) goes on as it is, unless it would
-    replace what the question says."""
+    """Write a request. Anthropic's own parameters that the client sent (`extra`) are passed on,
+    unless the request sets the same key."""
     values, ways = question.values, ways_of(question.model)
     where = question.params.get("messages", "messages")
-    unsigned = asking.profile.wants_reasoning  # it refuses none, and misses its own
+    unsigned = asking.profile.wants_reasoning  # it refuses none, and needs its own back
     dialogue = Dialogue(question.speeches, ways, where, unsigned=unsigned)
     offer = Offer(question, ways)
     bound = values.get("max_tokens") or asking.max_tokens
@@ -99,7 +99,7 @@ def _metadata(question: Question) -> Json:
 
 
 def _left_out(question: Question) -> list[Unfit]:
-    """The plain parameters that are left out."""
+    """Report the plain parameters that are left out."""
     return [
         Unfit(question.params.get(name, name), UNKNOWN, matters=PARAMS[name].matters)
         for name, value in question.values.items()

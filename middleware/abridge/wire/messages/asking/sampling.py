@@ -1,4 +1,4 @@
-"""How to sample, as far as a model lets a client say."""
+"""Writes the sampling parameters that the model allows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ THINKS = "A model that thinks samples in its own way."
 ONE = "This upstream takes a temperature or top_p, not both."
 
 LEAST_TOP_P = 0.95
-"""What thinking leaves of it (Anthropic's guide to extended thinking)."""
+"""Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
 
 
 def sample(question: Question, ways: Ways, *, thinking: bool) -> tuple[Json, list[Unfit]]:
-    """What is said of sampling, and what is left out. A default need not be said at all."""
+    """Return the sampling parameters to send, and those left out. Defaults are not sent."""
     names = ("temperature", "top_p", "top_k")
     given = {name: question.values[name] for name in names if question.values.get(name) is not None}
     given = {name: value for name, value in given.items() if name == "top_k" or value != 1}

@@ -1,4 +1,4 @@
-"""How much to think, and what may be said beside it."""
+"""Writes how much the model is to think."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from abridge.wire.codec import Json
 from abridge.wire.messages.asking.models import EFFORTS, Ways
 
 LEAST = 1024
-"""The smallest budget (Anthropic API reference, `ThinkingConfigEnabled`)."""
+"""The smallest budget, in tokens (Anthropic API reference, `ThinkingConfigEnabled`)."""
 
 SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.95, "max": 0.95}
-"""What part of all tokens an effort may think with, where a model wants a budget
+"""Share of `max_tokens` to think with, by effort, for models that take a budget
 (openrouter.ai/docs, best practices: reasoning tokens)."""
 
 NO_ROOM = "There is no room to think below the bound on tokens."
@@ -22,24 +22,26 @@ NOT_AT_ALL = "This model does not think."
 
 @dataclass(slots=True)
 class Thinking:
-    """`config` is None where upstream's own default is meant; `on`: it thinks by what is said."""
+    """The thinking parameters of a request."""
 
-    config: Json | None = None
+    config: Json | None = None  # None leaves upstream's own default
     effort: str | None = None
     unfit: list[Unfit] = field(default_factory=list)
 
     @property
     def on(self) -> bool:
+        """True if the parameters turn thinking on."""
         return self.config is not None and self.config.get("type") in ("adaptive", "enabled")
 
 
 def think(question: Question, ways: Ways, bound: int, *, forced: bool) -> Thinking:
-    """A client that wants to read a summary wants thinking, whether or not it says how much.
+    """Write the thinking parameters. A client that asks for a summary asks for thinking, whether or
+    not it says how much.
 
-    Thinking gives way to a forced tool: before one, no model thinks, and some refuse both.
+    Thinking yields to a forced tool: no model thinks before one, and some refuse the combination.
     """
     effort, param = question.effort, question.params.get("effort", "reasoning_effort")
-    if isinstance(given := question.extra.get("thinking"), dict):  # in Anthropic's own words
+    if isinstance(given := question.extra.get("thinking"), dict):  # in Anthropic's own format
         return Thinking(given, _level(effort, ways))
     if effort == "none":
         return _off(ways, param)
@@ -71,7 +73,7 @@ def _budget(effort: str, bound: int, param: str) -> Thinking:
 
 
 def _level(effort: str | None, ways: Ways) -> str | None:
-    """The highest level the model knows that is not above the one asked for."""
+    """Return the highest level the model supports that is not above the requested one."""
     if effort is None or not ways.efforts:
         return None
     if effort not in EFFORTS:
