@@ -1,7 +1,7 @@
-"""Says which reasoning led to which call, in a whole message.
+"""Attribute reasoning to the tool calls of a whole message.
 
-It does not say in which order it was thought and called, so that all of its reasoning led to its
-first call.
+A message does not show the order of reasoning and calls, so all of its reasoning is attributed to
+its first call.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ def attribute_message(
     summary: Sequence[str] = (),
     limit: int = sys.maxsize,
 ) -> Json:
-    """The message with its calls attributed. Without a display that says what its texts are, two
-    that differ are what Abridge shows as both; `summary` are the parts of one that it made."""
+    """Return the message with its calls attributed.
+
+    Without a display to say what its texts are, two that differ are taken for raw reasoning and
+    summary. `summary` are the parts of a summary that Abridge made.
+    """
     turn: Attributor[int] = Attributor(limit)
     for place, said in enumerate(_thoughts(message, display, summary)):
         if said.kind == REDACTED:
@@ -40,7 +43,7 @@ def attribute_message(
 
 
 def each_choice(said: Json, change: Callable[[Json], Json]) -> Json:
-    """A chunk or a completion, with its choices changed."""
+    """Return a chunk or a completion with `change` applied to its choices."""
     choices = said.get("choices")
     if not isinstance(choices, list):
         return said
@@ -49,7 +52,7 @@ def each_choice(said: Json, change: Callable[[Json], Json]) -> Json:
 
 
 def spread(message: Json, told: Iterable[Attribution[int]]) -> Json:
-    """The message, with what led to its calls, in their order."""
+    """Return the message with these attributions added to its calls, in their order."""
     calls = objects(message.get("tool_calls"))
     if not calls or len(calls) < len(message["tool_calls"]):
         return message
@@ -62,7 +65,10 @@ def spread(message: Json, told: Iterable[Attribution[int]]) -> Json:
 
 
 def _thoughts(message: Json, display: Display | None, summary: Sequence[str]) -> Iterator[Part]:
-    """A message's reasoning, in parts where it has some: its lists say more than its texts."""
+    """Return a message's reasoning, in parts if it has them.
+
+    Its lists take precedence over its texts: they keep the parts apart.
+    """
     listed = entries(message)
     bearing = {entry.kind for entry in listed if entry.text.strip()}
     for part in _plain(message, display):
@@ -76,7 +82,7 @@ def _thoughts(message: Json, display: Display | None, summary: Sequence[str]) ->
 
 
 def _plain(message: Json, display: Display | None) -> Iterator[Part]:
-    """Its texts, by what they are."""
+    """Return the reasoning's text, as raw or summary."""
     found = find(message)
     if found is None:
         return
@@ -91,7 +97,7 @@ def _plain(message: Json, display: Display | None) -> Iterator[Part]:
 
 
 def _both(message: Json, display: Display | None) -> tuple[str, str]:
-    """Raw reasoning and a summary beside it, where a message shows both."""
+    """Return raw reasoning and the summary next to it, both empty unless a message shows both."""
     fields = Fields(display or Display())
     raw, summary = string(message.get(fields.raw(""))), string(message.get(fields.summary("")))
     makes = display is None or not display.plain

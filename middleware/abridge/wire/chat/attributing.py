@@ -1,7 +1,7 @@
-"""Says which reasoning led to which call, as a Chat Completions answer goes out.
+"""Attribute reasoning to tool calls, as a Chat Completions answer is written.
 
-A choice is a turn. What it thinks is told by the events that the Writer spells, and in which parts
-by the lists of reasoning in the frames that came; a call is told by its first fragment.
+A choice is a turn. Its reasoning is read from the events, and its parts from the lists of reasoning
+in their frames; a call is attributed in its first fragment.
 """
 
 from __future__ import annotations
@@ -33,21 +33,19 @@ _DETAILS, _BLOCKS = (f'"{name}"'.encode() for name in LISTS)
 
 
 class _Choice:
-    """`told` is what led to the calls that events told of."""
-
     def __init__(self, limit: int) -> None:
-        self.told: list[Attribution[int]] = []
+        self.told: list[Attribution[int]] = []  # of the calls that events reported, in order
         self._turn: Attributor[int] = Attributor(limit)
         self._ids: list[str] = []
         self._places: dict[int, int] = {}
         self._signed = 0
 
     def think(self, kind: Kind, text: str, part: int, item: int) -> None:
-        """More reasoning, as an event says it."""
+        """Add reasoning of an event."""
         self._turn.think(kind, text, part=part, stretch=item)
 
     def read(self, listed: list[Entry], kind: Kind | None) -> None:
-        """More of a kind, as the entries of an event's frame say it, and what nobody shows."""
+        """Add reasoning of a kind from the entries of an event's frame, and redacted reasoning."""
         for entry in listed:
             if entry.kind == kind:
                 self._turn.think(kind, entry.text, part=(entry.part, self._signed), stretch=ITEM)
@@ -59,12 +57,12 @@ class _Choice:
         self._turn.redact(stretch=item)
 
     def call(self, event: Called) -> None:
-        """A call that an event told of, if it is its first piece."""
+        """Attribute the call of an event, if this is its first piece."""
         if event.call == len(self.told):
             self.told.append(self._turn.call(event.call))
 
     def fragment(self, call: Json, place: int) -> Json:
-        """A call's fragment, which says what led to the call if it is the first of it."""
+        """Return a call's fragment, with the attribution if it is the first of its call."""
         index = call.get("index")
         if self._turn.over or not self._begins(call, index if isinstance(index, int) else place):
             return attributed(call, (), "")
@@ -72,8 +70,10 @@ class _Choice:
         return attributed(call, led.parts, self._ids[led.ref] if led.ref is not None else "")
 
     def _begins(self, call: Json, index: int) -> bool:
-        """Whether it is of no call so far. An index that comes again with another id and a name is
-        another call's."""
+        """Return whether the fragment begins a call.
+
+        An index that comes again with another id and a name begins another.
+        """
         identity, said = string(call.get("id")), call.get("function") or call.get("custom")
         named = isinstance(said, dict) and bool(said.get("name"))
         place = self._places.get(index)
@@ -86,8 +86,7 @@ class _Choice:
 
 
 class AttributingChat:
-    """A Writer around another, of which at most `limit` characters of reasoning are kept for each
-    choice."""
+    """Wrap a Writer, and attribute its calls; keep at most `limit` characters of each choice."""
 
     def __init__(self, writer: Writer, display: Display, limit: int) -> None:
         self._writer = writer
@@ -126,7 +125,7 @@ class AttributingChat:
 
         return within(body, attribute)
 
-    # What is thought
+    # Reasoning
 
     def _think(self, event: Event) -> None:
         lane, frame = event.lane, event.frame
@@ -138,7 +137,7 @@ class AttributingChat:
             self._read_event(event, lane)
 
     def _read_event(self, event: Event, lane: int) -> None:
-        """What an event says of reasoning that is shown."""
+        """Add the reasoning of an event, if it is shown, or that there is some which is not."""
         match event:
             case Raw() if self._display.raw:
                 self._choice(lane).think(RAW, event.text, 0, event.item)
@@ -150,7 +149,7 @@ class AttributingChat:
                 self._choice(lane).redact(event.item)
 
     def _read_lists(self, event: Event, listed: list[Entry], lane: int) -> None:
-        """What the lists in its frame say, which may be no more than that some is not shown."""
+        """Add the entries of the lists in an event's frame; they may hold no text to show."""
         kind = {Raw: RAW, Native: SUMMARY}.get(type(event))
         shown = self._display.raw if kind == RAW else self._display.summary
         if not any(entry.text for entry in listed if entry.kind == kind):
@@ -162,7 +161,7 @@ class AttributingChat:
             self._choices[lane] = _Choice(self._limit)
         return self._choices[lane]
 
-    # What is called
+    # Calls
 
     def _read(self, frame: bytes) -> bytes:
         chunk = read_object(sse.data(frame) or b"", loads_exactly) if CALLS in frame else None
@@ -191,7 +190,7 @@ class AttributingChat:
 
 
 def _listed(frame: bytes, lane: int) -> list[Entry]:
-    """What the lists in a frame say."""
+    """Read the entries of the lists in a frame, of one lane."""
     chunk = read_object(sse.data(frame) or b"") or {}
     choices = [choice for choice in objects(chunk.get("choices")) if _index(choice) == lane]
     return [entry for choice in choices for entry in entries(said_in(choice))]

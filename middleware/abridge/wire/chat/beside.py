@@ -1,4 +1,4 @@
-"""What stands beside reasoning and answer in a choice: the keys nobody knows, and a few we do."""
+"""The other fields of a choice, besides reasoning and answer: unknown ones and a few known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KNOWN_OF_CHOICE = frozenset(
         "content_filter_offsets",
     }
 )
-"""What a choice may still hold, beside what every choice holds, once its reasoning is hidden."""
+"""Fields that a choice may keep, besides those that every choice has, when raw is hidden."""
 
 _TOLD = frozenset({"role", *SPELLINGS, *ANSWER})
 _SHAPE = frozenset({"index", "delta", "finish_reason"})
@@ -27,7 +27,7 @@ _SHAPE_WHOLE = frozenset({"index", "message", "finish_reason"})
 
 @dataclass(slots=True, frozen=True)
 class Beside:
-    """Keys of a delta and of its choice."""
+    """Fields of a delta and of its choice that hold neither reasoning nor answer."""
 
     delta: Json
     choice: Json
@@ -40,13 +40,13 @@ class Beside:
         return len(self.delta) + len(self.choice)
 
     def after(self, earlier: Beside | None) -> Beside:
-        """Both, where something was kept back earlier."""
+        """Merge these with fields that were held back earlier, if any."""
         if earlier is None:
             return self
         return Beside(_joined(earlier.delta, self.delta), _joined(earlier.choice, self.choice))
 
     def concealed(self) -> Beside:
-        """What may stay beside hidden reasoning: nobody knows whether the rest repeats it."""
+        """Return the known ones: any other might repeat reasoning that is hidden."""
         return Beside(
             {key: value for key, value in self.delta.items() if key in KNOWN},
             {key: value for key, value in self.choice.items() if key in KNOWN_OF_CHOICE},
@@ -54,13 +54,13 @@ class Beside:
 
 
 def is_silent(choice: Json) -> bool:
-    """Whether a choice of a stream says nothing that could be reasoning."""
+    """Return whether a choice of a stream holds nothing that could be reasoning."""
     said = any(value for key, value in said_in(choice).items() if key != "role")
     return not said and not _others(choice, _SHAPE | KNOWN_OF_CHOICE)
 
 
 def conceal_choice(choice: Json) -> None:
-    """Leave of a whole choice what says no reasoning; its message is the caller's."""
+    """Remove the fields of a whole choice that might hold reasoning, its message excepted."""
     for key in choice.keys() - _SHAPE_WHOLE - KNOWN_OF_CHOICE:
         if key == "logprobs":
             choice[key] = None
@@ -77,7 +77,7 @@ def _joined(earlier: Json, later: Json) -> Json:
 
 
 def _join(earlier: Any, later: Any) -> Any:
-    """Lists go on, as token ids and log probabilities do; of all else the later counts."""
+    """Concatenate lists, as of token ids and log probabilities; else take the later value."""
     if isinstance(earlier, list) and isinstance(later, list):
         return earlier + later
     if isinstance(earlier, dict) and isinstance(later, dict):

@@ -1,7 +1,7 @@
-"""Thinking blocks, in which clients keep what upstream wants back with its reasoning.
+"""Write thinking blocks, in which clients keep the state that upstream wants back.
 
-LiteLLM's shape: `{"type": "thinking", "thinking", "signature"}` and `{"type": "redacted_thinking",
-"data"}`, pieces of one under the same `index` (LLM-06, LLM-07).
+They have LiteLLM's shape: `{"type": "thinking", "thinking", "signature"}` and `{"type":
+"redacted_thinking", "data"}`; pieces of one block have the same `index`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from abridge.wire.codec import Json
 
 
 class Blocks:
-    """Those of one choice.
+    """Write the blocks of one choice.
 
-    A block without a signature is a summary that upstream made, and is not needed beside the
-    reasoning itself. Of reasoning that is shown nobody knows, while it streams, whether it will be
-    signed: then the signature stands alone. With `whole` true its block has the text, too.
+    A block without a signature holds a summary that upstream made; next to shown raw reasoning none
+    is written. While raw reasoning streams it is not known if it will be signed, so the block of a
+    signature has no text; with `with_text` it has the text, too.
     """
 
     def __init__(self, *, whole: bool) -> None:
@@ -27,17 +27,17 @@ class Blocks:
 
     @property
     def index(self) -> int:
-        """That of the block after those that were told."""
+        """The index of the next block."""
         return self._index + (self._part is not None)
 
     def think(self, text: str) -> None:
-        """A piece of reasoning that is shown."""
+        """Add a piece of raw reasoning that is shown."""
         self._raw = self._raw or []
         if self._whole:
             self._raw.append(text)
 
     def summarize(self, part: int, text: str) -> Json:
-        """A piece of upstream's own summary; what is to be said beside it."""
+        """Write a piece of upstream's summary; empty if raw reasoning is shown."""
         if self._raw is not None:
             return {}
         between = BETWEEN_PARTS if self._part not in (None, part) else ""
@@ -57,7 +57,7 @@ class Blocks:
         return _blocks(block)
 
     def close(self) -> None:
-        """A stretch ends."""
+        """End a stretch."""
         self._index += self._part is not None
         self._raw = self._part = None
 

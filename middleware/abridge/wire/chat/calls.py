@@ -1,4 +1,4 @@
-"""Tells the fragments of tool calls apart."""
+"""Assign the fragments of tool calls to their calls."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from abridge.wire.codec import Json, dumps, objects, string
 
 @dataclass(slots=True)
 class _Call:
-    """`number` counts the calls told of; None where its name is still to come, and its arguments
-    are kept until then. `silent`: it was given none, though it is a function."""
-
     id: str
-    number: int | None = None
-    kept: str = ""
-    silent: bool = True
+    number: int | None = None  # counts the calls reported; None until its name has come
+    kept: str = ""  # arguments that came before the name
+    silent: bool = True  # a function that has had no arguments so far
 
 
 class Calls:
-    """The calls of one choice.
+    """Read the calls of one choice.
 
-    A fragment belongs to the call of its index, or of its id where it has none (Gemini), or else
-    to the last, unless it names another function. An index that comes again with another id and
-    name is another call's.
+    A fragment belongs to the call of its index; without an index (Gemini) to that of its id; else
+    to the last call, unless it names another function. An index that comes again with another id
+    and a name begins another call.
     """
 
     def __init__(self, lane: int) -> None:
@@ -38,18 +35,17 @@ class Calls:
 
     @property
     def told(self) -> int:
-        """How many were told of."""
+        """The number of calls reported so far."""
         return len(self._told)
 
     def settle(self) -> Iterator[Called]:
-        """The calls are whole. Arguments are an object, even if there are none; some servers leave
-        them out."""
+        """End the calls: give `{}` to those without arguments, which some servers leave out."""
         for number, call in enumerate(self._told):
             if call.silent:
                 yield Called(self._lane, None, call=number, arguments="{}")
 
     def tell(self, delta: Json) -> Iterator[Called]:
-        """What a delta, or a message, says of calls."""
+        """Read the calls in a delta or a message."""
         for fragment in objects(delta.get("tool_calls")):
             yield from self._tell(fragment)
         legacy = delta.get("function_call")
@@ -98,5 +94,5 @@ class Calls:
 
 
 def _text(arguments: Any) -> str:
-    """Some servers give arguments as the object that they spell."""
+    """Return arguments as JSON text; some servers give them as an object."""
     return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)

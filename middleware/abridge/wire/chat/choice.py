@@ -1,8 +1,8 @@
-"""One choice of a stream: its chunks' deltas, told apart into what they hold.
+"""Read one choice of a stream: split its deltas into reasoning and answer.
 
-A delta that holds one thing keeps its shape. One that holds several becomes several: the role
-first, then reasoning, then the answer; unknown keys go with the last. Text that may yet turn out to
-be an inline tag is kept back, and so are the unknown keys that came with it.
+A delta that holds one kind of thing keeps its shape. One that holds several becomes several: the
+role first, then reasoning, then the answer; unknown fields go with the last. Text that may yet turn
+out to be an inline tag is held back, and so are the unknown fields that came with it.
 """
 
 from __future__ import annotations
@@ -30,54 +30,55 @@ from abridge.wire.display import Display
 from abridge.wire.profiles import Profile
 
 ITEM = 0
+"""The number of a choice's only reasoning item."""
 
 
 @dataclass(slots=True)
 class Piece:
-    """An event, and the choices its frame is to hold; None for an event without a frame."""
+    """An event, and the choices that go into its frame."""
 
     event: Event
-    choices: list[Json] | None = None
+    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class Choice:
-    """What is known of one choice. `dropped` counts fields that went with hidden reasoning."""
+    """Read the deltas of one choice into pieces."""
 
     def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         self.lane = lane
         self.message = Message(limit)
         self.announced = False
         self.finished = False
-        self.dropped = 0
+        self.dropped = 0  # unknown fields removed along with hidden reasoning
         self._hidden = not display.raw
         self._shows_summary = display.summary
-        self._open = False
+        self._open = False  # a stretch of reasoning is open
         self._tags = TagReader(profile, hidden=not display.raw)
         self._held: Beside | None = None
 
     def announce(self) -> Piece:
-        """The choice's first chunk, where upstream did not begin with one."""
+        """Make the choice's first chunk, with the role, where upstream sent none."""
         self.announced = True
         return self._piece(Other(self.lane, None), {"role": "assistant", "content": ""})
 
     def silence(self) -> Piece:
-        """Says nothing, and carries what was said beside it."""
+        """Make a piece with an empty delta, to carry other fields."""
         return self._piece(Other(self.lane, None), {})
 
     def close(self) -> list[Piece]:
-        """The stretch of reasoning ends, if one is open."""
+        """End the stretch of reasoning, if one is open."""
         was_open, self._open = self._open, False
         return [Piece(Closed(self.lane, None, ITEM))] if was_open else []
 
     def flush(self) -> list[Piece]:
-        """What was kept back, where the end comes without a finish."""
+        """Release what was held back, when the stream ends without a finish reason."""
         inline = self._tags.read({}, over=True)
         return [] if inline is None else self._split({}, {}, None, inline, apart=False)
 
     def more(self, choice: Json, frame: bytes | None) -> Event | None:
-        """More of what is being said, if a chunk holds nothing else, as nearly every chunk does.
+        """Read a chunk that only continues the current text, as nearly every chunk does; else None.
 
-        What `read` would make of it, in a fraction of the time.
+        The result is the same as that of `read`, in a fraction of the time.
         """
         delta = choice.get("delta")
         settled = self.announced and not self.finished and self._held is None
@@ -99,7 +100,7 @@ class Choice:
         return None
 
     def read(self, choice: Json, *, apart: bool) -> list[Piece]:
-        """A chunk's choice. With `apart` the finish comes as a piece of its own.
+        """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.
 
         A piece that holds `choice` itself needs no new frame.
         """
@@ -125,7 +126,7 @@ class Choice:
         return pieces
 
     def _without_message(self, choice: Json, delta: Json) -> Json:
-        """In a stream a message stands in the place of a delta, or repeats all that was said."""
+        """Drop a message, which in a stream takes the place of a delta or repeats them all."""
         if choice.get("delta") is delta:
             if not self._hidden:
                 return choice
@@ -150,7 +151,7 @@ class Choice:
         return [*closing, Piece(event, [choice])]
 
     def _thought(self, found: Found, delta: Json, alone: Json | None = None) -> list[Piece]:
-        """The reasoning in a delta; `alone` is the choice, where that holds nothing else."""
+        """Read the reasoning of a delta; `alone` is the choice, if it holds nothing else."""
         if not (self._shows_summary if found.native else not self._hidden):
             opaque = sealed(delta)
             rest = [self._piece(Other(self.lane, None), opaque)] if opaque else []
@@ -161,14 +162,14 @@ class Choice:
         return self._reasoning(found, self._choices(spelled))
 
     def _reasoning(self, found: Found, choices: list[Json] | None) -> list[Piece]:
-        """A stretch opens with its first word; after the finish none does."""
+        """Open a stretch at its first word that is not blank; after the finish open none."""
         opening = not (self._open or self.finished) and bool(found.text.strip())
         self._open = self._open or opening
         opened = [Piece(Opened(self.lane, None, ITEM, found.field))] if opening else []
         event: Event = Raw(self.lane, None, ITEM, found.text)
         if found.native and self._open:
             event = Native(self.lane, None, ITEM, 0, "say", found.text)
-        elif found.native:  # too blank or too late to be of a stretch
+        elif found.native:  # blank, or after the finish: part of no stretch
             event = Other(self.lane, None)
         return [*opened, Piece(event, choices)]
 
@@ -189,7 +190,7 @@ class Choice:
         return self._hand_on(pieces, choice, Beside.of(choice, delta), reasoned=reasoned)
 
     def _rest(self, delta: Json, inline: Inline | None) -> list[Piece]:
-        """The answer's piece, if the delta holds some."""
+        """Make the piece with the delta's part of the answer, if it holds any."""
         content = delta.get("content") if inline is None else inline.content
         answer = {"content": without_chunks(content)}
         answer |= {key: delta.get(key) for key in ANSWER[1:]}
@@ -202,7 +203,7 @@ class Choice:
     def _hand_on(
         self, pieces: list[Piece], choice: Json, beside: Beside, *, reasoned: bool
     ) -> list[Piece]:
-        """Give the last piece what no other has: the finish, and the keys nobody knows."""
+        """Add the finish reason and the unknown fields to the last piece."""
         if self._tags.holding and not reasoned:
             self._held = beside.after(self._held)
             return pieces

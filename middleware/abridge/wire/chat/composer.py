@@ -1,6 +1,6 @@
-"""Writes Chat Completions for an upstream of another API: told events as chunks, or a completion.
+"""Write Chat Completions for an upstream of another API: as chunks, or as a whole completion.
 
-A completion is what its chunks add up to.
+A completion is the sum of its chunks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from abridge.wire.usage import CHAT
 
 @dataclass(slots=True)
 class _Whole:
-    """What the chunks of a choice add up to."""
+    """A choice of a completion, added up from its chunks."""
 
     message: Message = field(default_factory=lambda: Message(sys.maxsize))
     beside: Json = field(default_factory=dict)
@@ -56,10 +56,10 @@ class _Whole:
 
 
 class ChatComposer:
-    """Writes one response. See `abridge.wire.api.Writer`.
+    """Write one response. See the protocol `Writer`.
 
-    A stream keeps calls whose arguments mean something once they are whole, at most `limit`
-    characters of each choice: past that it fails.
+    A stream holds the arguments of calls that can be written only once they are whole, at most
+    `limit` characters for each choice: past that it fails.
     """
 
     shown = None
@@ -150,7 +150,7 @@ class ChatComposer:
         }
 
     def _announce(self, lane: int) -> Iterator[Json]:
-        """Choices are announced in order of their index, or strict clients fail."""
+        """Announce choices in order of their index: strict clients fail otherwise."""
         for number in range(len(self._choices), min(lane + 1, MOST_CHOICES)):
             self._choices[number] = ComposedChoice(
                 number,
@@ -165,7 +165,7 @@ class ChatComposer:
             yield {"index": number, "delta": delta, "finish_reason": None}
 
     def _ended(self, event: Ended) -> bytes:
-        """The usage comes last, in a chunk of its own, if the client asked for it."""
+        """Write the end; before it, if the client asked for usage, a separate chunk with that."""
         if self._failed is not None:
             return b""
         opening = b"".join(self._chunk([choice]) for choice in self._say(event))

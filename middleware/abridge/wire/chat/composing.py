@@ -1,4 +1,4 @@
-"""A choice composed of told events, as the deltas of a stream."""
+"""Write the translated events of one choice as the deltas of a stream."""
 
 from __future__ import annotations
 
@@ -33,20 +33,16 @@ from abridge.wire.mint import Mint
 
 @dataclass(slots=True)
 class _Call:
-    """`disguised`: upstream knows the client's tool as a function, and what its arguments mean is
-    known once they are whole."""
-
     kind: str
-    disguised: Tool | None = None
-    kept: list[str] = field(default_factory=list)
+    disguised: Tool | None = None  # a custom tool, which upstream was offered as a function
+    kept: list[str] = field(default_factory=list)  # its arguments, held until they are whole
 
     def piece(self, text: str) -> Json:
         return {self.kind: {ARGUMENTS[self.kind]: text}}
 
 
 class ComposedChoice:
-    """Each event becomes choices of chunks, without their index. `room` is how many characters
-    may still be kept."""
+    """Write each event as choices of chunks, without their index."""
 
     def __init__(
         self,
@@ -64,7 +60,7 @@ class ComposedChoice:
         self._shown = shown
         self._tools = tools
         self._mint = mint
-        self.room = room
+        self.room = room  # characters that may still be held
         self._blocks = Blocks(whole=whole)
         self._calls: dict[int, _Call] = {}
         self._message: int | None = None
@@ -109,7 +105,7 @@ class ComposedChoice:
         return self._shown.part((self._lane, item), index, text)
 
     def _closed(self, event: Closed) -> Iterator[Json]:
-        """The delta that ends a stretch tells once why there is no summary."""
+        """Report once, as a stretch ends, why there is no summary."""
         self._blocks.close()
         trouble = event.summary.trouble
         if trouble is not None and not self._troubled:
@@ -117,7 +113,7 @@ class ComposedChoice:
             yield _delta({"summary_error": trouble.as_dict()})
 
     def _said(self, event: Said) -> Json:
-        """Several messages of upstream's are one here, parted by a blank line."""
+        """Write a piece of the answer; a blank line separates several messages of upstream's."""
         logprobs = spelled(event.logprobs) or None
         if isinstance(event, Refused):
             told = {"content": None, "refusal": logprobs}
@@ -158,14 +154,14 @@ class ComposedChoice:
         call.kept.append(arguments)
 
     def _rest(self) -> Iterator[Json]:
-        """What calls were kept for: they are whole now."""
+        """Write the input of the custom tools' calls, whose arguments are whole now."""
         for number, call in self._calls.items():
             if call.disguised is not None:
                 text = free_text(call.disguised, "".join(call.kept))
                 yield _delta({"tool_calls": [{"index": number, **call.piece(text)}]})
 
     def _sealed(self) -> Iterator[Json]:
-        """What was thought, to come back as it was said."""
+        """Write the envelope in which the reasoning comes back unchanged, if there is one."""
         envelope = self._kept.envelope() if self._kept is not None else None
         if self._display.seal is None or envelope is None:
             return

@@ -1,4 +1,4 @@
-"""Reads the messages of a Chat Completions conversation, and changes what of them upstream gets."""
+"""Read the messages of a Chat Completions request, and change their reasoning for upstream."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from abridge.wire.envelope import Open
 from abridge.wire.profiles import PROFILES, Profile
 
 MARKS = ("summary_error",)
-"""What Abridge adds to a message beside its reasoning."""
+"""Fields that Abridge adds to a message besides reasoning."""
 
 TEXTS = ("summary", "text", "thinking")
-"""Where an entry of a list of reasoning has what can be read."""
+"""Keys under which an entry of a list of reasoning may hold readable text."""
 
 
 class ChatConversation:
-    """See `abridge.wire.api.Conversation`. Each message is a turn."""
+    """See the protocol `History`. Each message is a turn."""
 
     insists = False
 
@@ -61,8 +61,11 @@ class ChatConversation:
         return taken, inline or (found is not None and bool(found.text.strip()))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of a message is all of its reasoning: what stands beside a blob that is
-        of no use is a summary, or state that means nothing without what it signs."""
+        """Replace a message's reasoning by what its envelope holds, which is all of it.
+
+        If no blob opens, only opaque state is left: the text next to a blob is a summary, and a
+        signature means nothing without the text it signs.
+        """
         message = turn.items[0]
         blobs = take_blobs(message)
         if not blobs:
@@ -111,7 +114,7 @@ class ChatConversation:
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
-        """Which message is which, as the client counts them."""
+        """The index of each message, as the client counts them, by the identity of its object."""
         return {id(message): number for number, message in enumerate(self._body["messages"])}
 
 
@@ -120,7 +123,7 @@ def _object(value: Any) -> Json:
 
 
 def _strip_fields(said: Json, ours: Callable[[str], bool]) -> int:
-    """Take our summaries out of the fields that hold reasoning and nothing else."""
+    """Remove Abridge's summaries from the fields of reasoning; return how many."""
     taken = 0
     for name in PLAIN:
         if (text := said.get(name)) and ours(string(text)):
@@ -137,8 +140,10 @@ def _strip_fields(said: Json, ours: Callable[[str], bool]) -> int:
 
 
 def _rejoined(turn: Turn, original: Any) -> Any:
-    """A content with reasoning in it, as the answer is by now: of a turn that is known by its calls
-    it may have been edited since."""
+    """Return the original content, with its reasoning, around the answer as it is now.
+
+    A turn that is identified by its calls may have a different text by now.
+    """
     answer = answer_of(turn.items[0].get("content"))
     if not turn.calls or text_of(without_chunks(original)).endswith(text_of(answer)):
         return original
@@ -150,8 +155,7 @@ def _rejoined(turn: Turn, original: Any) -> Any:
 
 
 def _restate(message: Json, said: Json) -> None:
-    """Give the calls back their opaque state, each its own where several have the same id, or
-    none."""
+    """Restore the opaque state of the calls; calls with the same id, or none, get it in order."""
     stateful = deque(objects(said.get("tool_calls")))
     for call in objects(message.get("tool_calls")):
         if stateful and stateful[0]["id"] == call.get("id"):
@@ -163,8 +167,10 @@ def _is(entry: Any, ours: Callable[[str], bool]) -> bool:
 
 
 def _without(content: Any, ours: Callable[[str], bool]) -> tuple[Any, bool]:
-    """A content without a summary that its client put where some providers have reasoning, and
-    whether there is reasoning inline in it."""
+    """Remove a summary of Abridge's that a client put inline or into a thinking chunk.
+
+    Returns the content, and true if it holds inline reasoning that is not Abridge's.
+    """
     if isinstance(content, list):
         content = [chunk for chunk in content if not _thinks(chunk, ours)]
     inline, answer = split_inline(content, PROFILES["auto"], alone=True)

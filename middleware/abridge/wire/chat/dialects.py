@@ -1,13 +1,13 @@
-"""Where providers put reasoning in a Chat Completions message.
+"""Find reasoning in a Chat Completions message, in whichever field a provider puts it.
 
-A delta and a message have the same keys, so one reading serves both. The spellings:
+A delta and a message have the same fields, so the same functions read both. The fields:
 
 =====================  ===========================================================================
 `reasoning_content`    DeepSeek, Moonshot, Z.ai, Qwen, xAI, SGLang, llama.cpp, LiteLLM, older vLLM
 `reasoning`            vLLM, Ollama, Groq, Cerebras, OpenRouter, Together
 `reasoning_details`    OpenRouter, MiniMax: a list of `reasoning.text`, `.summary`, `.encrypted`
 `thinking_blocks`      LiteLLM: a list of `thinking` (with signature) and `redacted_thinking`
-`content`              Mistral: a list with `thinking` chunks in it; else inline tags (wire/think)
+`content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags)
 =====================  ===========================================================================
 """
 
@@ -22,39 +22,38 @@ PLAIN = ("reasoning_content", "reasoning")
 LISTS = ("reasoning_details", "thinking_blocks")
 SPELLINGS = (*PLAIN, *LISTS)
 COPIES = "provider_specific_fields"
-"""Where LiteLLM's client keeps, and returns, a second one of the fields that it does not know."""
+"""The field in which LiteLLM's client keeps, and sends back, a copy of fields unknown to it."""
 
 ANSWER = ("content", "refusal", "tool_calls", "function_call", "audio")
 KNOWN = frozenset({"role", "name", "annotations", *ANSWER})
-"""What a message may still hold once its reasoning is hidden."""
+"""Fields that a message may keep when raw reasoning is hidden."""
 
 _OPAQUE = frozenset({"reasoning.encrypted", "redacted_thinking"})
 
 
 class Found(NamedTuple):
-    """Reasoning in a delta or a message. `field` is where a summary goes in its place; `native`:
-    it is a summary that upstream made."""
+    """Reasoning in a delta or a message."""
 
     text: str
-    field: str
-    native: bool = False
+    field: str  # the field for a summary that replaces it
+    native: bool = False  # it is a summary that upstream made
 
 
 def spellings(said: Json) -> list[str]:
-    """The fields of `said` that hold reasoning and nothing else."""
+    """Return the names of the fields that hold readable reasoning and nothing else."""
     return [name for name in SPELLINGS if said.get(name) and not _is_sealed(said[name])]
 
 
 def find(said: Json) -> Found | None:
-    """The reasoning in `said`, or None. Opaque state alone is none: there is nothing to read.
+    """Find the readable reasoning in a delta or a message; None if there is only opaque state.
 
-    It is a summary where nothing else in `said` bears text.
+    It counts as a native summary if nothing but summaries holds text.
     """
     bearing = spellings(said)
     chunks = thinking_chunks(said.get("content"))
     if not (bearing or chunks):
         return None
-    if len(bearing) == 1 and bearing[0] in PLAIN and not chunks:  # by far the most
+    if len(bearing) == 1 and bearing[0] in PLAIN and not chunks:  # the usual case
         return Found(string(said[bearing[0]]), bearing[0])
     return _tell_which(said, bearing, chunks)
 
@@ -76,9 +75,9 @@ def _tell_which(said: Json, bearing: list[str], chunks: list[Json]) -> Found:
 
 
 def place_in(said: Json) -> Place | None:
-    """Where reasoning, or opaque state that stands for it, is in `said`, inline text aside.
+    """Find the place of reasoning, or of opaque state for it; inline tags are not looked for.
 
-    A list that may hold opaque state goes before a text that repeats it.
+    A list, which may hold opaque state, takes precedence over a text field that repeats it.
     """
     if said.get("reasoning_details"):
         return "reasoning_details"
@@ -95,28 +94,28 @@ def place_in(said: Json) -> Place | None:
 
 
 def said_in(choice: Json) -> Json:
-    """What a choice of a stream says: its delta, or a message that stands in its place."""
+    """Return the delta of a choice, or the message in its place; empty if there is neither."""
     said = choice.get("delta")
     said = said if isinstance(said, dict) else choice.get("message")
     return said if isinstance(said, dict) else {}
 
 
 def thought(said: Json) -> Json:
-    """All that holds reasoning, as it is spelled."""
+    """Return all fields that hold reasoning, as upstream wrote them."""
     found = {name: said[name] for name in SPELLINGS if said.get(name)}
     chunks = thinking_chunks(said.get("content"))
     return {**found, "content": chunks} if chunks else found
 
 
 def sealed(said: Json) -> Json:
-    """The opaque state alone: upstream alone can read it, and wants it back."""
+    """Return the opaque state alone: only upstream can read it, and it wants it back."""
     found = {name: objects(said[name]) for name in LISTS if said.get(name)}
     kept = {name: list(filter(_is_opaque, entries)) for name, entries in found.items()}
     return {name: entries for name, entries in kept.items() if entries}
 
 
 def native_summary(said: Json) -> Json:
-    """What spells a summary that upstream made, and its opaque state."""
+    """Return the fields of a summary that upstream made, and its opaque state."""
     found = {name: said[name] for name in PLAIN if said.get(name)}
     details = objects(said.get("reasoning_details"))
     kept = [entry for entry in details if string(entry.get("summary")) or _is_opaque(entry)]
@@ -124,21 +123,21 @@ def native_summary(said: Json) -> Json:
 
 
 def thinking_chunks(content: Any) -> list[Json]:
-    """Those of a list-valued content that hold reasoning."""
+    """Return the chunks of a list content that hold reasoning."""
     if not isinstance(content, list):
         return []
     return [chunk for chunk in objects(content) if chunk.get("type") == "thinking"]
 
 
 def chunk_text(chunk: Json) -> str:
-    """A chunk's text: `thinking` is a string or a list of text chunks."""
+    """Return the text of a thinking chunk: `thinking` is a string or a list of text chunks."""
     thinking = chunk.get("thinking")
     return string(thinking) or "".join(string(part.get("text")) for part in objects(thinking))
 
 
 def answer_text(content: Any) -> str:
-    """The text in a message's content, a string or a list of chunks: of a kind that nobody knows
-    one may be reasoning."""
+    """Return the text of a content, a string or a list; a chunk of unknown type may be reasoning,
+    so it is left out."""
     return string(content) or "".join(
         string(chunk.get("text"))
         for chunk in objects(content)
@@ -147,14 +146,14 @@ def answer_text(content: Any) -> str:
 
 
 def without_chunks(content: Any) -> Any:
-    """The content without its reasoning."""
+    """Return the content without its thinking chunks."""
     if not isinstance(content, list):
         return content
     return [chunk for chunk in content if not thinking_chunks([chunk])]
 
 
 def conceal(message: Json) -> Json:
-    """A message without its reasoning, made of known keys only."""
+    """Return the message without its reasoning: only known fields, and opaque state."""
     kept: Json = {key: value for key, value in message.items() if key in KNOWN}
     if "content" in kept:
         kept["content"] = without_chunks(kept["content"])
@@ -162,7 +161,7 @@ def conceal(message: Json) -> Json:
 
 
 def _is_opaque(entry: Any) -> bool:
-    """Whether an entry of a list is opaque state and nothing else."""
+    """Return whether an entry of a list is opaque state and nothing else."""
     return (
         isinstance(entry, dict)
         and string(entry.get("type")) in _OPAQUE

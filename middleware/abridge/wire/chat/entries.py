@@ -1,4 +1,4 @@
-"""The entries of a message's lists of reasoning: what each says, where its text has parts."""
+"""Read the entries of a message's lists of reasoning, which keep the parts of its text apart."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "thinking": (RAW, "thinking"),
     "redacted_thinking": (REDACTED, "data"),
 }
-"""Types of entries: what they say, and where."""
+"""Types of entries: the kind of reasoning, and the key of its text."""
 
 
 class Entry(NamedTuple):
-    """`part`: in a stream, those that have the same are pieces of one. `signed`: nothing more is
-    said of this one."""
-
     kind: Kind
     text: str
-    part: Hashable
-    signed: bool
+    part: Hashable  # in a stream, entries with the same value are pieces of one
+    signed: bool  # it has a signature, which ends it
 
 
 def entries(said: Json) -> list[Entry]:
-    """Those of a delta or a message, out of the first list that has any. A blob of ours says
-    nothing: it stands for all of the message, and comes last."""
+    """Read the entries of a delta or a message, from the first list that has any.
+
+    A blob of Abridge's has no text: it stands for the whole message, and comes last.
+    """
     for name in LISTS:
         found = [_entry(entry) for entry in objects(said.get(name)) if _kind(entry) in KINDS]
         if found:

@@ -1,4 +1,4 @@
-"""Where a client finds what a model thought, and what was made of it."""
+"""The fields in which a client finds raw reasoning and summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abridge.wire.display import Display
 
 
 class Fields:
-    """Names fields for a display; `upstream` is the one in which upstream put its reasoning."""
+    """Choose fields by the display; `upstream` is the field in which upstream put its reasoning."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
@@ -36,7 +36,7 @@ class Fields:
 
 
 def retell(said: Json, told: Json) -> Json:
-    """A delta or a message with its reasoning told in other fields."""
+    """Return a delta or a message with its reasoning replaced by these fields."""
     kept = {key: value for key, value in said.items() if key not in PLAIN}
     if isinstance(kept.get("content"), list):
         kept["content"] = without_chunks(kept["content"]) or None

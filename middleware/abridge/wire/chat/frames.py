@@ -1,4 +1,4 @@
-"""The frames of a stream: those of a chunk's pieces, and those of its end."""
+"""Encode the frames of a stream: chunks, the last one with the usage, errors and the end."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from abridge.wire.problem import problem
 
 DONE = b"data: [DONE]\n\n"
 ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+"""Fields that every chunk of a response repeats."""
 
 
 def envelope(chunk: Json) -> Json:
-    """What every chunk of a response repeats."""
+    """Return the fields that every chunk of a response repeats."""
     return {key: chunk[key] for key in ENVELOPE if key in chunk}
 
 
 def says_more(chunk: Json) -> bool:
-    """Whether it says something beside its choices."""
+    """Return whether the chunk has fields besides its header, choices and usage."""
     known = (*ENVELOPE, "choices", "usage")
     return any(value is not None for key, value in chunk.items() if key not in known)
 
 
 def bill(pieces: list[Piece], usage: Tokens) -> list[Piece]:
-    """The usage goes last, together with the choices that say nothing more."""
+    """Report the usage in a last piece, together with the choices that hold nothing else."""
     bare = [piece for piece in pieces if _is_bare(piece)]
     choices = [choice for piece in bare for choice in piece.choices or ()]
     others = [piece for piece in pieces if not _is_bare(piece)]
@@ -33,15 +34,15 @@ def bill(pieces: list[Piece], usage: Tokens) -> list[Piece]:
 
 
 def _is_bare(piece: Piece) -> bool:
-    """Whether it neither answers nor announces."""
+    """Return whether the piece holds neither an answer nor a role."""
     deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
     return isinstance(piece.event, Other) and not any(delta.get("role") for delta in deltas)
 
 
 def frame_pieces(pieces: list[Piece], chunk: Json, frame: bytes | None = None) -> list[Event]:
-    """The pieces' events, in the frame that came, or in new ones where it holds several.
+    """Return the pieces' events: with the original frame, or with new ones if it holds several.
 
-    What the chunk says beside its choices goes with the last.
+    The chunk's other fields go with the last piece.
     """
     carriers = [piece for piece in pieces if piece.choices is not None]
     if frame is not None and len(carriers) == 1 and _holds_all(carriers[0], chunk):
@@ -60,5 +61,5 @@ def _holds_all(piece: Piece, chunk: Json) -> bool:
 
 
 def failure(trouble: Trouble) -> bytes:
-    """The chunk that says why there is no more."""
+    """Encode the chunk that reports an error."""
     return sse.encode(dumps(problem(trouble.message, code=trouble.code)))

@@ -1,4 +1,4 @@
-"""What an answer's message is remembered by."""
+"""Record an answer's message as a turn, to remember its reasoning by."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from abridge.wire.profiles import Profile
 
 
 def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard | None:
-    """The turn that an answer's message makes, if it holds reasoning, or opaque state.
+    """Record an answer's message; None if it holds neither reasoning nor opaque state.
 
-    With `hidden` true its text is what is left without inline reasoning, as the client gets it.
+    With `hides_raw` the turn's text is without inline reasoning, as the client gets it.
     """
     turn, content = turn_of(message), message.get("content")
     original = _original(message)
@@ -36,7 +36,7 @@ def hear(message: Json, lane: int, profile: Profile, *, hidden: bool) -> Heard |
 
 
 def _original(message: Json) -> Json:
-    """What of a message is to come back; its calls, too, where they hold opaque state."""
+    """Return the fields to restore later: reasoning and opaque state, that of calls by call id."""
     original = {name: message[name] for name in (*SPELLINGS, STATE) if message.get(name)}
     calls = [
         {"id": call.get("id"), STATE: call[STATE]}

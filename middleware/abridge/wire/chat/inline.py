@@ -1,4 +1,4 @@
-"""Reasoning inline in a content: in a text, or in the text chunks of a list."""
+"""Split inline reasoning, between tags, from a content: a text, or the text chunks of a list."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from abridge.wire.think import Piece, Splitter
 
 @dataclass(slots=True)
 class Inline:
-    """A content told apart: the reasoning in it, and what is left.
-
-    `thinking`: some of it stood within a block, if only its tags.
-    """
+    """A content split into inline reasoning and the rest."""
 
     raw: str
     content: Any
-    thinking: bool
+    thinking: bool  # some of it was inside a block, if only the tags
 
 
 class TagReader:
-    """Tells the contents of one choice's deltas apart.
+    """Split the contents of one choice's deltas.
 
-    Beside a field that holds reasoning, tags in the text are the answer's own, unless raw is
-    hidden: then they may hold what the field holds, and what they hold was heard there.
+    Where a field holds the reasoning, tags in the text belong to the answer. If raw is hidden they
+    are split off all the same, since they may repeat the field, and what they hold is dropped.
     """
 
     def __init__(self, profile: Profile, *, hidden: bool) -> None:
@@ -39,22 +36,22 @@ class TagReader:
 
     @property
     def holding(self) -> bool:
-        """Whether text is kept back that may yet become a block."""
+        """Text is held back that may yet become a block."""
         return self._splitter.holding
 
     @property
     def answering(self) -> bool:
-        """Whether no content can hold reasoning any more."""
+        """No further content can hold reasoning."""
         return self._splitter.answering
 
     def give_way(self) -> None:
-        """A field holds reasoning."""
+        """Note that a field of the deltas holds the reasoning."""
         if not self._fielded:
             self._fielded = True
             self._splitter.narrow(self._left)
 
     def read(self, delta: Json, *, over: bool) -> Inline | None:
-        """The delta's content told apart; None where it stays as it is."""
+        """Split the delta's content; None if it stays as it is."""
         splitter, content = self._splitter, delta.get("content")
         if splitter.answering:
             return None
@@ -72,23 +69,25 @@ class TagReader:
 
 
 def split_inline(content: Any, profile: Profile, *, alone: bool) -> tuple[str, Any]:
-    """The reasoning in a whole content, and what is left.
+    """Split a whole content into reasoning and the rest.
 
-    `alone`: it stands nowhere else, so that the template's own tag may be meant.
+    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
     """
     prefilled = profile.prefilled and alone
     if content is None:
         return "", None
     if not prefilled and isinstance(content, str) and "<" not in content and "◁" not in content:
-        return "", content  # as nearly always: no tag begins otherwise
+        return "", content  # the usual case: every tag begins with one of these
     splitter = Splitter(profile.tags, prefilled=prefilled)
     raw, kept = tell_apart(content, splitter)
     return add_rest(raw, kept, splitter.end())
 
 
 def closes_unopened(text: str, profile: Profile) -> bool:
-    """Whether a text closes, on a line of its own and outside of code, a block that nothing opened:
-    as where the prompt's template opens it, and no server parses it."""
+    """Return whether a text closes a block that nothing opened, on a separate line and not in code.
+
+    That happens when the prompt's template opens the block and no server parses it.
+    """
     for tag in profile.tags[:1]:
         head, closing, rest = text.partition(tag.closing)
         alone = bool(closing) and head.endswith("\n") and rest.startswith("\n")
@@ -97,7 +96,7 @@ def closes_unopened(text: str, profile: Profile) -> bool:
 
 
 def tell_apart(content: Any, splitter: Splitter) -> tuple[str, Any]:
-    """The reasoning in more of a content, and what is left of it."""
+    """Split the next content of a stream into reasoning and the rest."""
     if isinstance(content, str):
         return _join(splitter.feed(content))
     if not isinstance(content, list):
@@ -117,7 +116,7 @@ def tell_apart(content: Any, splitter: Splitter) -> tuple[str, Any]:
 
 
 def add_rest(raw: str, content: Any, rest: Iterable[Piece]) -> tuple[str, Any]:
-    """Add what a splitter had kept back."""
+    """Append what a splitter had held back."""
     more, text = _join(rest)
     if not text:
         return raw + more, content

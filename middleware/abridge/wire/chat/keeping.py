@@ -1,4 +1,4 @@
-"""A choice composed of told events, kept to be sealed when it is whole."""
+"""Accumulate a choice of a translated answer, and build its envelope at the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from abridge.wire.envelope import Envelope
 
 
 class Keeping:
-    """Keeps what was thought as told, and what was answered as written. Past `limit` characters of
-    either it gives up."""
+    """Accumulate the reasoning as events, and the answer as written deltas.
+
+    Past `limit` characters of either give up: there is no envelope then.
+    """
 
     def __init__(self, limit: int) -> None:
         self._thoughts = Thoughts(limit)
@@ -27,7 +29,7 @@ class Keeping:
         self._answer.add({key: delta[key] for key in ANSWER if key in delta})
 
     def envelope(self) -> Envelope | None:
-        """All of it; None where there was no reasoning."""
+        """Build the envelope; None if there was no raw reasoning, or too much to keep."""
         thoughts, turn = self._thoughts, turn_of(self._answer.as_dict())
         if not (thoughts.told and thoughts.whole and self._answer.whole):
             return None
@@ -37,14 +39,13 @@ class Keeping:
 
 
 class Thoughts:
-    """What was thought, as `reasoning_details`: they have a place for each thing, in order.
+    """Accumulate reasoning as `reasoning_details`, which hold text, summaries and state in order.
 
-    `told`: there is something to read that is no summary, beside which upstream's own is not
-    needed. What repeats the reasoning in the clear is no opaque state (Ollama's is).
+    State that only repeats the text, as Ollama's does, is left out.
     """
 
     def __init__(self, limit: int) -> None:
-        self.told = False
+        self.told = False  # there is raw reasoning, and not only summaries or state
         self._room = limit
         self._entries: list[Json] = []
         self._said = StringIO()
@@ -90,7 +91,7 @@ class Thoughts:
         self._entries.append({"type": "reasoning.text", "text": text, "signature": event.data})
 
     def _end(self) -> None:
-        """What was said until now is of no signature."""
+        """End the current entry, without a signature: its text, or else its summary parts."""
         text = self._said.getvalue()
         if text.strip():
             self._entries.append({"type": "reasoning.text", "text": text})

@@ -1,7 +1,8 @@
-"""Chunks with all that one has, whatever upstream leaves out.
+"""Repair chunks from which upstream leaves out required fields.
 
-Gemini counts no tool calls, small servers neither choices nor say who speaks; strict clients leave
-out what does not call itself a chunk, and fail where anything else of this lacks.
+Gemini omits the index of tool calls, small servers the index of choices and the role. Strict
+clients ignore anything without `"object": "chat.completion.chunk"`, and fail where another of these
+fields is missing.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ CHUNK = "chat.completion.chunk"
 
 
 class Mender:
-    """One response's. `needed`: a chunk lacked what each has, so that each is to be looked at."""
+    """Repair the chunks of one response."""
 
     def __init__(self) -> None:
-        self.needed = False
+        self.needed = False  # a chunk lacked header fields, so every chunk must be checked
         self._head: Json = {}
         self._spoken: set[int] = set()
         self._calls: dict[int, dict[str, int]] = {}
@@ -64,7 +65,7 @@ class Mender:
         return {**choice, "index": lane, "delta": delta}
 
     def _counted(self, lane: int, call: Json) -> Json:
-        """A fragment is of the call of its id, or of the last where it names none."""
+        """Add the index of a call's fragment: by its id, or the last call's if it has none."""
         known = self._calls.setdefault(lane, {})
         if isinstance(call.get("index"), int):
             return call
@@ -89,7 +90,7 @@ def _is_headless(chunk: Json) -> bool:
 
 
 def _says(chunk: Json) -> bool:
-    """Whether it answers, or bills: Azure's filter results neither are a chunk nor say they are."""
+    """Return whether it holds an answer or usage; Azure's filter results hold neither."""
     answers = any(isinstance(choice.get("delta"), dict) for choice in objects(chunk["choices"]))
     return answers or bool(chunk.get("usage"))
 

@@ -1,4 +1,4 @@
-"""A message put together from its deltas, as upstream would have sent it whole."""
+"""Accumulate deltas into a message, as upstream would have sent it whole."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from abridge.wire.codec import Json, objects, string
 TEXTS = frozenset({"refusal", *PLAIN})
 LISTS = frozenset({"reasoning_details", "thinking_blocks"})
 STATE = "extra_content"
-"""Opaque state beside an answer, and beside each of its calls (Gemini)."""
+"""The field for opaque state of an answer, and of each of its calls (Gemini)."""
 
 ARGUMENTS = {"function": "arguments", "custom": "input"}
-"""The kinds of tool call, and where each has what it is called with."""
+"""The kinds of tool call, and the field in which each has its arguments."""
 
 
 class _Growing:
-    """An object whose strings grow: kept in pieces, since adding to a long string copies it."""
+    """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
 
     def __init__(self, head: Json | None = None) -> None:
         self.head = dict(head or {})
@@ -30,7 +30,7 @@ class _Growing:
         return "".join(self._pieces.pop(key, ()))
 
     def settle(self, values: Json) -> None:
-        """Take each value that says something where nothing was said yet."""
+        """Set each value that is not empty, where there is none yet."""
         for key, value in values.items():
             if value and not self.head.get(key):
                 self.head[key] = value
@@ -40,7 +40,7 @@ class _Growing:
 
 
 class Message:
-    """Adds up deltas. Past `limit` characters it gives up, and `whole` is false."""
+    """Add up deltas. Past `limit` characters give up."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit
@@ -48,7 +48,7 @@ class Message:
         self._chunks: list[_Growing] = []
         self._entries: dict[str, list[_Growing]] = {}
         self._calls: dict[int, tuple[_Growing, _Growing]] = {}
-        self.whole = True
+        self.whole = True  # false once the limit is passed
 
     @property
     def calls(self) -> bool:
@@ -70,7 +70,7 @@ class Message:
                 self._message.settle({name: value})
 
     def grow(self, name: str, value: Any) -> None:
-        """More of a text of the message's own."""
+        """Append to a text field of the message."""
         if name == "content" and (self._chunks or not isinstance(value, str)):
             self._add_content(value)
         else:
@@ -98,7 +98,7 @@ class Message:
                 growing.grow(key, text)
 
     def _add_content(self, content: Any) -> None:
-        """A string is a string until the first list comes: then it is a text chunk among others."""
+        """Append content. Once a list comes, the text before it becomes a text chunk of it."""
         chunks = objects([{"type": "text", "text": content}] if content else [])
         if isinstance(content, list):
             before = self._message.take("content")
@@ -112,7 +112,7 @@ class Message:
             self._chunks[-1].settle({name: chunk[name] for name in chunk if name != key})
 
     def _add_entry(self, entries: list[_Growing], entry: Json) -> None:
-        """What continues the last detail or block is joined to it; opaque ones never are."""
+        """Append to the last entry if this one continues it; entries of opaque state never do."""
         kind = entry.get("type"), entry.get("index")
         last = entries[-1].head if entries else {}
         if entry.get("data") or not entries or kind != (last.get("type"), last.get("index")):
@@ -140,7 +140,7 @@ class Message:
 
 
 def _spell_chunk(chunk: Json) -> Json:
-    """A thinking chunk holds a list of text chunks, as docs.mistral.ai has it."""
+    """Make a thinking chunk hold a list of text chunks, as docs.mistral.ai documents it."""
     if chunk.get("type") == "thinking":
         chunk["thinking"] = [{"type": "text", "text": string(chunk.get("thinking"))}]
     return chunk

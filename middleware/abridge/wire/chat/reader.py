@@ -1,7 +1,8 @@
-"""Reads Chat Completions: the chunks of a stream, or a whole completion, into turn events.
+"""Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Each choice is a lane with one reasoning item, opened anew for every stretch of reasoning. A chunk
-that holds one thing goes on as it came; usage, and what comes with it, waits for every lane.
+Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning. A
+chunk that holds one kind of thing keeps its frame. Usage, and what comes in the same chunk, waits
+until every lane has finished.
 """
 
 from __future__ import annotations
@@ -33,17 +34,19 @@ from abridge.wire.problem import CUT, trouble_in
 from abridge.wire.profiles import Profile
 from abridge.wire.usage import CHAT, count
 
-MOST_CHOICES = 128  # the API's own bound on n
+MOST_CHOICES = 128  # the API's upper bound on `n`
 
 
 class ChatReader:
-    """Reads one response. See `abridge.wire.api.Reader`.
+    """Read one response. See the protocol `Reader`.
 
-    What makes its events framed are the kind of its choices, `_carried` and `_framed`.
+    Its events carry their frames. The translating reader overrides what makes them do so:
+    `_CHOICE_READER`, `_TRANSLATES`, `_carry_frame` and `_make_events`.
     """
 
     _CHOICE: ClassVar[type[Choice]] = Choice
     _TOLD: ClassVar[bool] = False
+    """The events are for a client of another API."""
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._profile = profile
@@ -52,10 +55,10 @@ class ChatReader:
         self._choices: dict[int, Choice] = {}
         self._announced = 0
         self._seals = display.seal is not None and not self._TOLD
-        self._chunk: Json = {}
+        self._chunk: Json = {}  # the last one read
         self._messages: dict[int, Json] = {}
         self._mender = Mender()
-        self._bill: tuple[Json, bytes] | None = None
+        self._bill: tuple[Json, bytes] | None = None  # a chunk with usage that came too early
         self._began = False
         self._failed = False
         self._ended = False
@@ -70,7 +73,7 @@ class ChatReader:
         data = sse.data(frame)
         if data is None:
             return [Other(None, self._carried(frame))]
-        if self._ended:  # nothing follows the end, whatever upstream still says
+        if self._ended:  # drop whatever upstream sends after the end
             self.faults += 1
             return []
         if data.startswith(sse.DONE):
@@ -140,7 +143,7 @@ class ChatReader:
         return self._messages
 
     def _more(self, chunk: Json, frame: bytes) -> Event | None:
-        """More of what one choice is saying, if that is all."""
+        """Read a chunk that only continues what one choice is saying; None for any other chunk."""
         choices = chunk.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
             return None
@@ -156,8 +159,10 @@ class ChatReader:
         return self._mender.mend(chunk, frame)
 
     def _begin(self, chunk: Json) -> list[Event]:
-        """The response has a name with the first chunk that says something: Azure's prelude, which
-        holds filter results and no choices, has an empty one."""
+        """Start the response at the first chunk with choices.
+
+        Azure first sends filter results without choices, in a chunk whose id and model are empty.
+        """
         if self._began or not chunk.get("choices"):
             return []
         self._began = True
@@ -166,7 +171,7 @@ class ChatReader:
         return [Began(None, None, string(chunk.get("id")), string(chunk.get("model")), moment)]
 
     def _pass_unread(self, frame: bytes) -> list[Event]:
-        """What cannot be read may hold anything, so it is not for those who are not to see all."""
+        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
         if not self._display.raw:
             self._unread += 1
             return []
@@ -191,7 +196,7 @@ class ChatReader:
         return [*events, Ended(None, self._carried(frame), ok=not self._failed)]
 
     def _finish(self) -> list[Event]:
-        """The finish of choices that said all, as upstream's mark of the end has it, and none."""
+        """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
         pieces: list[Piece] = []
         for state in self._choices.values():
             if not state.finished:
@@ -201,19 +206,19 @@ class ChatReader:
         return self._framed(pieces, envelope(self._chunk))
 
     def _bills_early(self, chunk: Json) -> bool:
-        """Whether it only bills, and choices are not finished: more may come, or their finish."""
+        """Return whether the chunk holds only usage, and some choice has not finished yet."""
         billing = not chunk.get("choices") and CHAT.read(chunk.get("usage")) is not None
         return billing and not all(choice.finished for choice in self._choices.values())
 
     def _let_go(self) -> list[Event]:
-        """The bill that came before all was said, if one did."""
+        """Read the chunk with usage that came too early, if there is one."""
         if self._bill is None:
             return []
         (chunk, frame), self._bill = self._bill, None
         return self._read_chunk(chunk, frame)
 
     def _flush(self) -> list[Event]:
-        """What was kept back as a possible tag, once no more can come."""
+        """Release text held back as the possible beginning of a tag, as no more can come."""
         pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
         return self._framed(pieces, envelope(self._chunk))
 
@@ -224,7 +229,7 @@ class ChatReader:
         return self._choices[lane]
 
     def _carried(self, frame: bytes | None) -> bytes | None:
-        """What an event carries of the frame it was read from."""
+        """Return the frame that an event carries; None in a translating reader."""
         return frame
 
     def _framed(self, pieces: list[Piece], chunk: Json, frame: bytes | None = None) -> list[Event]:
@@ -249,7 +254,7 @@ class ChatReader:
         return self._framed(pieces, chunk, frame)
 
     def _pieces(self, state: Choice, choice: Json, *, apart: bool) -> list[Piece]:
-        """What a choice says; with its end comes, if it is to be sealed, the turn that it made."""
+        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
         ends = self._seals and bool(choice.get("finish_reason")) and not state.finished
         pieces = state.read(choice, apart=apart)
         return [*pieces[:-1], *self._reasoned(state), *pieces[-1:]] if ends else pieces
@@ -259,18 +264,18 @@ class ChatReader:
         if message is None and state.message.whole:
             message = state.message.as_dict()
         heard = None if message is None else self._hear(state.lane, message)
-        if heard is None or not heard.raw.strip():  # opaque state travels as it is
+        if heard is None or not heard.raw.strip():  # opaque state needs no envelope
             return []
         return [Piece(Reasoned(state.lane, None, heard))]
 
     def _finishes(self, choices: list[Json]) -> bool:
-        """Whether no choice has more to say after these."""
+        """Return whether every choice has finished once these are read."""
         finishing = {_index(choice) for choice in choices if choice.get("finish_reason")}
         finished = {lane for lane, state in self._choices.items() if state.finished}
         return self._choices.keys() | map(_index, choices) <= finishing | finished
 
     def _announce_before(self, lane: int) -> list[Piece]:
-        """Choices are announced in order of their index, or strict clients fail."""
+        """Announce choices in order of their index: strict clients fail otherwise."""
         pieces: list[Piece] = []
         while self._announced < min(lane, MOST_CHOICES):
             state = self._choice({"index": self._announced})

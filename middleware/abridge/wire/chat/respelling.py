@@ -1,4 +1,4 @@
-"""A message's reasoning, moved to where upstream reads it (MLX-01 to MLX-04, MLX-11)."""
+"""Move a message's reasoning to the place where upstream reads it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from abridge.wire.profile import Place, Profile, Returns
 OPAQUE: frozenset[Place] = frozenset(
     {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
 )
-"""Places to which text alone is not moved: upstream reads it in a field as well, or not at all."""
+"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
 
 
 def respell(message: Json, profile: Profile) -> bool:
-    """Say a message's reasoning where the profile reads it; returns whether that changed anything.
+    """Move a message's reasoning to the profile's place; return true if the message has changed.
 
-    What stands there already, or inline in the content, stays, and is said nowhere else. No field
-    is left that upstream refuses, nor an empty one, unless upstream insists on that.
+    Reasoning that is there already, or inline in the content, stays as it is. Fields that upstream
+    refuses, and empty ones, are removed; an empty one is added if upstream requires it with calls.
     """
     returns = profile.returns
     if profile.learns and returns == Returns():
-        return False  # nobody knows yet
+        return False  # nothing is known of this upstream yet
     before = dict(message)
     if returns.place not in OPAQUE and _stands_elsewhere(message, returns.place):
         _move(message, profile)
@@ -45,7 +45,7 @@ def _stands_elsewhere(message: Json, place: Place) -> bool:
 
 
 def _move(message: Json, profile: Profile) -> None:
-    """The text alone: opaque state is of use only where it came from."""
+    """Move the text alone: opaque state is of use only to the API that it came from."""
     told = read_thoughts(message, "")
     thoughts = [Thought(part.text) for part in told if isinstance(part, Thought) and part.text]
     content = message.get("content")

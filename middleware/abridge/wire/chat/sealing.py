@@ -1,7 +1,7 @@
-"""Blobs of ours in Chat Completions: where they stand in a message, and what they hold.
+"""Put Abridge's envelopes into Chat Completions messages, and take them out again.
 
-They stand where other opaque state does, in one of the lists of reasoning; which one is a setting,
-since clients keep the one or the other.
+Their blobs are entries of a list of reasoning, as other opaque state is; which list is a setting,
+since some clients keep the one and some the other.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _ENTRIES: Mapping[Listed, Json] = MappingProxyType(
 
 
 def spell(blob: str, name: Listed, index: int) -> Json:
-    """A blob as an entry of a list."""
+    """Make the entry of a list that holds a blob."""
     return {**_ENTRIES[name], "data": blob, "index": index}
 
 
 def envelope_of(heard: Heard) -> Envelope:
-    """What an answer's message is to come back with; the rest of it tells whether it does so as it
-    was."""
+    """Make the envelope of an answer's message: its reasoning, and the calls and text by which to
+    tell later if the client has changed it."""
     calls = tuple(call.id for call in heard.turn.calls)
     return Envelope(heard.original, calls=calls, text=heard.turn.text)
 
 
 def shown_in(heard: Heard, display: Display) -> list[Any]:
-    """The entries of upstream's own that a client was shown, in the list that blobs stand in."""
+    """Return upstream's entries that the client was shown, of the list that blobs go into."""
     original: Json = {}
     for said in heard.original:
         original |= said
@@ -49,14 +49,14 @@ def shown_in(heard: Heard, display: Display) -> list[Any]:
 
 
 def after(entries: list[Any]) -> int:
-    """The index that comes after those of a list's entries; of an entry without one, its place is
-    its index."""
+    """Return the first index free after a list's entries; an entry without index counts by its
+    position."""
     return max((_index(entry, place) + 1 for place, entry in enumerate(entries)), default=0)
 
 
 def take_blobs(message: Json) -> list[tuple[str, str]]:
-    """Take out of a message, and of what its client copied beside it, all that is ours; return it,
-    with its places."""
+    """Remove Abridge's blobs from a message and from LiteLLM's copy of its fields; return each with
+    its path."""
     copies = message.get(COPIES)
     copied = _take_blobs(copies) if isinstance(copies, dict) else []
     return [*_take_blobs(message), *((f"{COPIES}.{place}", blob) for place, blob in copied)]

@@ -1,4 +1,4 @@
-"""Opaque state in a delta or a message: what signs reasoning, and what stands for it."""
+"""Read provider state in a delta or a message: signatures of reasoning, and encrypted reasoning."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from abridge.wire.codec import Json, objects, string
 
 
 class Seal(NamedTuple):
-    """An entry of a list of reasoning: its text, and the state that comes with it, if any."""
+    """An entry of a list of reasoning."""
 
     text: str
-    data: str
-    signs: bool
+    data: str  # the opaque state; empty if the entry has none
+    signs: bool  # the state is a signature of the text
 
 
 def seals(said: Json) -> list[Seal]:
-    """The entries of the first list that holds opaque state; none where no list does."""
+    """Read the entries of a list that holds opaque state; empty if no list does.
+
+    `thinking_blocks` takes precedence over `reasoning_details`.
+    """
     found = ([_seal(entry) for entry in objects(said.get(name))] for name in reversed(LISTS))
     return next((entries for entries in found if any(entry.data for entry in entries)), [])
 
@@ -33,7 +36,7 @@ def _seal(entry: Json) -> Seal:
 
 
 def with_seals(events: list[Event], entries: list[Seal], lane: int, item: int) -> list[Event]:
-    """A choice's events, with each seal after the reasoning it belongs to."""
+    """Insert opaque state into a choice's events, each after the reasoning it belongs to."""
     place = next((n for n, event in enumerate(events) if isinstance(event, Raw | Native)), None)
     if place is None:
         return [*_told(entries, None, lane, item), *events]
@@ -45,7 +48,8 @@ def with_seals(events: list[Event], entries: list[Seal], lane: int, item: int) -
 
 
 def _told(entries: list[Seal], said: Event | None, lane: int, item: int) -> Iterator[Event]:
-    """The seals; with `said`, the reasoning that all of the entries say, each with its own."""
+    """Make events of the state; with `event`, which holds the text of all entries, split that by
+    entry, each followed by its state."""
     for entry in entries:
         if isinstance(said, Raw | Native) and entry.text:
             yield replace(said, text=entry.text)

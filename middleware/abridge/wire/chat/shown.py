@@ -1,4 +1,4 @@
-"""What is shown of what a model thought, as deltas of a choice."""
+"""Put reasoning and summaries into the deltas of a choice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ BETWEEN_PARTS = "\n\n"
 
 
 class Shown:
-    """Several parts of a summary are parted by a blank line, and so is the reasoning of several
-    items where it goes into one field (OLS-02, LLM-07)."""
+    """Build the fields of deltas that hold reasoning or a summary.
+
+    A blank line separates the parts of a summary, and the reasoning of several items that goes into
+    one field.
+    """
 
     def __init__(self, display: Display) -> None:
         self._details = display.details
@@ -28,14 +31,14 @@ class Shown:
         self._upstream[event.lane or 0] = event.field
 
     def upstream(self, lane: int) -> str:
-        """The field in which upstream puts its reasoning."""
+        """Return the field in which upstream puts the lane's reasoning."""
         return self._upstream.get(lane, "")
 
     def raw_field(self, lane: int) -> str:
         return self._fields.raw(self.upstream(lane))
 
     def listed(self, lane: int, name: Listed) -> int:
-        """How many entries of a list were told in a lane, of reasoning that was there."""
+        """Return how many entries of a list Abridge has written in a lane that had reasoning."""
         details = self._details and name == "reasoning_details"
         return self._raw + self._count.get(lane, -1) + 1 if details else 0
 
@@ -46,7 +49,7 @@ class Shown:
         return self._fields.told(self.raw_field(lane), BETWEEN_PARTS * fresh + text)
 
     def part(self, key: ItemKey, index: int, text: str) -> Json:
-        """A piece of an item's part."""
+        """Build the delta for a piece of a summary part of an item."""
         lane, item = key
         between = ""
         if self._part.get(lane) != (item, index):

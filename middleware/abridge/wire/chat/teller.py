@@ -1,4 +1,4 @@
-"""Reads Chat Completions for clients of another API."""
+"""Read Chat Completions for clients of another API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abridge.wire.codec import Json
 
 
 class ChatTeller(ChatReader):
-    """Reads one response. See `abridge.wire.api.Reader`; its events are told."""
+    """Read one response. See the protocol `Reader`; its events are translated, without frames."""
 
     _CHOICE: ClassVar[type[Choice]] = ToldChoice
     _TOLD: ClassVar[bool] = True
@@ -29,14 +29,14 @@ class ChatTeller(ChatReader):
     def _mended(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
         return chunk, frame
 
-    def _carried(self, frame: bytes | None) -> bytes | None:  # noqa: ARG002 -- told without
+    def _carried(self, frame: bytes | None) -> bytes | None:  # noqa: ARG002 -- no frames
         return None
 
     def _framed(
         self,
         pieces: list[Piece],
-        chunk: Json,  # noqa: ARG002 -- told without
-        frame: bytes | None = None,  # noqa: ARG002 -- told without
+        chunk: Json,  # noqa: ARG002 -- no frames
+        frame: bytes | None = None,  # noqa: ARG002 -- no frames
     ) -> list[Event]:
         events = [piece.event for piece in pieces if not isinstance(piece.event, Other)]
         self._note_failure(events)

@@ -1,4 +1,4 @@
-"""One choice, told for a client of another API."""
+"""Read one choice for a client of another API."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from abridge.wire.profiles import Profile
 from abridge.wire.think import MOST_BLANKS
 
 KEPT: Mapping[str, StopReason] = {"length": "length", "content_filter": "content_filter"}
-"""Reasons that say more than whether there are calls, which the answer tells by itself."""
+"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
 
 
 class ToldChoice(Choice):
-    """A choice whose pieces have no frames, and whose events say all that they are made of."""
+    """Read the deltas of one choice into events without frames that hold all another API needs."""
 
     def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
         super().__init__(lane, profile, display, limit)
@@ -62,7 +62,7 @@ class ToldChoice(Choice):
         return [Piece(event) for event in (*opening, *told, *self._finish(choice))]
 
     def _hold_blank(self, told: list[Event]) -> list[Event]:
-        """What is blank opens no stretch, and is of the one that the next word opens."""
+        """Hold back blank reasoning, which opens no stretch, for the stretch that comes next."""
         blank = "".join(event.text for event in told if isinstance(event, Raw))
         self._blank += blank[: MOST_BLANKS - len(self._blank)]
         return [event for event in told if not isinstance(event, Raw | Native)]
@@ -73,7 +73,7 @@ class ToldChoice(Choice):
             first.text, self._blank = self._blank + first.text, ""
 
     def stop(self, reason: str = "") -> list[Event]:
-        """The choice is over, if it was not before."""
+        """End the choice, if it has not ended before."""
         if self._stopped:
             return []
         self._stopped = True
@@ -83,7 +83,7 @@ class ToldChoice(Choice):
         return [*self._calls.settle(), Stopped(self.lane, None, plain)]
 
     def _open_for_seals(self, choice: Json) -> list[Event]:
-        """Opaque state is of a stretch of reasoning, if of one in which nothing else is said."""
+        """Open a stretch for opaque state, even if it holds nothing else."""
         said = said_in(choice)
         if self._open or self.finished or not seals(said):
             return []
@@ -113,7 +113,7 @@ class ToldChoice(Choice):
         delta = said_in(choice)
         logprobs = _logprobs(choice, "content")
         if not (whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
-            logprobs = []  # they are of reasoning, too
+            logprobs = []  # they cover reasoning, too
         if text:
             yield Said(self.lane, None, text, logprobs)
         if refusal := string(delta.get("refusal")):

@@ -1,4 +1,4 @@
-"""A message as a turn: what it says, and what of it stands for reasoning."""
+"""Read a message as a turn: its answer, and what in it stands for reasoning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abridge.wire.profiles import PROFILES
 
 
 def turn_of(message: Json) -> Turn:
-    """The turn that a message is. Only an assistant's holds reasoning."""
+    """Read a message as a turn. Only an assistant's can hold reasoning."""
     role, content = string(message.get("role")), message.get("content")
     if role != "assistant":
         answers = string(message.get("tool_call_id"))
@@ -37,8 +37,10 @@ def turn_of(message: Json) -> Turn:
 
 
 def told(message: Json) -> tuple[str, tuple[str, ...]]:
-    """A message's answer, and the texts that stand where reasoning does. What stands inline before
-    the answer is reasoning, unless that stands elsewhere."""
+    """Return a message's answer, and the texts in the places of reasoning.
+
+    Inline reasoning before the answer counts as such, unless a field holds the reasoning.
+    """
     content, found = message.get("content"), find(message)
     inline, answer = split_inline(content, PROFILES["auto"], alone=True)
     plain = [string(message.get(name)) for name in PLAIN]
@@ -48,7 +50,7 @@ def told(message: Json) -> tuple[str, tuple[str, ...]]:
 
 
 def text_of(content: Any) -> str:
-    """All that a content says: its text, and what is no text as JSON."""
+    """Return a content as text, with chunks of other types as JSON; thinking is left out."""
     if isinstance(content, str):
         return content
     others = [
@@ -68,10 +70,10 @@ def _calls(message: Json) -> Iterator[Call]:
 
 
 def answer_of(content: Any) -> Any:
-    """A content less the reasoning before it."""
+    """Return a content without thinking chunks and inline reasoning."""
     return split_inline(without_chunks(content), PROFILES["auto"], alone=True)[1]
 
 
 def holders(message: Json) -> list[Json]:
-    """Where opaque state may stand beside an answer."""
+    """Return the objects that may hold opaque state in `extra_content`: the message, its calls."""
     return [message, *objects(message.get("tool_calls"))]

@@ -1,4 +1,4 @@
-"""Rewrites the choices of a whole completion: the rules of a stream, patched into a body."""
+"""Rewrite the choices of a whole completion, by the same rules as a stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abridge.wire.profiles import Profile
 
 
 class Rewriter:
-    """Puts a summary into a choice, and takes out what is not to be seen."""
+    """Put a summary into a choice, and remove what its client is not to see."""
 
     def __init__(self, profile: Profile, display: Display) -> None:
         self._profile = profile
@@ -34,10 +34,10 @@ class Rewriter:
             conceal_choice(choice)
 
     def _find(self, message: Json) -> Found | None:
-        """The message's reasoning; what stands inline in its content is taken out.
+        """Find the message's reasoning; inline reasoning is removed from the content.
 
-        Beside a field, tags in the text are the answer's own, unless raw is hidden: then they may
-        hold what the field holds.
+        Where a field holds the reasoning, tags in the text belong to the answer, unless raw is
+        hidden: then they are removed all the same, since they may repeat the field.
         """
         found = find(message)
         if found is not None and self._display.raw:

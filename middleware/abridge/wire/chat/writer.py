@@ -1,8 +1,9 @@
-"""Writes Chat Completions: turn events as chunks, or into a whole completion.
+"""Write Chat Completions: events as chunks, or into a whole completion.
 
-What upstream said goes out in the bytes it came in, unless the client is not to see it there. The
-summary goes where clients look for reasoning: alone, in the field in which upstream put its own;
-beside the raw reasoning, in `reasoning_content`, with the raw in `reasoning`.
+Frames from upstream go out unchanged, unless they hold something that the client is to see
+elsewhere or not at all. The summary goes where clients look for reasoning: alone, in the field that
+upstream uses for its reasoning; with raw reasoning, in `reasoning_content`, with the raw in
+`reasoning`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from abridge.wire.usage import CHAT
 
 
 class ChatWriter:
-    """Writes one response. See `abridge.wire.api.Writer`."""
+    """Write one response. See the protocol `Writer`."""
 
     shown = None
 
@@ -81,7 +82,7 @@ class ChatWriter:
         return b""
 
     def note(self, event: Event) -> None:
-        """All else is in the body that came, which the end brings."""
+        """Keep the recorded turn; all else is in upstream's body, which the last event carries."""
         if isinstance(event, Reasoned):
             self._heard[event.lane or 0] = event.heard
 
@@ -103,7 +104,7 @@ class ChatWriter:
             return dumps(failed)
         return dumps(completion)
 
-    # Blobs
+    # Envelopes
 
     def _reasoned(self, lane: int, heard: Heard) -> bytes:
         name = self._display.envelope
@@ -119,7 +120,7 @@ class ChatWriter:
             message[name] = entries + sealed
 
     def _sealed(self, heard: Heard, index: int) -> list[Json]:
-        """The entry that holds what was heard, if there is to be one."""
+        """Return the entry with the recorded turn's envelope, if there is to be one."""
         blob = self._display.seal(envelope_of(heard)) if self._display.seal is not None else ""
         return [spell(blob, self._display.envelope, index)] if blob else []
 
@@ -142,7 +143,7 @@ class ChatWriter:
         return _retold(event.frame, told)
 
     def _closed(self, lane: int, trouble: Trouble | None) -> bytes:
-        """The delta that releases the hold tells once why there is no summary."""
+        """Report once per lane why there is no summary, before the answer is released."""
         if trouble is None or lane in self._troubled:
             return b""
         self._troubled.add(lane)
@@ -171,7 +172,7 @@ def _chunk_of(frame: bytes) -> Json:
 
 
 def _retold(frame: bytes, told: Json) -> bytes:
-    """The frame with its reasoning told in other fields."""
+    """Return the frame with its reasoning replaced by these fields."""
     chunk = _chunk_of(frame)
     for choice in objects(chunk.get("choices")):
         choice["delta"] = retell(choice.get("delta") or {}, told)

@@ -1,1 +1,1 @@
-"""Requests of Chat Completions, as questions and back."""
+"""Read and write requests of Chat Completions."""

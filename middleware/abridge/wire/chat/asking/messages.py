@@ -1,4 +1,4 @@
-"""Speeches, written as the messages of a request."""
+"""Write the messages of a request."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ INSTRUCTING = ("system", "developer")
 
 
 class Messages:
-    """Writes the messages of one request. `unfit` is what they cannot say."""
+    """Write the messages of one request."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._shown: list[Part] = []
+        self._shown: list[Part] = []  # from tools, for a user message after theirs
         self.messages: list[Json] = []
-        self.unfit: list[Unfit] = []
+        self.unfit: list[Unfit] = []  # parts that these messages cannot hold
 
     def write(self, speeches: Iterable[Speech]) -> None:
         ordered = told(speeches)
@@ -46,7 +46,7 @@ class Messages:
                 self._show()
             self._write(speech)
         self._show()
-        if not self.messages:  # reasoning alone, which has nothing to ride on
+        if not self.messages:  # there was reasoning alone, which no message can carry
             self.messages.append({"role": "user", "content": ""})
 
     def _write(self, speech: Speech) -> None:
@@ -63,8 +63,7 @@ class Messages:
             self.messages.append({"role": role, **name, "content": content})
 
     def _answer(self, speech: Speech) -> None:
-        """One message of all that was said without a break, so that parallel calls share what was
-        thought before them."""
+        """Write all consecutive parts as one message: parallel calls share the reasoning before."""
         parts = speech.parts
         texts, refusals = _texts(parts, Text), _texts(parts, Refusal)
         if "refusals" not in self._profile.knows:
@@ -85,7 +84,8 @@ class Messages:
         self.messages.append(returned(message, thoughts, self._profile))
 
     def _output(self, part: Part) -> None:
-        """A tool's message says text alone: what it shows is shown after the last of them."""
+        """Write a tool's message, which holds only text: its images and files go into a message of
+        the user's after the last tool message."""
         if not isinstance(part, ToolOutput):
             self.unfit.append(untold(part))
             return
@@ -105,7 +105,7 @@ class Messages:
 
 
 def _under_one_system(speeches: list[Speech]) -> list[Speech]:
-    """Chat templates take one system message, and take it first."""
+    """Merge the leading instructions: chat templates take one system message, at the start."""
     leading = list(takewhile(lambda speech: speech.role in INSTRUCTING, speeches))
     if len(leading) < 2:
         return speeches

@@ -1,4 +1,4 @@
-"""A message's content, part by part."""
+"""Read and write the parts of a message's content."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from abridge.wire.asking.require import an_object, entries
 from abridge.wire.codec import Json, string
 
 DETAILS = ("auto", "low", "high")
-"""How closely a model may be asked to look (openai-openapi, image parts of a message)."""
+"""Values of an image's `detail` (openai-openapi, image parts of a message)."""
 
 
 def read_parts(content: Any, param: str) -> list[Part]:
-    """The parts of a content, its reasoning left out."""
+    """Read the parts of a content; thinking chunks are left out."""
     if content is None or isinstance(content, str):
         return [Text(content)] if content else []
     chunks = entries(content, param)

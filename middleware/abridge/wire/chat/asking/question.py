@@ -1,4 +1,4 @@
-"""A request's question: read from a client's Chat Completions body, written into upstream's."""
+"""Read a client's Chat Completions body into a `ModelRequest`, and write one for upstream."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         },
     }
 )
-"""The plain parameters (openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most
-others')."""
+"""The plain parameters: their neutral names, and the fields of a request.
+
+See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others'.
+"""
 
 OLD_MAX_TOKENS = {"max_tokens": "max_tokens"}
 
@@ -78,10 +80,11 @@ STRUCTURE = frozenset(
         *OLD_MAX_TOKENS,
     }
 )
+"""Fields of a request that are read; all others go on unchanged."""
 
 
 def read_question(body: Json) -> Question:
-    """Raises RequestError for what cannot be understood."""
+    """Read a body. Raises RequestError if it is invalid."""
     reasoning = body.get("reasoning")
     reasoning = reasoning if isinstance(reasoning, dict) else {}
     question = Question(
@@ -118,7 +121,7 @@ def _read_format(body: Json) -> Format | None:
 
 
 def write_question(question: Question, asking: Asking) -> Written:
-    """A stream always brings its usage, which the client may not have asked for."""
+    """Write a body. A stream always asks for usage, even if the client did not."""
     profile = asking.profile
     written = Written(named(question), foreign(question.speeches))
     messages = Messages(profile)
@@ -142,7 +145,7 @@ def write_question(question: Question, asking: Asking) -> Written:
 def _write_params(question: Question, profile: Profile, written: Written) -> list[Unfit]:
     fields = {**FIELDS, "max_tokens": profile.max_tokens}
     absent = set(profile.lacks.get("chat", ()))
-    if not question.values.get("store"):  # OpenAI keeps a stored completion's alone, and says so
+    if not question.values.get("store"):  # OpenAI accepts it for stored ones only
         absent.add("metadata")
     if not written.tools:
         fields["parallel_tool_calls"] = ""

@@ -1,4 +1,4 @@
-"""Reasoning of earlier turns, put where a chat upstream reads it."""
+"""Write the reasoning of earlier turns into the place where a chat upstream reads it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from abridge.wire.codec import Json
 from abridge.wire.profile import TAGS, Place, Profile
 
 BETWEEN = "\n\n"
-"""Goes between what was thought at several times."""
+"""Separates the reasoning of several stretches."""
 
 SEALING = frozenset({"reasoning_details", "thinking_blocks"})
 """Places that take opaque state."""
 
 
 def returned(message: Json, thoughts: Sequence[Thought], profile: Profile) -> Json:
-    """The message with what was thought before it. Only the model's own words are: a summary is no
-    reasoning, and goes nowhere."""
+    """Return the message with the reasoning that preceded it: raw text and state, no summaries."""
     place = profile.returns.place
     text = BETWEEN.join(thought.text for thought in thoughts if thought.text.strip())
     if place in _INLINE:
@@ -36,7 +35,7 @@ def returned(message: Json, thoughts: Sequence[Thought], profile: Profile) -> Js
 
 
 def lost(thoughts: Sequence[Thought], profile: Profile) -> Iterator[Unfit]:
-    """What of them upstream does not get. Its answer is to the same question all the same."""
+    """Report the reasoning that upstream does not get; none of it is essential."""
     place = profile.returns.place
     for thought in thoughts:
         if thought.sealed and place not in SEALING:

@@ -1,4 +1,4 @@
-"""The messages of a request, read as speeches."""
+"""Read the messages of a request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = get_args(Role)
 
 
 def read_speeches(body: Json) -> Iterator[Speech]:
-    """A speech for each message; one for all of a tool's that follow each other."""
+    """Read each message; consecutive tool messages become one."""
     outputs: Speech | None = None
     for message, param in entries(a_list(body.get("messages"), "messages"), "messages"):
         speech = _read(message, param)
@@ -42,7 +42,7 @@ def read_speeches(body: Json) -> Iterator[Speech]:
 
 def _read(message: Json, param: str) -> Speech:
     role: Any = message.get("role")
-    if role == "function":  # a call's output, in the manner before tools
+    if role == "function":  # a call's output, in the API before tools
         return Speech("tool", [Foreign(message, param)], param=param)
     if role not in ROLES:
         raise invalid(role, f"{param}.role")
@@ -56,7 +56,7 @@ def _read(message: Json, param: str) -> Speech:
 
 
 def _answer(message: Json, param: str) -> list[Part]:
-    """An answer's thoughts, its text, its calls."""
+    """Read an assistant's message: its reasoning, its text, its calls."""
     parts = read_thoughts(message, param)
     thought = any(isinstance(part, Thought) for part in parts)
     inline, content = without_inline(message.get("content"), thought=thought)
@@ -85,7 +85,7 @@ def _call(call: Json, param: str) -> ToolCall:
 
 
 def _output(message: Json, param: str, parts: list[Part]) -> list[Part]:
-    """A tool's message: what tools can say, then what no API takes from them."""
+    """Read a tool's message: its output, then the parts that no API takes from tools."""
     kept = tuple(part for part in parts if isinstance(part, Text | Image | File))
     others = [part for part in parts if not isinstance(part, Text | Image | File)]
     call = a_string(message.get("tool_call_id"), f"{param}.tool_call_id")

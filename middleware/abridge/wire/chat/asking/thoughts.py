@@ -1,4 +1,4 @@
-"""The reasoning that a client returns with a message, in whichever of the dialects' spellings."""
+"""Read the reasoning that a client sends back with a message, in any dialect's fields."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from abridge.wire.profiles import PROFILES
 
 
 def read_thoughts(message: Json, param: str) -> list[Part]:
-    """What a message of the assistant's holds beside its answer. Text that several fields repeat is
-    told once; opaque state is told wherever it stands."""
+    """Read the reasoning of an assistant's message, inline reasoning excepted.
+
+    Text that several fields repeat is read once, opaque state from every field that holds some.
+    """
     listed = _listed(message, param)
     if any(isinstance(part, Thought) and (part.text or part.summary) for part in listed):
         return listed
@@ -25,13 +27,12 @@ def read_thoughts(message: Json, param: str) -> list[Part]:
 
 
 def without_inline(content: Any, *, thought: bool) -> tuple[str, Any]:
-    """The reasoning at the beginning of an answer, and the answer. Where the reasoning is told
-    elsewhere, what looks like some is the answer's own."""
+    """Split inline reasoning from a content. With `has_reasoning` tags belong to the answer."""
     return ("", content) if thought else split_inline(content, PROFILES["auto"], alone=True)
 
 
 def _listed(message: Json, param: str) -> list[Part]:
-    """LiteLLM's blocks, or else OpenRouter's details."""
+    """Read LiteLLM's `thinking_blocks`, or else OpenRouter's `reasoning_details`."""
     for name, read in (("thinking_blocks", _block), ("reasoning_details", _detail)):
         entries, found = message.get(name), []
         for i, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -42,8 +43,8 @@ def _listed(message: Json, param: str) -> list[Part]:
 
 
 def _block(block: Json, param: str) -> list[Part]:
-    """A block that nobody signed holds a summary: of the APIs that give blocks, only one that has
-    no signatures leaves it out, and what it lets be seen are summaries."""
+    """Read a thinking block. One without a signature holds a summary: among the APIs that give
+    blocks, only one that has no signatures omits it, and it shows summaries only."""
     kind, text = block.get("type"), string(block.get("thinking"))
     signature, data = string(block.get("signature")), string(block.get("data"))
     if kind == "thinking":
@@ -70,7 +71,7 @@ def _detail(detail: Json, param: str) -> list[Part]:
 
 
 def _signed(parts: list[Part]) -> list[Part]:
-    """A signature that comes alone, as in LiteLLM's streams, signs the text before it."""
+    """Join a signature that comes alone, as in LiteLLM's streams, to the text before it."""
     told: list[Part] = []
     for part in parts:
         last = told[-1] if told else None

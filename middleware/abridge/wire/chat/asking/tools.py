@@ -1,4 +1,4 @@
-"""Tools and calls, as Chat Completions spells them."""
+"""Read and write the tools, tool choice and calls of Chat Completions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_tools(body: Json) -> Iterator[Tool]:
 
 
 def _read(tool: Json, param: str) -> Tool:
-    """A function may also be spelled flat, as on Responses."""
+    """Read a tool; a function may also be flat, as on Responses."""
     kind = a_string(tool.get("type", "function"), f"{param}.type")
     if kind not in ("function", "custom"):
         return Tool(kind, "hosted", spelled=tool, param=param)
@@ -44,7 +44,7 @@ def _grammar(format_: Any) -> Json | None:
 
 
 def spell_tool(tool: Tool) -> Json:
-    """A tool that is a function, or is to be offered as the custom one that it is."""
+    """Write a tool as a function, or as a custom tool if it has no parameters."""
     told = {"description": tool.description} if tool.description else {}
     if tool.kind == "custom" and tool.parameters is None:
         grammar = {"type": "grammar", "grammar": tool.grammar}
@@ -53,7 +53,7 @@ def spell_tool(tool: Tool) -> Json:
     function: Json = {"name": tool.name, **told}
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
-    if tool.strict:  # the default is not to be
+    if tool.strict:  # false is the default
         function["strict"] = True
     return {"type": "function", "function": function}
 
@@ -74,7 +74,7 @@ def read_choice(body: Json) -> ToolChoice | None:
 
 
 def _named(said: Json, param: str) -> str:
-    """The tool that an entry names: of a hosted one its type is its name."""
+    """Return the name of the tool that an entry names; a hosted tool's type is its name."""
     kind = string(said.get("type"))
     if kind not in ("function", "custom"):
         return kind
@@ -84,7 +84,7 @@ def _named(said: Json, param: str) -> str:
 
 
 def spell_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    """`tools` are those offered, by name."""
+    """Write a tool choice; `tools` are those offered, by name."""
     if not choice.names:
         return choice.mode
     named = [_spell_named(name, tools.get(name)) for name in choice.names]
@@ -100,7 +100,7 @@ def _spell_named(name: str, tool: Tool | None) -> Json:
 
 
 def spell_call(call: ToolCall, *, native: bool) -> Json:
-    """A call made before; a custom tool's is a function's where upstream knows no others."""
+    """Write a call of an earlier turn: without `native` a custom tool's as a function's."""
     if call.custom and native:
         custom = {"name": call.name, "input": call.arguments}
         return {"id": call.id, "type": "custom", "custom": custom}
