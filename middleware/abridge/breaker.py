@@ -1,4 +1,4 @@
-"""A circuit breaker: what fails again and again is left alone for a while."""
+"""A circuit breaker."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 
 class Breaker:
-    """Opens at `failures` in a row, for `seconds`; then one trial is let through at a time, and a
-    success closes it. `clock` is in seconds."""
+    """Opens for `seconds` after `failures` consecutive failures.
+
+    After that it lets one trial through at a time; a success closes it. `clock` returns seconds.
+    """
 
     def __init__(self, failures: int, seconds: float, clock: Callable[[], float]) -> None:
         self._most = failures
@@ -22,7 +24,7 @@ class Breaker:
         return self._opened_at is not None
 
     def admits(self, caller: object) -> bool:
-        """Whether `caller` may try; while open, it is then the trial until it is `released`."""
+        """Return true if `caller` may proceed; while open, it is the trial until it is released."""
         if self._opened_at is None:
             return True
         if self._trial is not None or self._clock() < self._opened_at + self._seconds:

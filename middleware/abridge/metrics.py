@@ -1,9 +1,9 @@
-"""Every metric, in one place.
+"""All metrics.
 
-Collectors live on the registry they are given, made once for each, so that two instances of Abridge
-in one process share them and do not collide. No label's value comes unchecked from a client: `api`,
-`style`, `outcome` and `code` are closed sets, `upstream` and `summarizer` come from settings, for
-`model` see `Models`.
+Collectors are created once per registry, so that two instances of Abridge in one process share them
+and do not collide. No label value comes unchecked from a client: `api`, `style`, `outcome` and
+`code` are closed sets, `upstream` and `summarizer` come from the settings; for `model` see
+`ModelLabels`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.multiprocess import MultiProcessCollector
 
 Mode = Literal["livesum", "max"]
-"""What becomes of a gauge's values where several processes have one each: the living ones' are
-added, or the highest of all is taken."""
+"""Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder in which several processes keep what they count."""
+"""Environment variable with the folder in which several processes share their metrics."""
 
 MOST_MODELS = 50
 
@@ -32,17 +31,17 @@ SECONDS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
 
 HELD = (*SECONDS[:9], 5.0, *SECONDS[9:])
-"""The same, and the grace that holds unless set otherwise, so that it can be told from less."""
+"""The same plus the default grace, so that a full wait can be distinguished from a shorter one."""
 
 OVERHEAD = tuple(0.0001 * 2**step for step in range(14))
-"""0.1 ms, doubling, to 0.8 s: what Abridge itself adds is small."""
+"""0.1 ms, doubling, to 0.8 s, for the small times that Abridge itself adds."""
 
 PACE = tuple(0.001 * 2**step for step in range(14))
-"""1 ms, doubling, to 8 s: between two pieces of an answer."""
+"""1 ms, doubling, to 8 s, for the time between two chunks of an answer."""
 
 
 class Metrics:
-    """The collectors. Tokens, seconds and characters are what their names say."""
+    """The collectors on one registry. The units are in the names."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -228,7 +227,7 @@ class Metrics:
 
 
 def _quick(metric: M) -> M:
-    """To look a child up by its labels takes longer than to count by it, and there are few."""
+    """Cache `labels`: the lookup takes longer than counting, and there are few children."""
     metric.labels = cache(metric.labels)  # type: ignore[method-assign]
     return metric
 
@@ -237,7 +236,7 @@ _made: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()
 
 
 def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
-    """The collectors on a registry, the default one where none is given."""
+    """Return the collectors on a registry, by default the global one."""
     chosen = REGISTRY if registry is None else registry
     if chosen not in _made:
         _made[chosen] = Metrics(chosen)
@@ -245,8 +244,11 @@ def metrics_on(registry: CollectorRegistry | None = None) -> Metrics:
 
 
 def exposed(registry: CollectorRegistry | None = None) -> CollectorRegistry:
-    """What `/metrics` tells: a registry's, else this process's, or that of all the processes which
-    count together."""
+    """Return the registry to expose on `/metrics`.
+
+    By default this is the global one, or a new one that combines all processes if they share their
+    metrics in a folder.
+    """
     if registry is None and (folder := os.environ.get(FOLDER)):
         registry = CollectorRegistry()
         MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
@@ -254,8 +256,11 @@ def exposed(registry: CollectorRegistry | None = None) -> CollectorRegistry:
 
 
 class Models:
-    """Which models are told apart: those that are configured by name, and the first so many that
-    brought a good answer; any other is `other`."""
+    """Bounds the values of the `model` label.
+
+    Models configured by name keep their name, and so do the first `MAX_MODELS` others that were
+    seen in a successful response; all others become `other`.
+    """
 
     def __init__(self, configured: Iterable[str] = ()) -> None:
         self._known = set(configured)

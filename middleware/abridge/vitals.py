@@ -1,4 +1,4 @@
-"""How the process itself fares: how late its event loop is, what it takes of the machine."""
+"""Metrics of the process itself: event loop lag, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from abridge import __version__
 from abridge.metrics import Metrics
 
 PERIOD = 0.5
-"""Seconds from one look to the next."""
+"""Seconds between two samples."""
 
 STATM = Path("/proc/self/statm")
 
 
 async def watch(metrics: Metrics, period: float = PERIOD) -> None:
-    """Until cancelled."""
+    """Sample the process every `period` seconds, until cancelled."""
     metrics.workers.set(1)
     metrics.build_info.labels(__version__).set(1)
     used = 0.0
@@ -32,7 +32,7 @@ async def watch(metrics: Metrics, period: float = PERIOD) -> None:
 
 
 def resident() -> int:
-    """Bytes of memory in use; where nobody tells, the most that ever were."""
+    """Return the resident memory in bytes, or the peak where the system does not report it."""
     try:
         return int(STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

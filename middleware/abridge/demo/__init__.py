@@ -1,2 +1,2 @@
-"""What `abridge demo` runs: a scripted reasoning model, said to be one, and a client that shows
-what becomes of its thinking on the way."""
+"""`abridge demo`: a scripted reasoning model, labelled as such, and a client that shows its
+reasoning next to the summary."""

@@ -1,4 +1,4 @@
-"""What it came to: tokens, and seconds."""
+"""Format the tokens and seconds of the demo's response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from abridge.wire.codec import Json
 
 
 def bill(scene: Scene, held: float | None) -> Iterator[str]:
-    """`held` is how many seconds the answer waited for its summary, as Abridge measured it."""
+    """Format usage and times. The answer waited `held_seconds`, by Abridge's metrics."""
     if scene.usage is not None:
         yield from _tokens(scene.usage)
     if scene.first_summary is not None and scene.thought_until is not None:

@@ -1,10 +1,10 @@
-"""Text that comes in pieces, in lines."""
+"""Wrap text that arrives in pieces."""
 
 from __future__ import annotations
 
 
 class Flow:
-    """Breaks text at spaces, where a line would be longer than `width` characters."""
+    """Breaks text at spaces into lines of at most `width` characters."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -12,7 +12,7 @@ class Flow:
         self._broken = False
 
     def feed(self, text: str) -> list[str]:
-        """The lines that `text` completes."""
+        """Return the lines that `text` completes."""
         self._rest += text
         self._skip()
         lines: list[str] = []
@@ -24,18 +24,18 @@ class Flow:
         return lines
 
     def end(self) -> list[str]:
-        """What is left."""
+        """Return the last line."""
         rest, self._rest = self._rest.rstrip(), ""
         return [rest] if rest else []
 
     def _skip(self) -> None:
-        """Spaces at which a line was broken are not the next one's, nor are those yet to come."""
+        """Drop the spaces at which a line was broken, also those that arrive later."""
         if self._broken:
             self._rest = self._rest.lstrip(" ")
             self._broken = not self._rest
 
     def _end(self) -> int | None:
-        """Where the line ends, or None while it may go on."""
+        """Return the end of the first line, or None while it may continue."""
         newline = self._rest.find("\n", 0, self._width + 1)
         if newline >= 0:
             return newline
@@ -46,6 +46,6 @@ class Flow:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The lines of a text, less blank ones at its end."""
+    """Wrap a complete text, without blank lines at its end."""
     flow = Flow(width)
     return flow.feed(text.rstrip()) + flow.end()

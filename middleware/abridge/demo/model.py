@@ -1,8 +1,8 @@
-"""A scripted model behind the two APIs, for want of a real one: no AI, and it says so.
+"""A scripted model behind the two APIs, in place of a real one: no AI, and it says so.
 
-It does as servers of open models do: it thinks aloud, then answers, and tells at the end what that
-took, where four characters pass for a token. It knows one question; whatever else it is asked, it
-answers the same, and says why.
+It behaves like a server of an open model: it sends reasoning, then the answer, then usage, counting
+four characters as a token. It knows one question; to any other it gives the same answer, with a
+note that says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from abridge.wire.problem import problem
 
 
 def scripted_model(pause: float) -> Router:
-    """The model as an app, which waits `pause` seconds after each word."""
+    """Create the model's app, which waits `pause` seconds after each word."""
 
     async def models(_: Request) -> Response:
         card = {"id": MODEL, "object": "model", "created": int(time()), "owned_by": "abridge"}
@@ -62,7 +62,7 @@ async def _paced(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
 
 
 def turn_for(body: Json) -> Turn:
-    """What the script has for a request in either API."""
+    """Return the scripted turn for a request on either API."""
     said = list(_conversation(body))
     asked = sum(len(text) for _, text in said)
     if "previous_response_id" in body or any(role == "assistant" for role, _ in said):
@@ -73,7 +73,7 @@ def turn_for(body: Json) -> Turn:
 
 
 def _conversation(body: Json) -> Iterator[tuple[str, str]]:
-    """Who said what."""
+    """Yield role and text of each message."""
     given = body.get("input", body.get("messages"))
     if isinstance(given, str):
         yield "user", given

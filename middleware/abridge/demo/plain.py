@@ -1,4 +1,4 @@
-"""The show where there is no terminal: one line after the other, each with what it belongs to."""
+"""Print the demo where there is no terminal: line by line, each with a label."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from abridge.demo.flow import Flow, wrap
 from abridge.demo.scene import Scene
 
 WIDTH = 88
-"""Characters of text on a line, after what it belongs to."""
+"""Characters of text on a line, after the label."""
 
 
 class Plain:
-    """Prints what is new in a scene; a part of the summary once it is whole."""
+    """Prints new text as it arrives; a part of the summary once it is complete."""
 
     def __init__(self, out: TextIO, title: str) -> None:
         self._out = out
@@ -27,7 +27,7 @@ class Plain:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to put back."""
+        """Leave the output as it is; there is nothing to restore."""
 
     def show(self, scene: Scene) -> None:
         self._print("thinking", self._thinking.feed(scene.thinking[self._thought :]))

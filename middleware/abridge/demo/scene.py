@@ -1,4 +1,4 @@
-"""What a client has seen of one streamed response, as its events told it."""
+"""The progress of one streamed response, as its client sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Part:
 
     @property
     def title(self) -> str:
-        """Empty where it has none."""
+        """The bold title, or an empty string."""
         found = _TITLE.match(self.text)
         return found[1] if found else ""
 
@@ -31,17 +31,17 @@ class Part:
 
 @dataclass
 class Scene:
-    """Times are in seconds since the request; None is not yet. Usage comes with a good end."""
+    """The state of one response. Times are in seconds since the request; None means not yet."""
 
     thinking: str = ""
     parts: list[Part] = field(default_factory=list)
     answer: str = ""
-    usage: Json | None = None
+    usage: Json | None = None  # set when the response completes
     first_summary: float | None = None
     thought_until: float | None = None
 
     def see(self, event: Json, now: float) -> None:
-        """Take in the next event of a Responses stream."""
+        """Apply the next event of a Responses stream."""
         match event["type"]:
             case "response.reasoning_text.delta":
                 self.thinking += event["delta"]
@@ -61,7 +61,7 @@ class Scene:
 
 
 class View(Protocol):
-    """Where a scene is shown, as it goes on, and once more when it is over."""
+    """Shows the progress of a response while it runs, and once more when it has ended."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,7 +1,7 @@
-"""The show in a terminal: thinking on the left, its summary beside it, the answer below.
+"""Show the demo in a terminal: thinking on the left, its summary beside it, the answer below.
 
-`frame` makes the lines and knows no terminal; `Screen` paints them, each over the last, on the
-alternate screen, so that a window may change its size and finds itself as it was at the end.
+`render_lines` makes the lines and knows no terminal. `ScreenRenderer` repaints them on the
+alternate screen, so that the window may be resized and is restored at the end.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from abridge.demo.flow import wrap
 from abridge.demo.scene import Part, Scene
 
 NARROW = 90
-"""Columns below which there is no room for two texts side by side."""
+"""Minimum columns for two texts side by side."""
 
 RATE = 20
-"""Frames a second, at most."""
+"""Maximum repaints per second."""
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no lines broken by itself
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -27,7 +27,7 @@ _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Look:
-    """How text is set off: dim or bold, or not at all where `styled` is false."""
+    """Makes text dim or bold, or leaves it alone if `styled` is false."""
 
     def __init__(self, *, styled: bool) -> None:
         self._styled = styled
@@ -43,8 +43,11 @@ class Look:
 
 
 def frame(scene: Scene, title: str, look: Look, width: int, height: int | None = None) -> list[str]:
-    """The scene in lines of at most `width` columns. At most `height` of them, where the newest of
-    each text is shown; without one, the whole summary and the whole answer."""
+    """Render the response in lines of at most `width` columns.
+
+    With `height`, render at most that many lines, with the newest of each text; without, the whole
+    summary and the whole answer.
+    """
     head = [*map(look.bold, wrap(title, width)), ""]
     answer = ["", *wrap(scene.answer, width)] if scene.answer else []
     if height is None:
@@ -107,7 +110,7 @@ def _last(lines: Sequence[str], count: int) -> list[str]:
 
 
 class Screen:
-    """A terminal that shows a scene as it goes on, and at the end leaves it there as text."""
+    """Shows a response live in a terminal, and at the end leaves it there as text."""
 
     def __init__(self, terminal: TextIO, title: str) -> None:
         self._terminal = terminal
@@ -130,7 +133,7 @@ class Screen:
             self._paint(frame(scene, self._title, self._look, size.columns, size.lines))
 
     def finish(self, scene: Scene) -> None:
-        """After the show."""
+        """Print the complete response on the normal screen."""
         width = os.get_terminal_size(self._terminal.fileno()).columns
         self._write("\n".join([*frame(scene, self._title, self._look, width), ""]))
 

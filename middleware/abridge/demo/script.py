@@ -1,4 +1,4 @@
-"""What the scripted model thinks and says. It was written by hand: there is no AI in it."""
+"""The scripted model's reasoning and answers, written by hand: there is no AI in them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Runs the demo: the scripted model, Abridge before it, and a client that watches one response.
+"""Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
 
-Both are servers on loopback ports that the system chose, and what is shown comes out of events that
-came over HTTP. Abridge runs on its defaults, and cannot know that this is a demo.
+Both are servers on loopback ports that the system chose, and everything on display comes from
+events received over HTTP. Abridge runs with its default settings and cannot know that this is a
+demo.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from abridge.wire import sse
 from abridge.wire.codec import Json, loads
 
 PAUSE, FAST = 0.0065, 0.001
-"""Seconds after each word: to be watched, and to be quick."""
+"""Seconds after each word: to be watched, and as fast as is useful."""
 
 INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge stands before it and summarizes."
 
@@ -83,7 +84,7 @@ _HELD = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
 
 
 async def demonstrate(*, fast: bool, keep: bool) -> None:
-    """The show, the bill and what to do next; with `keep`, go on until a signal comes."""
+    """Show a response, its usage and what to do next; with `keep_serving`, run until a signal."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
     shown = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -111,7 +112,7 @@ async def _perform(url: str, view: View) -> None:
 
 
 async def _ask(client: httpx.AsyncClient) -> AsyncIterator[Json]:
-    """The events of a response, as they come."""
+    """Yield the events of a response as they arrive."""
     question = {
         "model": MODEL,
         "input": QUESTION,
@@ -127,13 +128,13 @@ async def _ask(client: httpx.AsyncClient) -> AsyncIterator[Json]:
 
 
 async def _held(client: httpx.AsyncClient) -> float | None:
-    """How long the answer waited for its summary, in seconds, as Abridge's metrics have it."""
+    """Read from Abridge's metrics how many seconds the answer waited for its summary."""
     found = _HELD.search((await client.get("/abridge/metrics")).text)
     return float(found[1]) if found else None
 
 
 def _next_steps(url: str | None) -> Iterator[str]:
-    """What to type next, where Abridge goes on running at `url` and where it does not."""
+    """Yield what to type next, with Abridge still running at `url` or, if None, not."""
     yield NEXT if url is None else RUNNING.format(url=url)
     yield EXAMPLES.format(
         first="Now" if url else "Then",
@@ -154,7 +155,7 @@ async def _abridged(model: str, *, page: bool) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _running(app: ASGIApp) -> AsyncIterator[str]:
-    """The address at which an app is served; whoever is connected at the end is cut off."""
+    """Serve an app and yield its URL; open connections are cut at the end."""
     server, listener = Server(app), listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve([listener]))
     try:

@@ -1,4 +1,4 @@
-"""How the two APIs spell what the scripted model says."""
+"""The scripted model's responses in the formats of the two APIs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ MODEL = "scripted"
 
 @dataclass(slots=True, frozen=True)
 class Turn:
-    """`asked` is how many characters the conversation has so far."""
+    """One turn of the scripted model."""
 
-    asked: int
+    asked: int  # characters of the conversation so far
     thinking: str
     answer: str
 
     @property
     def tokens(self) -> tuple[int, int, int]:
-        """Of the conversation, of the thinking, of the answer: four characters for one."""
+        """Tokens of the conversation, the thinking and the answer, at four characters each."""
         return (self.asked + 3) // 4, len(self.thinking) // 4, len(self.answer) // 4
 
 
 class Spelling(NamedTuple):
-    """`whole` is the answer as one body, `stream` the frames in which it streams."""
+    """The formats of one API."""
 
     whole: Callable[[Turn], Json]
+    """Build the complete body."""
     stream: Callable[[Turn, Json], Iterator[bytes]]
+    """Yield the frames of the stream for a request."""
 
 
 def _words(text: str) -> list[str]:
-    """As a model says it, the spaces with the word before them."""
+    """Split text like a model's deltas, each space with the word before it."""
     return re.findall(r"\S+\s*", text)
 
 

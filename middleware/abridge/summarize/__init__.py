@@ -1,7 +1,7 @@
-"""Who writes the summary.
+"""The summarizer protocol.
 
-A summarizer is anything with the `Summarizer` protocol: it is given a passage of reasoning and
-yields the part's text as it comes, and at its end, if it knows, what that cost.
+A summarizer takes a passage of reasoning and yields the text of one summary part as it is written,
+then, if known, what the call used.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ __all__ = ["Passage", "Spent", "Style", "Summarizer", "Tokens"]
 
 @dataclass(slots=True, frozen=True)
 class Spent:
-    """What a call cost, as far as it was reported, and the model that answered it."""
+    """Usage of one summarizer call, as far as it was reported."""
 
     tokens: Tokens | None = None
-    model: str | None = None
+    model: str | None = None  # the model that answered
 
 
 class Summarizer(Protocol):
-    """Writes one part of a summary at a time; several calls may run at once.
-
-    `name` labels it in metrics. `summarize` yields text, then at most one `Spent`. It raises
-    `SummarizerError` where it fails; anything else it raises counts as `upstream_error`. It is
-    closed early (`aclose`) when the part is no longer wanted.
-    """
+    """Writes one part of a summary per call; several calls may run at once."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The label in metrics."""
+        ...
 
-    def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]: ...
+    def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        """Yield the part's text in pieces, then at most one `SummarizerUsage`.
+
+        Raise SummarizerError on failure; any other exception counts as `upstream_error`. The
+        iterator is closed early (`aclose`) when the part is no longer needed.
+        """
+        ...

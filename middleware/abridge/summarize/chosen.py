@@ -1,4 +1,4 @@
-"""Which summarizer a request gets."""
+"""Select the summarizer for a request."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Chosen:
-    """The settings' choice, or `given` in its place. Raises SettingsError.
+    """The summarizer named in the settings, or `override` if given.
 
-    `transport` is the one by which a model is called; without it one is made, and closed here.
-    With `tracing` a model is told whose trace it is in.
+    A model is called over `transport`, or over a new transport if none is given; either way,
+    `aclose` closes it. With `tracing`, calls to a model carry the trace context. Raise
+    SettingsError if the settings name none that can be built.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Chosen:
     def for_request(
         self, app: ASGIApp, scope: Scope, model: str, api: Api, profile: Profile
     ) -> Summarizer:
-        """The summarizer of one request; `scope` is one with which `app` can be called."""
+        """Return the summarizer for one request. `app` must be callable with `scope`."""
         if self._shared is not None:
             return self._shared
         return own_model(app, scope, model=model, api=api, profile=profile, settings=self._settings)

@@ -1,14 +1,15 @@
-"""Takes links, images and HTML out of what a summarizer says.
+"""Remove links, images and HTML from a summarizer's output.
 
-A summary is made of text that others may have written, and is shown where Markdown is rendered: a
-link or an image in it can carry off what the reader would not give away. So links become their
-text, images their description, addresses and tags nothing. What taking out may put together, such
-as `](` out of `]<b>(`, is parted by a space, and so is what only looks like a tag.
+A summary is made from text that third parties may have written and is shown where Markdown is
+rendered, so a link or an image in it could leak private data to another server. A link is replaced
+by its text and an image by its description; URLs and tags are removed. Where a removal would join
+two characters into a new construct, such as `](` from `]<b>(`, a space is inserted between them,
+and also into anything that merely looks like a tag.
 
-Each stage knows one construct, whole and begun. Since one may begin in one piece of text and end in
-another, a stage holds back what may become one until that is decided; each construct has a length
-beyond which it is none, so that what is held is bounded. The last stage changes nothing: it holds
-back a bold title until it is closed.
+The text passes through a chain of stages, one per construct. A construct may start in one piece of
+text and end in a later one, so each stage buffers a partial match until it can decide. Every
+construct has a maximum length, which bounds the buffer. The last stage changes nothing: it only
+buffers a bold title until it is complete.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ TEXT = 200
 ADDRESS = 600
 NESTED = 100
 TITLE = 120
-"""Characters, at most, of a tag's attributes, a link's text, an address or a link's target, what is
-in parentheses within a target, and a title."""
+"""Maximum characters of: a tag's attributes; a link's text; a URL or a link's target; a
+parenthesized section within a target; a bold title."""
 
 REACH = 1200
-"""Characters from the end of a text within which a construct may have begun."""
+"""Characters before the end of the text in which to look for the start of a partial construct."""
 
 _NAMES = (
     "a|abbr|address|article|aside|audio|b|base|bdo|big|blockquote|body|br|button|canvas|caption"
@@ -53,12 +54,11 @@ _LINK_BEGUN = (
 
 @dataclass(slots=True, frozen=True)
 class Construct:
-    """What is looked for: `whole`, and `begun` at the end of the text so far. `instead` is what it
-    becomes, in terms of the match of `whole`."""
+    """A construct to remove."""
 
     whole: re.Pattern[str]
-    begun: re.Pattern[str]
-    instead: str
+    begun: re.Pattern[str]  # a partial one at the end of the text so far
+    instead: str  # replacement template, expanded with the match of `complete`
 
 
 def _construct(whole: str, begun: str, instead: str) -> Construct:
@@ -67,7 +67,7 @@ def _construct(whole: str, begun: str, instead: str) -> Construct:
 
 
 CONSTRUCTS = (
-    _construct(  # tags, comments, declarations; of a tag quoted as code its name is kept
+    _construct(  # tags, comments, declarations; for a tag quoted as code, its name stays
         rf"(`)</?({_NAMES})(?:[\s/][^<>`]{{0,{TAG}}})?>(`)"
         rf"|</?(?:{_NAMES})\s{{0,9}}/?>"
         rf"|</?(?:{_NAMES})[\s/](?=[^<>=]{{0,{TAG}}}=)[^<>]{{0,{TAG}}}>"
@@ -79,13 +79,13 @@ CONSTRUCTS = (
     ),
     _construct(rf"!{_LINK}{_TARGET}", rf"!(?:{_LINK_BEGUN})?", r"\1"),
     _construct(rf"{_LINK}{_TARGET}", _LINK_BEGUN, r"\1"),
-    _construct(  # addresses, in angle brackets or bare
+    _construct(  # URLs, in angle brackets or bare
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_IN_ADDRESS}{{0,{ADDRESS}}}{_END_OF_ADDRESS})?>?",
         rf"<?(?:{_BEGINNINGS}|{_SCHEME}{_IN_ADDRESS}{{0,{ADDRESS + 1}}}"
         rf"|www\.{_IN_ADDRESS}{{0,{ADDRESS + 1}}})|<",
         "",
     ),
-    _construct(  # what must not stand together
+    _construct(  # character sequences to break up with a space
         rf"(\](?=[(:])|:(?=//)|<(?=[a-z/!?])(?!(?!script|(?:{_NAMES})>)[a-z]\w{{0,30}}>))",
         r"\]|:/?|<(?:[a-z]\w{0,30})?",
         r"\1 ",
@@ -104,7 +104,7 @@ class _Stage:
     held: str = ""
 
     def feed(self, text: str, *, last: bool = False) -> str:
-        """What of the text so far is decided, without the construct."""
+        """Return the text decided so far, with the construct removed; buffer the rest."""
         text = self.held + text
         done, place = [], 0
         begun = None if last else self._begun(text, 0)
@@ -125,7 +125,7 @@ class _Stage:
 
 @dataclass(slots=True)
 class Cleaner:
-    """Cleans one text that comes in pieces."""
+    """Clean one text that arrives in pieces."""
 
     _stages: list[_Stage] = field(default_factory=lambda: list(map(_Stage, CONSTRUCTS)))
 
@@ -135,7 +135,7 @@ class Cleaner:
         return text
 
     def end(self) -> str:
-        """The rest, once nothing more comes."""
+        """Return the rest at the end of the text."""
         text = ""
         for stage in self._stages:
             text = stage.feed(text, last=True)
@@ -143,11 +143,11 @@ class Cleaner:
 
     @property
     def held(self) -> int:
-        """Characters that wait for what comes after them."""
+        """Number of characters buffered until more text arrives."""
         return sum(len(stage.held) for stage in self._stages)
 
 
 def clean(text: str) -> str:
-    """A whole text, cleaned."""
+    """Clean a complete text."""
     cleaner = Cleaner()
     return cleaner.feed(text) + cleaner.end()

@@ -1,4 +1,4 @@
-"""Closes what is iterated, also where it is left early."""
+"""Close an async iterator, also when the loop over it is left early."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def closing(iterator: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """As `contextlib.aclosing`, for an iterator that need not be a generator."""
+    """Like `contextlib.aclosing`, but accept an iterator without `aclose`."""
     try:
         yield iterator
     finally:

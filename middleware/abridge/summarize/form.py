@@ -1,4 +1,4 @@
-"""What shape a part has."""
+"""The form of a summary part."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal
 from abridge.turn.part import Passage
 
 Form = Literal["concise", "titled", "detailed"]
-"""Concise: one or two sentences on the conclusion, no title. Titled: a bold title, a blank line and
-a few sentences, as OpenAI's parts are. Detailed: the same, with more of the steps and decisions."""
+"""`concise`: one or two sentences on the conclusion, no title. `titled`: a bold title, a blank line
+and a few sentences, as in OpenAI's parts. `detailed`: the same, with more steps and decisions."""
 
 
 def form(passage: Passage) -> Form:
-    """The form in which a passage is said; `auto` titles a part only where there may be others."""
+    """Choose the form for a passage; style `auto` adds a title only if there may be other parts."""
     if passage.style == "detailed":
         return "detailed"
     return "concise" if passage.style == "concise" or passage.whole else "titled"

@@ -1,9 +1,10 @@
-"""What stands between a response and any summarizer.
+"""Protect responses from slow, failing or hostile summarizers.
 
-One guard is shared by all requests of a process. It lets only so many calls run at once, fewer than
-there are requests, so that a slow summarizer cannot take the proxy with it; leaves a failing one
-alone for a while; ends a call that takes too long; and hands on text only that is clean, and is
-any. What goes wrong is a `SummarizerError` that a client may read, whoever wrote the summarizer.
+All requests of a process that use the same summarizer share one guard. It limits the number of
+concurrent calls (a bulkhead: fewer calls than requests, so that a slow summarizer cannot take the
+proxy down), stops calling a failing summarizer for a while (a circuit breaker), enforces a timeout,
+and passes on only clean, non-blank text. Every failure becomes a `SummarizerError` whose message a
+client may read, whatever the summarizer raised.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from abridge.turn.part import Passage
 from abridge.turn.weave import SHED
 
 MOST = 32_000
-"""Characters of a part; what a summarizer says beyond them is not waited for."""
+"""Maximum characters of a part; the call is ended when a summarizer exceeds them."""
 
 BREAKER_OPEN = Trouble("breaker_open", "The summarizer failed too often and is left alone.")
 
 Review = Callable[[str], Awaitable[str | None]]
-"""Sees each part whole before it is shown; returns what is shown, or None to withhold it."""
+"""Receives each complete part before the client does; returns the text to show, or None to withhold
+it."""
 
 logger = logging.getLogger("abridge.summarize")
 
 
 class Permit:
-    """Leave for one call. `release` may be called any number of times."""
+    """Permission for one call. `release` is idempotent."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard: Guard | None = guard
@@ -50,8 +52,10 @@ class Permit:
 
 
 class Guard:
-    """Guards the calls that `settings` bound, and shows in `metrics` how that goes. `clock` is in
-    seconds; `in_flight` counts the permits that are out, `open` says whether the breaker is."""
+    """Applies the limits in `settings` to summarizer calls and reports to `metrics`.
+
+    `clock` returns seconds. `in_flight` is the number of permits not yet released.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class Guard:
         return self._breaker.open
 
     def admit(self) -> Permit | Trouble:
-        """Leave for a call, or why there is none. The permit must be released."""
+        """Return a permit for a call, which must be released, or the reason there is none."""
         if self.in_flight >= self._most:
             return SHED
         permit = Permit(self)
@@ -90,16 +94,16 @@ class Guard:
         self._breaker.released(permit)
 
     def blame(self, summarizer: Summarizer) -> None:
-        """A call was given up since it kept an answer waiting and did not even begin."""
+        """Count a call as failed that was cancelled because it had not started in time."""
         self._fail(summarizer, "it did not begin in time")
 
     def _fail(self, summarizer: Summarizer, cause: object) -> None:
-        """Few of these are logged: the breaker sees to it."""
+        # The breaker limits the number of these log lines.
         self._turn(self._breaker.failed)
         logger.warning("summarizer %s failed: %s", summarizer.name, cause)
 
     def _turn(self, turn: Callable[[], None]) -> None:
-        """Tell the breaker something, and show whether that opened or closed it."""
+        """Update the breaker, and its gauge if that opened or closed it."""
         before = self._breaker.open
         turn()
         self._metrics.breaker_open.inc(self._breaker.open - before)
@@ -107,10 +111,10 @@ class Guard:
     async def write(
         self, summarizer: Summarizer, passage: Passage
     ) -> AsyncGenerator[str | Spent, None]:
-        """The part's text, clean and never blank, then at most one `Spent`.
+        """Yield the part's text, clean and never blank, then at most one `SummarizerUsage`.
 
-        Raises SummarizerError, with what the call cost as far as that is known. A call that is
-        cancelled, or left early, counts neither as a failure nor as a success.
+        Raise SummarizerError, with the usage of the call as far as it is known. A call that is
+        cancelled or closed early counts neither as a failure nor as a success.
         """
         call = _Call(self._timeout)
         pieces = call.pieces(summarizer, passage)
@@ -137,7 +141,7 @@ class Guard:
 
 
 class _Call:
-    """One call: what was said is cleaned, what was spent is kept. `deadline` is the loop's time."""
+    """One call: cleans its text and remembers its usage. `deadline` is in the loop's time."""
 
     def __init__(self, timeout: float) -> None:
         self.deadline = asyncio.get_running_loop().time() + timeout
@@ -160,7 +164,7 @@ class _Call:
             raise self.error("empty", "The summarizer said nothing.")
 
     async def reviewed(self, pieces: AsyncIterator[str], review: Review) -> AsyncIterator[str]:
-        """The whole text, as `review` wants it."""
+        """Collect the whole text and yield what `review` returns for it."""
         async with closing(pieces):
             whole = "".join([text async for text in pieces])
         async with asyncio.timeout_at(self.deadline):
@@ -173,7 +177,7 @@ class _Call:
         return self.blame(SummarizerError(code, message))
 
     def blame(self, error: SummarizerError) -> SummarizerError:
-        """The error, with what the call cost where it does not say so itself."""
+        """Add the usage of the call to an error that does not state it."""
         if self.spent is not None:
             error.spent = error.spent or self.spent.tokens
             error.model = error.model or self.spent.model
@@ -189,7 +193,7 @@ class _Call:
         return self._shown(self._cleaner.feed(piece))
 
     def _shown(self, text: str) -> str:
-        """What of a clean text is shown: all, but no blanks before the first word."""
+        """Strip whitespace before the first word of the part."""
         text = text if self._spoke else text.lstrip()
         self._spoke = self._spoke or bool(text)
         return text

@@ -1,7 +1,7 @@
-"""How long an answer may wait, seen over many answers.
+"""Suspend the grace of a route whose summaries keep missing it.
 
-A summarizer that misses the grace makes every answer late by all of it. Two misses running, and a
-route's answers do not wait at all for a while; the first after that tries again.
+A summarizer that misses the grace delays every answer by all of it. After two consecutive misses
+the answers of a route do not wait at all for a while; the first answer after that tries again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 MISSES = 2
 SECONDS = 30.0
 ROUTES = 1024
-"""How many routes are remembered; beyond them the one that missed longest ago is forgotten."""
+"""Maximum routes remembered; beyond that, the route whose last miss is oldest is forgotten."""
 
 
 @dataclass(slots=True)
@@ -21,18 +21,18 @@ class _Record:
 
 
 class Patience:
-    """Remembers who missed. `now` is in seconds, on any clock that does not go back."""
+    """Remembers misses per route. `now` is in seconds on any monotonic clock."""
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
 
     def grace(self, route: str, now: float, grace: float) -> float:
-        """The grace that the route's next answer has: `grace`, or nothing."""
+        """Return the grace for the route's next answer: `grace`, or 0 while backing off."""
         record = self._records.get(route)
         return 0.0 if record is not None and now < record.until else grace
 
     def missed(self, route: str, now: float) -> None:
-        """A summary was not ready within the grace. Without one, that says nothing."""
+        """Note that a summary was not ready within the grace; ignored while backing off."""
         if not self.grace(route, now, 1.0):
             return
         record = self._records.pop(route, None) or _Record()
@@ -44,5 +44,5 @@ class Patience:
             del self._records[next(iter(self._records))]
 
     def met(self, route: str) -> None:
-        """A summary was ready in time."""
+        """Note that a summary was ready in time."""
         self._records.pop(route, None)

@@ -1,1 +1,1 @@
-"""What one request came to, told to whoever runs Abridge: in a log line, a trace, on the page."""
+"""One record per request, reported in a log line, a trace and on the page."""

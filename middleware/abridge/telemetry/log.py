@@ -1,6 +1,6 @@
-"""What is logged, and how: a line for each request, as text or as JSON.
+"""Log one line per request, as text or as JSON.
 
-No line holds what was thought, asked or answered, nor a credential.
+No line contains prompts, reasoning, answers or credentials.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from abridge.wire.codec import dumps
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 FIELDS = "abridge"
-"""The attribute of a log record that holds what `log_request` says, for formatters."""
+"""Attribute of a `logging.LogRecord` that holds the fields of a request, for formatters."""
 
 requests = logging.getLogger("abridge.requests")
 
 
 def log_request(record: Record) -> None:
-    """A line at level INFO. A sink."""
+    """Log a request at level INFO. This is a sink."""
     if requests.isEnabledFor(logging.INFO):
         said = dict(fields(record))
         requests.info("%s", Told(said), extra={FIELDS: said})
 
 
 class Told:
-    """A request in a line of text: `key=value`, what is not known left out."""
+    """Formats the fields of a request as `key=value` pairs."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         self._said = said
@@ -40,7 +40,7 @@ class Told:
 
 
 def fields(record: Record) -> Iterator[tuple[str, Any]]:
-    """What is known of a request, in the order in which it is read."""
+    """Yield the known fields of a request, in the order of the log line."""
     for key, value in _fields(record):
         if value is not None:
             yield key, round(value, 6) if isinstance(value, float) else value
@@ -87,13 +87,13 @@ def _summarized(record: Record) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> str:
-    """One word, whatever a client wrote."""
+    """Format a value as one printable word without spaces, whatever a client sent."""
     text = value if isinstance(value, str) else dumps(value).decode()
     return text if text.isprintable() and " " not in text and text else ascii(text)
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: `time`, `level`, `logger`, `message`, and a request's own fields."""
+    """Formats a line as one object: `time`, `level`, `logger`, `message`, a request's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         said: dict[str, Any] = {
@@ -109,7 +109,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(settings: Log) -> None:
-    """Log to standard error, as `abridge serve` does."""
+    """Log to standard error. `abridge serve` calls this."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.format == "json" else logging.Formatter(TEXT))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

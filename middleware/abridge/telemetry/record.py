@@ -1,7 +1,7 @@
-"""What one request came to: noted by whoever knows, told to every sink at its end.
+"""The record of one request: filled in as the request proceeds, passed to every sink at its end.
 
-Times are in seconds since the request came, on a clock that never goes back; None is what did not
-happen, or is not known. Nothing in here was thought, asked or answered, nor is a credential.
+Times are in seconds since the request arrived, on a monotonic clock. None means that something did
+not happen or is not known. A record holds no prompts, reasoning, answers or credentials.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from abridge.paths import path_of
 from abridge.turn.usage import Tokens
 
 RECORD = "abridge.record"
-"""The scope's key under which the middleware keeps a request's record, for whoever knows more."""
+"""Scope key of a request's record, which the middleware sets."""
 
 TRACE = "abridge.trace"
-"""The key under which its spans are, where they are drawn."""
+"""Scope key of a request's spans; None while tracing is off."""
 
 SHUTTING_DOWN = "shutting_down"
-"""The cause where the server cancels a request."""
+"""Cause of a request that the server cancelled."""
 
 REQUEST_ID = b"x-request-id"
 NOTHING = Tokens()
 
 LONGEST = 256
-"""Characters of what a client or an upstream chose."""
+"""Maximum characters of text that a client or an upstream chose."""
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CODE = re.compile(r"[a-z0-9_.-]{1,64}")
@@ -40,9 +40,9 @@ _CODE = re.compile(r"[a-z0-9_.-]{1,64}")
 
 @dataclass(slots=True)
 class Call:
-    """A summarizer was asked for a part: how long that took, and what came of it."""
+    """One summarizer call."""
 
-    part: int
+    part: int  # id of the part
     began: float
     ended: float | None = None
     outcome: str = ""
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass(slots=True)
 class Shown:
-    """A part of the summary, as the client saw it begin and end."""
+    """A part of the summary, with the times at which its first and last event went out."""
 
     began: float
     ended: float | None = None
@@ -58,61 +58,49 @@ class Shown:
 
 @dataclass(slots=True)
 class Record:
-    """`at` is when the request came, in seconds since the epoch. `trace` is the trace it belongs
-    to, `exemplar` what leads there from a metric, where the trace is kept. `outcome` is as in the
-    metrics, the worst until another is known; `cause` is a trouble's code, `upstream` a name in the
-    settings. `seconds` is the whole of it, `overhead` what Abridge itself took before upstream was
-    asked; on the way `mended` was done to what the request says of the past, and so many fields of
-    it were `lost`.
-
-    The rest is of one that was `engaged`: reasoning, so many `characters`, came from `thinking[0]`
-    to `thinking[1]`; the answer was shown from `answer[0]` to `answer[1]` in so many `chunks`, and
-    waited for its summary for `held` seconds; `used` are upstream's tokens, `spent` the
-    summarizer's; `response_id` and `response_model` are as upstream said them; `dropped` and
-    `faults` are the Reader's.
-    """
+    """One request. The fields from `first_summary` on are set only if it was `engaged`."""
 
     id: str
-    at: float
-    began: float
+    at: float  # arrival, in seconds since the epoch
+    began: float  # arrival, by `clock`
     time: Callable[[], float] = time.monotonic
     method: str = ""
     path: str = ""
-    trace: str | None = None
-    exemplar: dict[str, str] | None = None
+    trace: str | None = None  # id of the trace it belongs to
+    exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
     api: str | None = None
-    upstream: str | None = None
+    upstream: str | None = None  # a name in the settings
     model: str | None = None
     stream: bool = False
     style: str = "off"
     summarizer: str | None = None
     status: int | None = None
-    outcome: str = "failed"
-    cause: str | None = None
-    seconds: float = 0.0
+    outcome: str = "failed"  # as in the metrics; the worst until a better one is known
+    cause: str | None = None  # code of the first error
+    seconds: float = 0.0  # total
     engaged: bool = False
-    overhead: float = 0.0
+    overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
     mended: list[Mended] = field(default_factory=list)
-    lost: int = 0
+    lost: int = 0  # fields dropped from the request
     first_summary: float | None = None
-    thinking: tuple[float, float] | None = None
-    answer: tuple[float, float] | None = None
-    chunks: int = 0
-    held: float = 0.0
-    characters: int = 0
+    thinking: tuple[float, float] | None = None  # first and last reasoning delta
+    answer: tuple[float, float] | None = None  # first and last content delta sent
+    chunks: int = 0  # content deltas sent
+    held: float = 0.0  # seconds that the answer waited for its summary
+    characters: int = 0  # of reasoning
     used: Tokens = NOTHING
     spent: Tokens = NOTHING
-    response_id: str | None = None
-    response_model: str | None = None
-    summaries: dict[str, int] = field(default_factory=dict)
+    response_id: str | None = None  # as upstream sent it
+    response_model: str | None = None  # as upstream sent it
+    summaries: dict[str, int] = field(default_factory=dict)  # reasoning items by outcome
     calls: list[Call] = field(default_factory=list)
     parts: list[Shown] = field(default_factory=list)
-    dropped: int = 0
-    faults: int = 0
+    dropped: int = 0  # unknown fields that the Reader dropped
+    faults: int = 0  # events that the Reader dropped as out of order
 
     @classmethod
     def of(cls, scope: Scope) -> Record:
-        """A new one for a request that has just come, by its client's own id if that is one."""
+        """Start the record of a request, with the id that its client sent if that is valid."""
         return cls(
             _asked(scope) or f"{getrandbits(128):032x}",
             time.time(),
@@ -123,7 +111,7 @@ class Record:
 
     @classmethod
     def in_(cls, scope: Scope) -> Record:
-        """The one of a request that has come by the middleware."""
+        """Return the record of a request that has passed the middleware."""
         record: Record = scope[RECORD]
         return record
 
@@ -131,12 +119,12 @@ class Record:
         return self.time() - self.began
 
     def ask(self, api: str, upstream: str, model: str | None) -> None:
-        """It is known what is asked, and of whom."""
+        """Note the API, upstream and model, once they are known."""
         self.api, self.upstream = api, upstream
         self.model = told(model) if model is not None else None
 
     def prepare(self) -> None:
-        """It is made ready for upstream, perhaps anew, since another has not answered it."""
+        """Reset the changes to the request before it is prepared, perhaps again for another API."""
         self.mended, self.lost = [], 0
 
     def refuse(self, refusal: RequestError) -> None:
@@ -144,13 +132,13 @@ class Record:
         self.fail(refusal.code)
 
     def fail(self, code: str | None) -> None:
-        """Note what was in the way; the first is the cause. Upstream may call it anything."""
+        """Note an error; the first is the cause. A malformed code from upstream is ignored."""
         if self.cause is None and code is not None and _CODE.fullmatch(code):
             self.cause = code
 
 
 def _asked(scope: Scope) -> str | None:
-    """The client's own id for its request."""
+    """Return the client's own id for its request, if valid."""
     for name, value in scope["headers"]:
         if name == REQUEST_ID:
             asked: str = value.decode("latin-1")
@@ -159,11 +147,13 @@ def _asked(scope: Scope) -> str | None:
 
 
 def told(text: str) -> str:
-    """What a client or an upstream chose, as any sink can take it: JSON may hold half a character,
-    which nothing can write, and a name that fills a body."""
+    """Make text that a client or an upstream chose safe for every sink.
+
+    JSON may hold lone surrogates, which cannot be encoded, and names of any length.
+    """
     text = text[:LONGEST]
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 Sink = Callable[[Record], None]
-"""Takes a record that is complete. It must not take long; what it raises is logged."""
+"""Receives a complete record. It must return quickly; an exception from it is logged."""

@@ -1,4 +1,4 @@
-"""The embedded summarizer: it copies the sentences that matter."""
+"""The built-in summarizer, which copies the most important sentences."""
 
 from abridge.summarize.extractive.extract import Extractive, extract
 

@@ -1,10 +1,10 @@
-"""The words by which a sentence of reasoning shows what it is.
+"""Word lists that classify a sentence of reasoning.
 
-English, German, French, Spanish, Russian, Chinese, Japanese and Korean. Reasoning in any other
-language is weighed by what needs no words: place, length, repetition.
+English, German, French, Spanish, Russian, Chinese, Japanese and Korean. Reasoning in other
+languages is scored by features that need no words: position, length, repetition.
 
-Cues are looked for in lower case, which takes a third of the time that ignoring case would; those
-of wide scripts not in ASCII, which takes another third off.
+Cues are searched in lower-cased text, which takes a third of the time of a case-insensitive search.
+Cues in wide scripts are skipped for ASCII text, which saves another third.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 
 
 class Cue:
-    """Some words, and `wide` ones of scripts that put nothing between words."""
+    """A set of words; `wide` are those in scripts without spaces between words."""
 
     def __init__(self, *words: str, wide: str) -> None:
         narrow = rf"\b(?:{'|'.join(words)})\b"
@@ -65,7 +65,7 @@ ASIDE = Cue(
     "vielleicht|könnte|peut-être|quizás|может быть",
     wide="可能|也许|かもしれない|たぶん|아마",
 )
-"""Guesses, and talk of how to put the answer."""
+"""Guesses, and remarks about how to phrase the answer."""
 
 ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually)\W+)?"
@@ -77,7 +77,7 @@ ALOUD = re.compile(
     r"|mal sehen|vielleicht|attends|voyons|peut-être|espera|a ver|quizás|хм|подожди|может)\b"
     r"|嗯|等等|等一下|让我|讓我|可能|也许|うーん|えっと|待って|ちょっと|たぶん|음|잠깐",
 )
-"""How a sentence begins that only thinks aloud."""
+"""Starts of sentences that only think aloud."""
 
 INTERJECTION = re.compile(
     r"(?:(?:okay|ok|alright)\W+so,?\s+"
@@ -85,7 +85,7 @@ INTERJECTION = re.compile(
     r"|gut|bon|bueno|хорошо|嗯|好的?|等等|さて|うーん|음)\s*[,.!…—，。、]+\s*)+",
     re.IGNORECASE,
 )
-"""What may be left out at the beginning of a sentence."""
+"""Fillers that may be removed from the start of a sentence."""
 
 OPENING = re.compile(
     r"(?:(?:first|firstly|next|then|finally|now|so|also|therefore|thus|overall|but|and)\b,?\s*"
@@ -104,14 +104,14 @@ OPENING = re.compile(
     r"|用户(?:想要?|希望|要求|需要)?我?|我们?(?:需要|应该|可以|要|会|先)+|让我)+",
     re.IGNORECASE,
 )
-"""What a title does without."""
+"""Lead-ins that are removed from the start of a title."""
 
 JOINT = re.compile(
     r"\s+(?:to|for|with|in|on|by|as|that|of|from|at|before|after|while|using|when|if|and|or|so|but"
     r"|because|which|since|where|is|are|was|und|oder|et|ou|pour|y|o|para|и|или|для)\s+",
     re.IGNORECASE,
 )
-"""Where a clause may be cut short."""
+"""Words before which a clause may be cut."""
 
 COMMON = frozenset(
     re.findall(
@@ -121,4 +121,4 @@ COMMON = frozenset(
         "those user want wants what when where which will with would your",
     )
 )
-"""Longer words that a sentence may hold without being about anything."""
+"""Stop words of four and more letters."""

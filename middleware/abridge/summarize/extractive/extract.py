@@ -1,11 +1,12 @@
-"""The embedded summarizer: no model, in process, the same text for the same reasoning.
+"""The built-in summarizer: extractive, in process, without a model, deterministic.
 
-It copies. Each sentence gets a weight: for the words that announce a conclusion, a decision or a
-finding, for saying what the rest talks about too, for its place; against it count questions,
-thinking aloud, and figures and signs where words should be. The heaviest are said in their order,
-without repetition. The title is copied too: a heading, or the clause with which a sentence begins.
+It copies. Each sentence gets a score. Words that announce a conclusion, a decision or a finding,
+words that other sentences use too, and a late position raise it; questions, thinking aloud, and
+digits and symbols in place of words lower it. The best sentences are copied in their original
+order, without near-duplicates. The title is copied too: a heading, or the first clause of a
+sentence.
 
-Of long reasoning head and tail are read, so that the work is bounded: it is done on the event loop.
+Only the head and tail of long reasoning are read, to bound the work, which runs on the event loop.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from abridge.turn.part import Passage
 from abridge.turn.usage import EXTRACTIVE, Tokens
 
 MOST = 20_000
-"""Characters of reasoning that are read: a third at its head, the rest at its tail."""
+"""Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
 
 _LOOSE = " ,，、-–—"
 
 LEADING = 24
-"""Characters within which a cue leads its sentence."""
+"""Characters within which a cue counts as the start of its sentence."""
 
 _UNSHOWABLE = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -55,17 +56,15 @@ _ENDED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
 @dataclass(slots=True, frozen=True)
 class Shape:
-    """How much is said: a sentence for each `each` characters of prose, from `least` to `most` of
-    them, and `room` characters in all. Prose shorter than `whole` is said nearly whole. `task` is
-    what saying the task counts, `late` what a place near the end adds."""
+    """Length and preferences of an extract."""
 
-    each: int
+    each: int  # characters of prose per sentence copied
     least: int
     most: int
-    room: int
-    whole: int
-    task: float
-    late: float
+    room: int  # characters in all
+    whole: int  # prose up to this many characters is copied nearly whole
+    task: float  # score for stating the task
+    late: float  # score for a position near the end
 
 
 CONCISE = Shape(each=1500, least=1, most=2, room=480, whole=0, task=0.0, late=2.5)
@@ -76,20 +75,20 @@ DETAILED = Shape(each=250, least=2, most=7, room=1600, whole=400, task=2.0, late
 
 @dataclass(slots=True)
 class Candidate:
-    """A sentence that may be said; `words` is what it is about, `aloud`: it only thinks aloud."""
+    """A sentence that may be copied."""
 
     place: int
     text: str
-    words: frozenset[str]
-    aloud: bool
+    words: frozenset[str]  # its topic words
+    aloud: bool  # it only thinks aloud
     weight: float
 
 
 class Extractive:
-    """Makes parts with `extract`. See `abridge.summarize.Summarizer`.
+    """Writes parts with `extract`. See the `Summarizer` protocol.
 
-    One takes some milliseconds of the event loop, so many at once take turns, and between two of
-    them everything else has its own.
+    An extract blocks the event loop for some milliseconds. Concurrent calls run one at a time and
+    yield to the loop in between, so that other tasks can run.
     """
 
     name = EXTRACTIVE
@@ -109,8 +108,8 @@ class Extractive:
 
 
 def extract(passage: Passage) -> str:
-    """The gist of a passage in its own words, clean and some 2,000 characters at most; empty where
-    the passage is."""
+    """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
+    passage is empty."""
     text = _head_and_tail(passage.text)
     shape = _shape(passage)
     read = list(sentences(text))
@@ -157,14 +156,14 @@ def _weigh(texts: Sequence[str], shape: Shape) -> list[Candidate]:
 
 
 def _without_interjection(text: str) -> str:
-    """The sentence without its "Okay, so"."""
+    """Remove an "Okay, so" from the start of a sentence."""
     found = INTERJECTION.match(text)
     rest = text[found.end() :] if found else text
     return rest[0].upper() + rest[1:] if any(map(str.isalnum, rest)) else text
 
 
 def _words(text: str) -> frozenset[str]:
-    """What a text is about: its longer words; pairs of characters where a script has no spaces."""
+    """Return the longer words of a text; pairs of characters where the script has no spaces."""
     if text.isascii():
         return frozenset(_LONG.findall(text)) - COMMON
     found: set[str] = set()
@@ -177,7 +176,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _cues(text: str, shape: Shape) -> float:
-    """A cue that leads the sentence counts in full, one on the way half."""
+    """Score the cues: in full at the start of the sentence, half elsewhere."""
     weight = 0.0
     for cue, full in ((CONCLUSION, 3.0), (DECISION, 2.0), (FINDING, 1.0), (TASK, shape.task)):
         found = cue.search(text)
@@ -188,7 +187,7 @@ def _cues(text: str, shape: Shape) -> float:
 
 
 def _legibility(text: str) -> float:
-    """Nothing for a sentence in plain words; less for a fragment, or for figures and spelling."""
+    """Score 0 for a sentence in plain words, less for a fragment or for many non-letters."""
     wide = not text.isascii() and bool(_WIDE.search(text))
     share = _letters(text) / (len(text) - text.count(" "))
     count = len(text) // 3 if wide else len(text.split())
@@ -200,20 +199,20 @@ def _legibility(text: str) -> float:
 
 
 def _letters(text: str) -> int:
-    """How many letters a text has, not counting those that stand alone and are no word."""
+    """Count the letters of a text, except single letters that are not a word."""
     if text.isascii():
         return len("".join(_LETTERS.findall(text)))
     return sum(len(word) for word in _WORD.findall(text) if len(word) > 1 or _WIDE.match(word))
 
 
 def _theme(words: frozenset[str], spoken_of: Counter[str]) -> float:
-    """Up to 1.5 for saying what other sentences talk about too."""
+    """Score up to 1.5 for topic words that other sentences use too."""
     shared = sum([min(spoken_of[word] - 1, 4) for word in words])
     return min(1.5, shared / (4 + len(words)))
 
 
 def _choose(candidates: Sequence[Candidate], shape: Shape) -> list[Candidate]:
-    """What is said, the weightiest first."""
+    """Choose the sentences to copy, best first."""
     length = sum(_size(one.text) for one in candidates)
     if length <= shape.whole:
         return [one for one in candidates if not one.aloud] or list(candidates)
@@ -231,7 +230,7 @@ def _choose(candidates: Sequence[Candidate], shape: Shape) -> list[Candidate]:
 
 
 def _size(text: str) -> int:
-    """Characters, where one that is a syllable or a word counts for three."""
+    """Count characters; one of a script in which it is a syllable or a word counts as three."""
     return len(text) + 2 * len(_WIDE.findall(text))
 
 

@@ -1,8 +1,8 @@
-"""The sentences of a piece of reasoning, and what stands in it as a heading.
+"""Split reasoning into sentences and headings.
 
-Reasoning is prose, lists, half-lists, drafts, tables and code, in any script, at times one endless
-line. What is no prose is left out; a list's marks and bold asterisks are taken off; a line that was
-wrapped is joined to the next. Every pattern looks at each character a bounded number of times.
+Reasoning is prose, lists, drafts, tables and code, in any script, sometimes one very long line.
+Anything but prose is skipped, list marks and bold asterisks are removed, and wrapped lines are
+joined. Every pattern looks at each character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST = 320
-"""Characters of a sentence; a longer one is cut at a clause and shows so with an ellipsis."""
+"""Maximum characters of a sentence; a longer one is cut at a clause and gets an ellipsis."""
 
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
 _TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
@@ -27,7 +27,7 @@ _MARK = re.compile(r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(�
 _LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
 _NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
 _BOLD = re.compile(r"\*\*|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])")
-_END = re.compile(  # which begins with a character, not with a choice: that is found much sooner
+_END = re.compile(  # starts with a character, not with alternatives: that is much faster to find
     r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*"
     r"(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
 )
@@ -44,20 +44,20 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(slots=True)
 class Sentence:
-    """A sentence, or with `heading` true the words of a heading or a bold label."""
+    """A sentence, or the text of a heading."""
 
     text: str
-    heading: bool = False
+    heading: bool = False  # a heading or a bold label
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of `text` in order, each as it stands there but for the marks taken off."""
+    """Yield the sentences of `text` in order, verbatim except for removed marks."""
     for block in _blocks(text):
         yield from _read(block)
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """What belongs together: an item of a list, a line, or several where a line was wrapped."""
+    """Yield blocks of prose: a list item, a line, or several lines where one was wrapped."""
     block, fenced = "", False
     for line in text.splitlines():
         if _FENCE.match(line):
@@ -80,7 +80,7 @@ def _is_prose(line: str) -> bool:
 
 
 def _continues(block: str, line: str) -> bool:
-    """Whether a line goes on where the one before was wrapped."""
+    """Return true if `line` continues `block`, which was wrapped."""
     first = line.lstrip()[:1]
     return first.islower() and not _END.search(block, max(0, len(block) - 4)) and block[-1] != ":"
 
@@ -103,7 +103,7 @@ def _read(block: str) -> Iterator[Sentence]:
 
 
 def _plain(text: str) -> str:
-    """Without bold and italic asterisks; without code's marks too where they are not in pairs."""
+    """Remove bold and italic asterisks, and backticks too if they are not paired."""
     text = (_BOLD.sub("", text) if "*" in text else text).strip()
     return text if text.count("`") % 2 == 0 else text.replace("`", "")
 
@@ -119,7 +119,7 @@ def _split(block: str) -> Iterator[str]:
 
 
 def _cut(sentence: str) -> Iterator[str]:
-    """The sentence, in pieces where it does not end."""
+    """Yield the sentence, in several pieces if it is too long."""
     start = 0
     while len(sentence) - start > LONGEST:
         end = _place(sentence, start)

@@ -1,4 +1,4 @@
-"""A title for a part, copied out of what the part says."""
+"""Copy a title for a part from its own sentences."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ _WIDE = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af]")
 
 
 def title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
-    """The first of `texts` that yields a short clause not among the titles `taken`, as a title;
-    one that only points at something, or half of one, where there is nothing better."""
+    """Return the first short clause in `texts` that is not among the titles `taken`.
+
+    A clause of one or two words, or one that starts with a pronoun or the like, is used only if
+    there is none better.
+    """
     known = {_bare(one) for one in taken}
     clauses = [clause for text in texts if (clause := _clause(text)) and _bare(clause) not in known]
     strong = [one for one in clauses if one.count(" ") > 1 or _WIDE.search(one)]
@@ -34,7 +37,7 @@ def title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
 
 
 def _clause(text: str) -> str | None:
-    """What stands before the first stop, without the words that only lead up to it."""
+    """Return the text before the first stop, without its lead-in; None if it is no title."""
     plain = _SIGNS.sub("", text[: 4 * LETTERS]).strip(_EDGES)
     opening = OPENING.match(plain)
     start = opening.end() if opening else 0
@@ -47,7 +50,7 @@ def _clause(text: str) -> str | None:
 
 
 def _short(clause: str) -> str:
-    """As much of a clause as a title holds, ending before a word that wants another."""
+    """Cut a clause to a title's length, before a word that would need another after it."""
     if _WIDE.search(clause):
         return clause[:WIDE_LETTERS]
     words = clause.split()

@@ -1,4 +1,4 @@
-"""Summarizers that are models."""
+"""Summarizers that call a language model."""
 
 from abridge.summarize.model.summarizer import ModelSummarizer
 from abridge.summarize.model.upstream import own_model

@@ -1,7 +1,7 @@
-"""What a summarizer model answers: bytes in, text out.
+"""Read a summarizer model's answer: bytes in, text out.
 
-Read as every upstream is, by the Reader of its API, so that whatever its provider does with
-reasoning is known here too. Only what the Reader takes for the answer's own text is text.
+The Reader of its API parses it, as it does every upstream, so that all the ways in which providers
+send reasoning are handled here too. Only what the Reader classifies as content counts as text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from abridge.wire.display import Display
 from abridge.wire.sse import Decoder
 
 MOST = 1 << 20
-"""Bytes of one event, or of a body that is no stream."""
+"""Maximum bytes of one event, or of a body that is not streamed."""
 
 
 class Answer:
-    """One answer. `ended` is true once nothing more of it can come."""
+    """One answer. `ended` is true once its terminal event was read."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._reader = endpoint.api.reader(endpoint.profile, Display(raw=False), 0)
@@ -39,7 +39,7 @@ class Answer:
         return Spent(self._tokens, self._model)
 
     def error(self, code: str, message: str) -> SummarizerError:
-        """The call has failed, having cost what was reported until now."""
+        """Build an error that carries the usage reported so far."""
         return SummarizerError(code, message, spent=self._tokens, model=self._model)
 
     def begin(self, status: int, content_type: str) -> None:
@@ -50,7 +50,7 @@ class Answer:
             self._decoder = Decoder(MOST)
 
     def feed(self, data: bytes) -> str:
-        """The text that `data` brings. Raises EventTooLarge."""
+        """Return the text in `data`. Raise EventTooLarge."""
         if self._decoder is not None:
             return self._read(self._decoder.feed(data))
         self._body += data
@@ -59,13 +59,13 @@ class Answer:
         return ""
 
     def end(self) -> str:
-        """The last text, once nothing more comes. A length stop is an ordinary end."""
+        """Return the remaining text at the end of the body. A length stop is an ordinary end."""
         if self._decoder is None:
             return self._take(self._reader.whole(bytes(self._body)))
         return self._read(self._decoder.end()) + self._take(self._reader.end())
 
     def check(self) -> None:
-        """Raises SummarizerError where what was read is no summary."""
+        """Raise SummarizerError if the answer broke off or was blank."""
         if self._failed:
             raise self.error("upstream_error", "The summarizer model's answer broke off.")
         if not self._spoke:

@@ -1,4 +1,4 @@
-"""A model that may be asked, and how its API is asked."""
+"""A summarizer model, and the request to send to it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from abridge.wire.think import Splitter
 
 @dataclass(slots=True, frozen=True)
 class Endpoint:
-    """A model, and where it is asked. `url` is whole, path and query included; `headers` hold the
-    credential."""
+    """A model and its address."""
 
-    url: str
+    url: str  # complete, with path and query
     model: str | None
     api: Api
     profile: Profile
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # with the credential
 
     def body(self, settings: SummarizerSettings, told: Prompt) -> Json:
-        """The request's body: a stream is asked for, tools and storing are not, nor what the model
-        would refuse.
+        """Build the request's body: streamed, without tools, not stored, and without parameters
+        that the model would refuse.
 
-        `extra_body` is laid over it last; a null there takes a field out.
+        `extra_body` is merged over it last; a null there removes a field.
         """
         fields: Json = {
             "model": self.model,
@@ -42,7 +41,7 @@ class Endpoint:
         return {key: value for key, value in fields.items() if value is not None}
 
     def splitter(self) -> Splitter:
-        """Tells inline reasoning apart in the texts that the API's Reader gives."""
+        """Create a splitter for inline reasoning that the API's Reader leaves in the text."""
         return SPELLINGS[self.api.name].splitter(self.profile)
 
 
@@ -73,12 +72,12 @@ def _responses_body(profile: Profile, settings: SummarizerSettings, told: Prompt
 
 @dataclass(slots=True, frozen=True)
 class Spelling:
-    """How an API spells a request, and what its Reader leaves to be told apart: inline reasoning,
-    which it does not look for in a Responses message."""
+    """An API over which a summarizer model can be called."""
 
     api: Api
     body: Callable[[Profile, SummarizerSettings, Prompt], Json]
     splitter: Callable[[Profile], Splitter]
+    """Finds inline reasoning, which the Reader does not look for in a Responses message."""
 
 
 SPELLINGS: Mapping[str, Spelling] = {

@@ -1,9 +1,9 @@
-"""Calls an ASGI app as if over HTTP, streaming: a transport for httpx.
+"""An httpx transport that calls an ASGI app, with streaming.
 
-The app runs as a task of the call's own. The response begins with its `http.response.start`, and
-its chunks are handed over one at a time, so that the app is as fast as whoever reads it. When the
-response is closed early the app is told by `http.disconnect`, as a server would tell it, and has a
-moment to take that in; then its task is cancelled. It never outlives the response.
+The app runs in a task of its own per call. The response starts with the app's
+`http.response.start`; its chunks are handed over one at a time, so that the app cannot run ahead of
+its reader. When the response is closed early the app receives `http.disconnect`, as from a server,
+and gets a moment to react; then its task is cancelled. It never outlives the response.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from starlette.types import ASGIApp, Message
 logger = logging.getLogger("abridge.summarize")
 
 GRACE = 1.0
-"""Seconds that an app has to end, once its response is over or not wanted any more."""
+"""Seconds for the app to return after its response has ended or was closed."""
 
 
 class InnerTransport(httpx.AsyncBaseTransport):
     """Answers requests by calling `app`.
 
-    Each call's scope is a copy of `scope` as it was when this was made, with the request's own
-    method, path, query and headers.
+    The scope of each call is a copy of `scope`, as it was at construction, with the method, path,
+    query and headers of the request.
     """
 
     def __init__(self, app: ASGIApp, scope: Mapping[str, Any]) -> None:
@@ -58,10 +58,10 @@ class InnerTransport(httpx.AsyncBaseTransport):
 
 
 class _Call(httpx.AsyncByteStream):
-    """One call, and its response's body.
+    """One call and the body of its response.
 
-    `_message` is what the app sent and nobody has taken yet. `_room` is set while there is none, or
-    nobody to take it; `_news`, while there is one, or the app is over.
+    `_message` is the last message from the app, until it is read. `_can_send` is set while there is
+    no such message, or the response is closed; `_can_read` while there is one, or the app is done.
     """
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
@@ -106,12 +106,12 @@ class _Call(httpx.AsyncByteStream):
             self._news.clear()
         return message
 
-    # The app's side
+    # Called by the app
 
     async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
         try:
             await app(scope, self._receive, self._send)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the call's reader is told
+        except Exception as error:  # noqa: BLE001 - the reader gets it as the cause
             if not self._closed.is_set():
                 logger.warning("the app failed at a summary: %s", type(error).__name__)
             self._error = error

@@ -1,7 +1,7 @@
-"""A summarizer that is a model: any that speaks Chat Completions or Responses.
+"""A summarizer that calls a model over Chat Completions or Responses.
 
-Its transport is called directly; a client on top of it would keep cookies, follow redirects and
-read proxies out of the environment.
+It calls the transport directly: an `httpx.AsyncClient` on top of it would keep cookies, follow
+redirects and read proxies from the environment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from abridge.wire.codec import dumps
 from abridge.wire.profiles import PROFILES
 
 LINGER = 0.05
-"""Seconds for which what follows the end is read, so that the connection can be used again."""
+"""Seconds to read on after the terminal event, so that the connection can be reused."""
 
 HEADERS = {
     "content-type": "application/json",
@@ -33,13 +33,13 @@ HEADERS = {
     "accept-encoding": "identity",
     "x-abridge-call": "summary",
 }
-"""The last marks a call of Abridge's own: the middleware never engages on one."""
+"""`x-abridge-call` marks a request made by Abridge, which the middleware never engages on."""
 
 
 class ModelSummarizer:
-    """Asks a model. See `abridge.summarize.Summarizer`.
+    """Calls a model. See the `Summarizer` protocol.
 
-    `marker` makes what fences the reasoning in the prompt: random, and new for each call.
+    `marker` generates the marker that fences the reasoning in a prompt: random, new for each call.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ModelSummarizer:
         transport: httpx.AsyncBaseTransport,
         api_key: str | None = None,
     ) -> ModelSummarizer:
-        """The model that `kind = "model"` names."""
+        """Build the summarizer for `kind = "model"`."""
         api = SPELLINGS[settings.api].api
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         url, profile = f"{settings.base_url}{api.path}", PROFILES[settings.profile]
@@ -113,7 +113,7 @@ class ModelSummarizer:
 
 
 def _stream(response: httpx.Response) -> httpx.AsyncByteStream:
-    """The bytes as they come: nothing is encoded that was asked for plain."""
+    """Return the raw byte stream: the request asks for no content encoding, so none is undone."""
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise TypeError("An asynchronous transport answers with an asynchronous stream.")
     return response.stream

@@ -1,7 +1,7 @@
-"""Asks the request's own model: `kind = "upstream"`.
+"""Summarize with the model that the client requested: `kind = "upstream"`.
 
-The inner app itself is called, on the path the client called and with the client's credential, so
-that this works mounted too and needs no key of its own.
+This calls the inner app on the client's path and with the client's credential, so that it works
+mounted too and needs no key of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORWARDED = frozenset(
         b"host",
     }
 )
-"""What of the client's headers a call takes along: who is asking, and of whom."""
+"""Client headers to copy to the call: credentials, organization, project and host."""
 
 
 def own_model(
@@ -42,9 +42,9 @@ def own_model(
     profile: Profile,
     settings: SummarizerSettings,
 ) -> ModelSummarizer:
-    """The model that answers the request of `scope`, as its summarizer.
+    """Build a summarizer that uses the model behind `app` for the request in `scope`.
 
-    To be made before the app is called, which may write in its scope.
+    Call this before the app runs, since the app may write to its scope.
     """
     return ModelSummarizer(
         InnerTransport(app, scope),
@@ -55,7 +55,7 @@ def own_model(
 
 
 def _url(scope: Mapping[str, Any]) -> str:
-    """Where the client called; the host only stands for the app and leads nowhere."""
+    """Return the URL that the client called; its host is a placeholder and is never resolved."""
     raw_path: bytes | None = scope.get("raw_path")
     path = raw_path.decode("latin-1") if raw_path else quote(scope["path"])
     query = scope.get("query_string", b"").decode("latin-1")

@@ -1,11 +1,11 @@
-"""Spans of requests, for OpenTelemetry.
+"""OpenTelemetry spans of requests.
 
-Each request gets a span, with a child for each time upstream is asked, which is inference as the
-conventions for generative AI have it, and one for each call of a summarizer. `traceparent` leads to
-them and from them on. OpenTelemetry comes with an extra: only modules of this package know it, and
-where tracing is off nobody imports them.
+Each request gets a span. Its children are a span for each upstream call, which is an inference span
+of the semantic conventions for generative AI, and one for each summarizer call. Trace context is
+read from and sent on in `traceparent`. OpenTelemetry is an optional extra: only this package
+imports it, and only if tracing is on.
 
-No span holds what was thought, asked or answered, nor a credential, nor what an exception says.
+No span contains prompts, reasoning, answers, credentials or the message of an exception.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ EXTRA, KEY = "otel", "tracing.enabled"
 
 
 def tracing_for(settings: Settings, provider: TracerProvider | None = None) -> Tracing | None:
-    """Who draws the spans, by `provider` or by the application's global one; None where tracing is
-    off. Raises SettingsError."""
+    """Create the tracer for `provider` or else the application's global one; None if tracing is
+    off. Raise SettingsError."""
     if not settings.tracing.enabled:
         return None
     with needed(EXTRA, KEY):
@@ -35,7 +35,8 @@ def tracing_for(settings: Settings, provider: TracerProvider | None = None) -> T
 
 
 def exporting(settings: Settings) -> AbstractContextManager[None]:
-    """Within it spans leave the process, if tracing is on. Raises SettingsError, and at once."""
+    """Return a context in which spans are exported, if tracing is on. Raise SettingsError at
+    once."""
     if not settings.tracing.enabled:
         return nullcontext()
     with needed(EXTRA, KEY):

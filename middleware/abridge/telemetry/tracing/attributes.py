@@ -1,8 +1,10 @@
-"""What spans say: the names of OpenTelemetry's conventions for generative AI and for HTTP, and
-where those have none, the log's own after `abridge.`.
+"""Span names and attributes.
 
-Tokens are said once, by the span of the call that they were spent in; a request's own span repeats
-them under Abridge's names, so that who adds up what models cost does not count them twice.
+The names are those of OpenTelemetry's semantic conventions for generative AI and for HTTP; where
+these have none, the name in the log line, prefixed with `abridge.`.
+
+`gen_ai.usage` is set once, on the span of the call that used the tokens. The request's own span
+repeats the counts under Abridge's names, so that summing a model's cost does not count them twice.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Value: TypeAlias = str | bool | int | float
 Attributes: TypeAlias = dict[str, Value]
 
 CHAT = "chat"
-"""The operation, on any API; the conventions have no other for it."""
+"""The operation name on every API; the conventions have no other that fits."""
 
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
@@ -37,12 +39,12 @@ NAMES: Mapping[str, str] = {
     "status": "http.response.status_code",
 }
 ELSEWHERE = frozenset({"trace_id", "method", "path", "seconds"})
-"""What of the log's fields a span has anyway."""
+"""Fields of the log line that a span has anyway."""
 
 
 @dataclass(slots=True, frozen=True)
 class Place:
-    """Where models are asked."""
+    """An upstream or a summarizer that serves models."""
 
     provider: str
     address: Attributes
@@ -57,7 +59,7 @@ class Place:
         return cls(provider, {"server.address": url.hostname or "", "server.port": port})
 
     def asked(self, model: str | None) -> Attributes:
-        """What is known of a call before it is made."""
+        """Return the attributes of a call that are known before it is made."""
         said: Attributes = {"gen_ai.operation.name": CHAT, "gen_ai.provider.name": self.provider}
         if model:
             said["gen_ai.request.model"] = bounded(model)
@@ -66,25 +68,25 @@ class Place:
 
 def _provider(placed: Upstream | SummarizerSettings) -> str:
     profile = PROFILES[placed.profile]
-    if profile.learns and placed.api == "messages":  # whoever speaks that before any other
+    if profile.learns and placed.api == "messages":  # the provider whose first API it is
         profile = next(row for row in PROFILES.values() if row.apis[0] == placed.api)
     return profile.telemetry or profile.name
 
 
 def named(model: str | None) -> str:
-    """A span, where a model is asked."""
+    """Return the name of an inference span."""
     return f"{CHAT} {bounded(model)}" if model else CHAT
 
 
 def of_way(scope: Scope) -> Iterator[tuple[str, Value]]:
-    """How it was asked for, less the query: that may hold a key."""
+    """Yield method and path, but not the query, which may hold a key."""
     method = scope["method"]
     yield "http.request.method", method if method in METHODS else "_OTHER"
     yield "url.path", bounded(scope["path"])
 
 
 def of_request(record: Record) -> Iterator[tuple[str, Value]]:
-    """All that the log says of a request."""
+    """Yield all fields of the log line."""
     if record.api is not None:
         yield "gen_ai.operation.name", CHAT
     for key, value in fields(record):
@@ -96,7 +98,7 @@ def of_request(record: Record) -> Iterator[tuple[str, Value]]:
 
 
 def of_answer(record: Record) -> Iterator[tuple[str, Value]]:
-    """What an upstream said of itself."""
+    """Yield what upstream reported about its response."""
     yield from of_tokens(record.used)
     if record.response_id:
         yield "gen_ai.response.id", bounded(record.response_id)
@@ -105,7 +107,7 @@ def of_answer(record: Record) -> Iterator[tuple[str, Value]]:
 
 
 def of_summary(spent: Spent) -> Iterator[tuple[str, Value]]:
-    """What a call for one part cost, where a model was asked."""
+    """Yield the usage of a summarizer call, if a model was called."""
     if spent.model == EXTRACTIVE:
         return
     yield from of_tokens(spent.tokens or NOTHING)

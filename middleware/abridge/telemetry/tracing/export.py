@@ -1,5 +1,7 @@
-"""Sends spans to a collector, by OTLP over HTTP; where to, how many and how often, the variables of
-OpenTelemetry's SDK say."""
+"""Export spans to a collector, by OTLP over HTTP.
+
+The environment variables of OpenTelemetry's SDK set the address, batch size and interval.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,17 @@ from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider, set_tr
 from abridge import __version__
 
 FLUSH = 5.0
-"""Seconds in which the last spans may leave."""
+"""Seconds to wait for the last spans to be exported."""
 
 OFTEN = 60.0
-"""Seconds in which the exporter says each thing once."""
+"""Seconds in which the exporter logs each message at most once."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
 def export() -> Iterator[None]:
-    """Within it spans leave the process; where somebody has set that up already, it is theirs."""
+    """Export spans while in this context; do nothing if a tracer provider is already set."""
     if not isinstance(get_tracer_provider(), ProxyTracerProvider):
         yield
         return
@@ -44,13 +46,13 @@ def export() -> Iterator[None]:
 
 
 def resource() -> Resource:
-    """Who exports; what `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say wins."""
+    """Describe this service; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence."""
     own = Resource.create({"service.name": "abridge", "service.version": __version__})
     return own.merge(OTELResourceDetector().detect())
 
 
 def _end(provider: TracerProvider) -> None:
-    """A collector that is not there does not hold the process: the threads are daemons."""
+    """Flush in a daemon thread, so that an absent collector does not block the process's exit."""
     ending = Thread(target=provider.shutdown, daemon=True)
     ending.start()
     ending.join(FLUSH)
@@ -59,13 +61,13 @@ def _end(provider: TracerProvider) -> None:
 
 
 def _hush() -> None:
-    """The SDK tells of each attempt, and of each client whose `tracestate` is none."""
+    """Limit the SDK's log lines: it logs each failed attempt and each malformed `tracestate`."""
     logging.getLogger(OTLPSpanExporter.__module__).addFilter(Seldom())
     logging.getLogger("opentelemetry.trace").setLevel(logging.ERROR)
 
 
 class Seldom(logging.Filter):
-    """Lets each message by once in so many seconds, whatever it is about."""
+    """Passes each message once per period, whatever its arguments are."""
 
     def __init__(self, seconds: float = OFTEN) -> None:
         super().__init__()

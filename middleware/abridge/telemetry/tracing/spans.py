@@ -1,8 +1,8 @@
-"""A request's own span, and those of the calls for its summary.
+"""The span of a request and those of its summarizer calls.
 
-A span is begun where its part begins, since what happens within must know it; what it says is said
-at its end, when it is known. So the spans of upstream wait for the end of their request, with the
-time at which they ended: what an answer cost may be known only once its summary is out.
+A span is started when its work starts, because it is the parent of spans within; its attributes are
+set at its end, when they are known. Upstream spans are therefore kept until their request ends,
+with the time at which they ended: the usage of a response may be known only after its summary.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from abridge.telemetry.tracing.w3c import Leading, parent
 
 
 class Tracing:
-    """Draws spans, by `provider` or by the application's global one."""
+    """Creates spans with `provider` or else the application's global one."""
 
     def __init__(self, settings: Settings, provider: TracerProvider | None = None) -> None:
         self._tracer = get_tracer("abridge", __version__, provider)
@@ -54,7 +54,7 @@ class Tracing:
 
     @contextmanager
     def request(self, scope: Scope) -> Iterator[Scope]:
-        """Around all that is done for a request; within goes the scope that this gives."""
+        """Trace a request; handle it with the scope that this yields."""
         record, here = Record.in_(scope), get_current()
         inside = get_current_span(here).get_span_context().is_valid
         context = here if inside else parent(scope["headers"], here)
@@ -75,15 +75,15 @@ class Tracing:
             trace.finish(record)
 
     def upstream(self, app: ASGIApp) -> ASGIApp:
-        """The application, with a span for each time that it is asked."""
+        """Wrap the application so that each call gets a span."""
         return Upstream(app, self._tracer, self._places)
 
     def leading(self, transport: httpx.AsyncBaseTransport) -> httpx.AsyncBaseTransport:
-        """The transport to a summarizer model."""
+        """Wrap the transport to a summarizer model so that it sends the trace context."""
         return Leading(transport)
 
     def call(self, record: Record, part: int, context: Context) -> Span:
-        """A span for a summarizer's call, within a request's context."""
+        """Start the span of a summarizer call, in a request's context."""
         name = record.summarizer or ""
         asks = name == self._summarizer.kind == "model"
         kind = SpanKind.CLIENT if asks else SpanKind.INTERNAL
@@ -96,7 +96,7 @@ class Tracing:
         return self._tracer.start_span(f"summarize {bounded(name)}", context, kind, said)
 
     def _asked(self, record: Record, name: str) -> Attributes:
-        """Which model is, where one is."""
+        """Return the attributes of the model that is called, if any."""
         if name != self._summarizer.kind:
             return {}
         if name == "model":
@@ -107,7 +107,7 @@ class Tracing:
 
 
 class Trace:
-    """The spans of one request, below `span`, in whose `context` they are."""
+    """The spans of one request. `context` holds `span`, their parent."""
 
     def __init__(self, tracing: Tracing, span: Span, context: Context) -> None:
         self._tracing = tracing
@@ -118,7 +118,7 @@ class Trace:
 
     @contextmanager
     def call(self, record: Record, part: int) -> Iterator[None]:
-        """Around a summarizer's call, which may outlast its part: it has to be let go of."""
+        """Trace a summarizer call. It may outlast its part, until its cancellation completes."""
         span = self._calls[part] = self._tracing.call(record, part, self._context)
         token = attach(set_span_in_context(span, baggage.clear(self._context)))
         try:
@@ -128,7 +128,7 @@ class Trace:
             span.end()
 
     def called(self, part: int, outcome: str, spent: Spent) -> None:
-        """A call has ended; one that was cancelled before it began has no span."""
+        """Note the outcome of a call; one that was cancelled before it started has no span."""
         span = self._calls.pop(part, None)
         if span is not None and span.is_recording():
             span.set_attributes({"abridge.outcome": outcome, **dict(of_summary(spent))})
@@ -136,11 +136,11 @@ class Trace:
                 fail(span, outcome)
 
     def asked(self, asked: Asked) -> None:
-        """Upstream's part in this is over."""
+        """Keep an upstream call that has ended until the request ends."""
         self._asked.append(asked)
 
     def finish(self, record: Record) -> None:
-        """The request is over."""
+        """End all spans at the end of the request."""
         status = record.status
         for asked in self._asked:
             last = asked is self._asked[-1]
@@ -162,7 +162,7 @@ class Trace:
 
 
 def _note(record: Record, span: Span) -> None:
-    """On the record, where the request's trace is."""
+    """Store the ids of the request's trace in its record."""
     ids = span.get_span_context()
     if ids.is_valid:
         record.trace = format_trace_id(ids.trace_id)

@@ -1,4 +1,4 @@
-"""Upstream's part in a request: from the question to the end of its answer."""
+"""The span of an upstream call, from the request to the end of the response."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from abridge.telemetry.tracing.w3c import led_on
 
 
 class Upstream:
-    """An application, with a span for each time that it is asked.
+    """Wraps an application so that each call gets a span.
 
-    The span is the current one for the application, and in its headers. A summary's own call is
-    plain HTTP: which model is asked for what, the span around it says.
+    The span is the current one within the application, and in the headers it gets. For a summary
+    call it is a plain HTTP span: the summarizer span around it names the model.
     """
 
     def __init__(self, app: ASGIApp, tracer: Tracer, places: Mapping[str, Place]) -> None:
@@ -73,8 +73,10 @@ class Upstream:
 
 
 class Asked:
-    """What is seen of an answer on its way. `status` is upstream's, and not one that was found for
-    its failure."""
+    """Observes a response on its way to the client.
+
+    `status` is upstream's own; None if it did not answer and the status was chosen here.
+    """
 
     def __init__(self, span: Span, record: Record | None, send: Send) -> None:
         self._span = span
@@ -100,7 +102,7 @@ class Asked:
             raise
 
     def broke(self, error: BaseException) -> None:
-        """The application raised this; where its client has left, that is nobody's error."""
+        """Note an exception of the application, unless the client has left."""
         if not self._left:
             self._error = _kind(error)
 
@@ -108,7 +110,7 @@ class Asked:
         self._ended = time_ns()
 
     def end(self, more: Iterable[tuple[str, Value]] = ()) -> None:
-        """Say what is known by now, and when it was over."""
+        """Set the attributes known by now and end the span at the noted time."""
         span = self._span
         if span.is_recording():
             span.set_attributes(dict(more))
@@ -127,14 +129,14 @@ class Asked:
         self._streams = kind.startswith(b"text/event-stream")
 
     def _refusal(self) -> str | None:
-        """Why there is no answer, or none that is worth it."""
+        """Return the error type of a failed response: its status or the cause on the record."""
         if self.status is not None:
             return str(self.status) if self.status >= 400 else None
         return self._record.cause if self._record is not None else None
 
 
 def fail(span: Span, kind: str) -> None:
-    """What was said of it may hold anything, and is not repeated."""
+    """Mark a span as failed, without any message, which might hold private data."""
     span.set_status(StatusCode.ERROR)
     span.set_attribute("error.type", kind)
 

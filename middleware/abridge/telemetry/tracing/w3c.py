@@ -1,6 +1,6 @@
-"""`traceparent` and `tracestate`: read off a request, and written on those to which it leads.
+"""Read `traceparent` and `tracestate` from a request and send them with outgoing ones.
 
-Nothing else is passed on of what a context holds, its baggage least of all.
+Nothing else of a context is sent on, in particular no baggage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _w3c = TraceContextTextMapPropagator()
 
 
 def parent(headers: Iterable[Header], here: Context) -> Context:
-    """The context in which who asked was."""
+    """Return the trace context of the caller."""
     said: dict[str, list[str]] = {}
     for name, value in headers:
         if name in NAMES:
@@ -29,7 +29,7 @@ def parent(headers: Iterable[Header], here: Context) -> Context:
 
 
 def led_on(headers: Iterable[Header]) -> list[Header]:
-    """The headers with the current span in them, if there is one, in place of another."""
+    """Replace the trace headers with those of the current span, if there is one."""
     ours = _current()
     kept = without(headers, NAMES if ours else ())
     return [*kept, *((name.encode(), value.encode()) for name, value in ours.items())]
@@ -42,7 +42,7 @@ def _current() -> dict[str, str]:
 
 
 class Leading(httpx.AsyncBaseTransport):
-    """A transport whose requests tell of the current span."""
+    """A transport that sends the trace context with each request."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
