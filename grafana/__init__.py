@@ -1,7 +1,7 @@
-"""The dashboard as code: `python -m grafana` prints what `grafana/abridge.json` holds.
+"""The dashboard as code: `python -m grafana` prints the content of `grafana/abridge.json`.
 
-`rows` are its panels as data, `panel` and `dashboard` spell them as Grafana does, `promql` builds
-their expressions. It is Grafana's classic JSON in plain dicts, the one form that every release
-takes from a file: in grafana-foundation-sdk its builders are deprecated and warn when imported, so
-that library only judges, in the tests, whether each field and value is one that Grafana knows.
+`rows` defines the panels as data, `panel` and `dashboard` turn them into Grafana's JSON, `promql`
+builds their expressions. The output is Grafana's classic JSON, in plain dicts: the only format that
+every release reads from a file. The builders for it in grafana-foundation-sdk are deprecated and
+warn on import, so that library is used only in the tests, to check each field and value.
 """

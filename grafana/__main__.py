@@ -1,4 +1,4 @@
-"""Prints the dashboard: `python -m grafana > grafana/abridge.json`."""
+"""Print the dashboard: `python -m grafana > grafana/abridge.json`."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The dashboard: its variables, and its rows one below the other."""
+"""The dashboard: its variables and its rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from grafana.panel import SOURCE, Json, laid_out
 from grafana.rows import ROWS
 
 SCHEMA = 39
-"""Grafana 10's and 11's; a newer one takes it and knows what has changed since."""
+"""The schema of Grafana 10 and 11; newer releases migrate it."""
 
 TEXT = (
     "What people get of Abridge's summaries, what these cost, and whether all is well. Each "
@@ -56,7 +56,7 @@ def _row(title: str, number: int, y: int) -> Json:
 
 
 def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
-    """One that offers the values of a label, any number of which may be chosen."""
+    """Return a variable that offers the values of a label; several may be chosen."""
     query = f"label_values({metric}, {name})"
     return {
         "type": "query",
@@ -76,7 +76,7 @@ def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
 
 
 def _price(name: str, label: str) -> Json:
-    """None is known here, so each is 0 until somebody says it."""
+    """Return a text box for a price, 0 until the user enters one."""
     return {
         "type": "textbox",
         "name": name,

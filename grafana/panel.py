@@ -1,4 +1,4 @@
-"""A panel as data, and how Grafana spells it."""
+"""Panels as data, and their JSON."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ Colour: TypeAlias = Literal["green", "yellow", "red"]
 
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
-"""How wide a dashboard is."""
+"""The width of a dashboard."""
 
 EXEMPLARS = ("first_answer_seconds", "first_summary_seconds", "held_seconds", "request_seconds")
-"""Metrics whose buckets have some, that lead to a trace."""
+"""Metrics whose buckets have exemplars that link to traces."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """`instant`: asked once, for the whole time shown. `exemplar`: with its metric's exemplars."""
-
     expr: str
     legend: str = ""
-    instant: bool = False
-    exemplar: bool = False
+    instant: bool = False  # evaluate once, at the end of the time range shown
+    exemplar: bool = False  # fetch the metric's exemplars, too
 
 
 @dataclass(frozen=True)
 class Column:
-    """One of a table: its heading, and what its value comes from."""
+    """A column of a table panel."""
 
     title: str
     expr: str
@@ -42,21 +40,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Panel:
-    """`title` says what good looks like. `base` is the colour of the lowest values, `steps` says
-    from where on another holds. `rows` are the labels by which a table's rows differ."""
-
-    title: str
+    title: str  # says what good values look like
     description: str
     unit: str = "short"
     queries: Sequence[Query] = ()
     kind: Kind = "timeseries"
-    steps: Mapping[float, Colour] = field(default_factory=dict)
-    base: Colour = "green"
+    steps: Mapping[float, Colour] = field(default_factory=dict)  # colours by their lower threshold
+    base: Colour = "green"  # below the first threshold
     width: int = 8
     height: int = 8
     stacked: bool = False
-    columns: Sequence[Column] = ()
-    rows: Sequence[str] = ()
+    columns: Sequence[Column] = ()  # of a table
+    rows: Sequence[str] = ()  # labels that identify a table's rows
 
     def as_json(self, number: int, x: int, y: int) -> Json:
         return {
@@ -133,7 +128,7 @@ class Panel:
         }
 
     def _transformations(self) -> list[Json]:
-        """One table of what each query of a table gives, its columns named and in order."""
+        """Merge the results of a table's queries, and name and order the columns."""
         if not self.columns:
             return []
         named = {f"Value #{ascii_uppercase[n]}": c.title for n, c in enumerate(self.columns)}
@@ -143,7 +138,7 @@ class Panel:
 
 
 def quantiles(metric: str) -> tuple[Query, ...]:
-    """How long most, and nearly all, took."""
+    """Return queries for the p50, p95 and p99 of a metric."""
     exemplar = metric in EXEMPLARS
     return tuple(
         Query(quantile(share, metric), f"p{share * 100:.0f}", exemplar=exemplar)
@@ -152,7 +147,7 @@ def quantiles(metric: str) -> tuple[Query, ...]:
 
 
 def laid_out(panels: Sequence[Panel], number: int, y: int) -> Iterator[Json]:
-    """Panels from left to right and downwards, numbered from `number` on."""
+    """Yield the panels' JSON, placed left to right and top to bottom, ids from `number` on."""
     x = lowest = 0
     for place, panel in enumerate(panels):
         if x + panel.width > COLUMNS:

@@ -1,11 +1,13 @@
-"""Expressions over Abridge's metrics, each filtered by those of the dashboard's variables that its
-metric has a label for."""
+"""Build PromQL expressions over Abridge's metrics.
+
+Each is filtered by the dashboard variables for which its metric has a label.
+"""
 
 from __future__ import annotations
 
 RANGE = "$__range"
 WINDOWS = {"rate": "$__rate_interval", "increase": RANGE}
-"""A rate is about now, an increase is over all the time that the dashboard shows."""
+"""The windows of functions: a rate is about now, an increase over the whole time range shown."""
 
 FILTERS = {
     ("job", "upstream", "model", "style"): (
@@ -34,15 +36,18 @@ FILTERS = {
         "reader_faults_total",
     ),
 }
-"""Which variables choose among a metric's series; for any other, the job alone does."""
+"""The variables that filter each metric; all other metrics are filtered by job alone."""
 
 _FILTERS = {metric: names for names, metrics in FILTERS.items() for metric in metrics}
 _PARTS = ("_bucket", "_count", "_sum")
 
 
 def series(metric: str, *only: str, like: str = "") -> str:
-    """A metric's series that the variables choose, and of these only those that match. `like` is
-    another metric, by whose variables they are chosen: what is divided by it must be."""
+    """Return a selector for a metric, filtered by the variables and by the matchers in `only`.
+
+    With `like`, use the variables of that metric instead: a ratio needs the same filters above and
+    below.
+    """
     name = like or metric
     for part in _PARTS:
         name = name.removesuffix(part)
@@ -51,7 +56,7 @@ def series(metric: str, *only: str, like: str = "") -> str:
 
 
 def total(metric: str, by: str = "") -> str:
-    """Of a gauge: the sum."""
+    """Return the sum of a gauge."""
     return _sum(by, series(metric))
 
 
@@ -68,16 +73,17 @@ def increase(metric: str, *only: str, by: str = "", like: str = "") -> str:
 
 
 def quantile(share: float, metric: str, by: str = "", function: str = "rate") -> str:
-    """Below how many seconds such a share of them was; nothing where there was none, since not a
-    number is neither drawn nor left out of a mean."""
+    """Return a quantile of a histogram, without series for NaN.
+
+    Grafana does not draw NaN, but does not leave it out of a mean either.
+    """
     labels = ", ".join(filter(None, (by, "le")))
     buckets = _sum(labels, over(function, series(f"{metric}_bucket")))
     return f"histogram_quantile({share}, {buckets}) >= 0"
 
 
 def share(part: str, whole: str) -> str:
-    """What share of the whole a part is: none where there is no such part yet, nothing where there
-    is no whole."""
+    """Return the ratio `part / whole`: 0 if the part has no series, no series if the whole is 0."""
     return f"({part} or 0 * {whole}) / ({whole} > 0)"
 
 

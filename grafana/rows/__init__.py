@@ -1,4 +1,4 @@
-"""The panels, row by row."""
+"""The panels, by row."""
 
 from collections.abc import Mapping, Sequence
 

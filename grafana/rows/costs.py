@@ -1,4 +1,4 @@
-"""What it costs: the summaries' tokens, seconds and money, on a ledger of their own."""
+"""Costs: tokens, seconds and money of summaries, beside those of the models."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -6,37 +6,36 @@ from grafana.panel import Column, Panel, Query, quantiles
 from grafana.promql import increase, over, quantile, rate, series, share
 
 BILLED = 'type=~"input|output"'
-"""Reasoning is inside the output."""
+"""Reasoning tokens are part of the output."""
 
 MONEY = "currencyUSD"
 TOKENS = "suffix: tok/s"
 BUDGET = 1.5
-"""A summarizer reads the reasoning once, with its prompts at most 1.3 times, and writes some 100
-tokens a part: what costs more is none that is well, whatever the traffic. What you want to pay may
-be less: then change this, and the alert's."""
+"""The upper bound of a healthy overhead, whatever the traffic: a summarizer reads the reasoning
+once, at most 1.3 times with its prompts, and writes about 100 tokens a part. To set a lower budget
+of your own, change this and the alert's threshold."""
 
 
 def _priced(function: str, price: str, metric: str, *only: str) -> Iterator[str]:
-    """Tokens of each type at their price."""
+    """Yield an expression for each token type: tokens times their price."""
     for kind in ("input", "output"):
         matching = series(metric, f'type="{kind}"', *only)
         yield f"{over(function, matching)} * ${price}_{kind}"
 
 
 def _money(terms: Iterable[str], by: str) -> str:
-    """The sum of terms that have no series in common; prices are for a million."""
+    """Return the sum of terms that have no series in common; prices are per million tokens."""
     grouped = f" by ({by})" if by else ""
     return f"sum{grouped} ({' or '.join(terms)}) / 1e6"
 
 
 def _model_money(function: str, by: str = "") -> str:
-    """What the models' own tokens cost."""
+    """Return the cost of the models' own tokens."""
     return _money(_priced(function, "model", "upstream_tokens_total"), by)
 
 
 def _summary_money(function: str, by: str = "") -> str:
-    """What the summaries' tokens cost; those of the summarizer `upstream` are the model's own, at
-    its prices."""
+    """Return the cost of summaries; the summarizer `upstream` has the model's own prices."""
     spent = "summarizer_tokens_total"
     others = _priced(function, "summary", spent, 'summarizer!="upstream"')
     own = _priced(function, "model", spent, 'summarizer="upstream"')
@@ -44,7 +43,7 @@ def _summary_money(function: str, by: str = "") -> str:
 
 
 def _ledger(by: str) -> tuple[Column, ...]:
-    """What summaries cost, by these labels."""
+    """Return the columns on the cost of summaries, grouped by the labels in `by`."""
     spent = "summarizer_tokens_total"
     return (
         Column("requests", increase("held_seconds_count", by=by)),
@@ -57,8 +56,10 @@ def _ledger(by: str) -> tuple[Column, ...]:
 
 
 def _overhead(tokens: Callable[..., str], by: str = "") -> str:
-    """What summaries take beside what the models take. A model's tokens have no style: so those of
-    all styles are the summaries', whichever is chosen."""
+    """Return the summarizer's tokens as a share of the models' tokens.
+
+    The models' tokens have no style label, so the variable `style` filters neither.
+    """
     own = "upstream_tokens_total"
     return share(tokens("summarizer_tokens_total", by=by, like=own), tokens(own, BILLED, by=by))
 

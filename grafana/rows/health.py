@@ -1,4 +1,4 @@
-"""Health: what is left undone, what is remembered, and how the processes fare."""
+"""Health: shed work, the store, and the processes."""
 
 from grafana.panel import Panel, Query, quantiles
 from grafana.promql import quantile, rate, series, share, total

@@ -1,4 +1,4 @@
-"""Traffic: how much there is, how it ends, and how fast."""
+"""Traffic: requests, their outcomes and their times."""
 
 from grafana.panel import Panel, Query, quantiles
 from grafana.promql import rate, total

@@ -1,4 +1,4 @@
-"""What users get: whether a summary comes, and how soon."""
+"""User experience: the share of answers with a summary, and the time to it."""
 
 from grafana.panel import Panel, Query, quantiles
 from grafana.promql import increase, quantile, rate, share

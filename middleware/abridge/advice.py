@@ -1,4 +1,4 @@
-"""Settings that are allowed, and surprise: told at the start, and by `abridge check`."""
+"""Warnings about valid but surprising settings, printed at startup and by `abridge check`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def surprises(settings: Settings) -> Iterator[str]:
-    """One line each, beginning with the key."""
+    """Yield one line for each warning, beginning with the key."""
     for advice in ADVICE:
         yield from advice(settings)
 

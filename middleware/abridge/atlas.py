@@ -1,4 +1,4 @@
-"""The atlas of providers, told to people: `abridge profiles`."""
+"""The report on provider profiles: `abridge profiles`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING = "-"
 
 
 def table() -> Iterator[str]:
-    """A line for each, the least of what there is to know."""
+    """Yield a table with one line for each profile."""
     rows = [TITLES, *map(_row, PROFILES.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -32,7 +32,7 @@ def _row(profile: Profile) -> tuple[str, ...]:
 
 
 def described(profile: Profile) -> Iterator[str]:
-    """All that is known of one."""
+    """Yield everything that is known about one profile."""
     yield profile.name
     header, value = (said.decode() for said in credential("…".encode(), profile))
     for title, lines in (
@@ -85,7 +85,7 @@ def as_json(profiles: Iterable[Profile]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A row, or a part of one; not as `asdict` has it, which cannot copy a read-only mapping."""
+    """Convert a profile, or a part of one; `dataclasses.asdict` cannot copy a read-only mapping."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, frozenset):

@@ -33,7 +33,7 @@ _log = logging.getLogger("abridge.cli")
 
 
 class Wrong(click.ClickException):
-    """The settings are."""
+    """Invalid settings or arguments."""
 
     exit_code = 2
 
@@ -47,7 +47,7 @@ def main() -> None:
 @main.command()
 @with_settings
 def serve(upstream: str | None, config: Path | None, **flags: str | None) -> None:
-    """Stand before a model, and summarize.
+    """Run the proxy, and summarize reasoning.
 
     Flags win over the environment (ABRIDGE_SECTION__KEY), which wins over the file.
     """
@@ -61,8 +61,8 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
 
 
 def _serve(settings: Settings) -> int:
-    """Returns the exit code. Raises SettingsError."""
-    exporting(settings)  # so that what this lacks is told here, and not by each worker
+    """Return the exit code. Raises SettingsError."""
+    exporting(settings)  # to report a missing package once, here, and not from each worker
     server, app = settings.server, create_app(settings)
     listener = _listen(server.host, server.port)
     admin = None if server.admin_port is None else _listen(server.host, server.admin_port)
@@ -97,9 +97,9 @@ def check(
     key_env: str | None,
     **flags: str | None,
 ) -> None:
-    """Print the settings in force, and ask whether what they name is there.
+    """Print the settings in force, and check that the servers they name can be reached.
 
-    Exits with 0 if nothing is at fault, else with 1.
+    Exit with 0 if there is no fault, else with 1.
     """
     try:
         settings = _load(config, nested(upstream, flags))
@@ -115,7 +115,7 @@ def check(
 
 
 async def _tell(checking: Check) -> bool:
-    """Print what is found, as it is found; return whether nothing is at fault."""
+    """Print findings as they come; return False if one of them is a fault."""
     well = True
     async for finding in checking.findings():
         click.echo(finding)
@@ -127,7 +127,7 @@ async def _tell(checking: Check) -> bool:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="All there is to know, for programs.")
 def profiles(name: str | None, *, as_json: bool) -> None:
-    """List what is known of providers and servers; of one NAME, all of it."""
+    """List the profiles of providers and servers, or print everything about one NAME."""
     if name is not None and name not in PROFILES:
         raise Wrong(f"NAME: got {name!r:.80}; takes one of {', '.join(sorted(PROFILES))}")
     chosen = list(PROFILES.values()) if name is None else [PROFILES[name]]
@@ -142,7 +142,7 @@ def profiles(name: str | None, *, as_json: bool) -> None:
 @click.option("--fast", is_flag=True, help="Hurry, as it does anyway where output is no terminal.")
 @click.option("--serve", is_flag=True, help="Keep it running afterwards, to be tried.")
 def demo(*, fast: bool, serve: bool) -> None:
-    """Watch a scripted model, no AI, be summarized.
+    """Show live summaries of a scripted model's reasoning, without any AI.
 
     Needs no settings and no network.
     """
@@ -160,7 +160,7 @@ def _load(config: Path | None, flags: dict[str, Any]) -> Settings:
 
 
 def banner(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
-    """What runs where, for whoever started it."""
+    """Yield the lines printed at startup: addresses, upstreams, summarizer."""
     server = settings.server
     yield f"abridge {__version__} listens on {url}"
     if server.workers > 1:
@@ -188,7 +188,7 @@ def _summarizer(settings: SummarizerSettings) -> str:
 
 
 def _log_words(line: str) -> None:
-    """Where every line is to be JSON."""
+    """Log a line instead of printing it, where every line must be JSON."""
     _log.info("%s", " ".join(line.split()))
 
 

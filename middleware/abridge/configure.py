@@ -1,8 +1,8 @@
-"""Reads settings: defaults, then a TOML file, then the environment, then flags; the last wins.
+"""Load settings: defaults, then a TOML file, then the environment, then flags; the last wins.
 
 Every key is also a variable `ABRIDGE_SECTION__KEY`, and `ABRIDGE_UPSTREAMS` is the list of
-upstreams; lists and tables are written as JSON. Other names are left alone: a Kubernetes Service
-called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
+upstreams; lists and tables are written as JSON. Other variables with the prefix are ignored: a
+Kubernetes Service called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The settings in force. `flags` is nested like the file. Raises SettingsError."""
+    """Merge all sources into settings; `flags` is nested like the file. Raises SettingsError."""
     layers = [_file(file) if file else {}, _environment(environ), flags or {}]
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -41,9 +41,10 @@ def load(
 
 
 def secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> str:
-    """The secret in an environment variable, or in the file that `<variable>_FILE` names.
+    """Return the secret in an environment variable, or in the file that `<variable>_FILE` names.
 
-    `key` is the setting that asks for it. Raises SettingsError, which never holds the secret.
+    `key` is the setting that names the variable. Raises SettingsError, which never contains the
+    secret.
     """
     if value := environ.get(variable, "").strip():
         return _visible(value, f"{key}: the variable")
@@ -61,7 +62,7 @@ def secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> 
 
 
 def _visible(value: str, where: str) -> str:
-    """What can stand in a header, without becoming two of them."""
+    """Return a value that is safe in a header. Raises SettingsError if it is empty or not."""
     if not value:
         raise SettingsError(f"{where} is empty")
     if not all("!" <= character <= "~" for character in value):
@@ -82,7 +83,7 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, text in sorted(environ.items(), key=lambda item: item[0].lower()):  # outer ones first
+    for name, text in sorted(environ.items(), key=lambda item: item[0].lower()):  # outer first
         if name.startswith(PREFIX) and ("__" in name or name == UPSTREAMS):
             *tables, key = name.removeprefix(PREFIX).lower().split("__")
             table = found

@@ -1,9 +1,9 @@
-"""One connection of a client to the sidecar: uvicorn's, and stricter.
+"""uvicorn's HTTP protocol with a timeout for clients that stop sending or reading.
 
-Theory of operation. uvicorn waits for a client for as long as that likes. Here it is looked, ten
-times within `silence`, whether the client is the one who is waited for: to send what is missing of
-a request, or to take what it was sent. If in all that time nothing moved, it is treated as one that
-has left, so that whatever serves it ends; if it still can be told why, it is.
+Theory of operation. uvicorn itself waits for a client without end. Here, ten times within the
+client timeout, each connection checks if it waits for its client: for the rest of a request, or for
+the client to read what it was sent. If nothing moved for the whole timeout, the client is treated
+as disconnected, so that the request's task ends; if no response has begun, it gets a 408.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ TIMEOUT = (
 
 
 class Connection(HttpToolsProtocol):
-    """`silence` is in seconds."""
-
     def __init__(self, *args: Any, silence: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._silence = silence
@@ -58,8 +56,8 @@ class Connection(HttpToolsProtocol):
         self._moved = self.loop.time()
         super().resume_writing()
 
-    # No trailer is taken for a header: it comes after what was decided by the headers, and would be
-    # sent on, or believed, as one of them.
+    # Trailers are dropped. httptools reports them as headers, but the request has been routed by
+    # its headers by then, and a trailer would be forwarded, or trusted, as one of them.
 
     def on_message_begin(self) -> None:
         self._in_body = False
@@ -73,7 +71,7 @@ class Connection(HttpToolsProtocol):
         if not self._in_body:
             super().on_header(name, value)
 
-    # Nobody is waited for without end
+    # The client timeout
 
     def _look_after(self) -> None:
         now = self.loop.time()
@@ -87,7 +85,7 @@ class Connection(HttpToolsProtocol):
         before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
         if self._must_take():
             return self._unsent >= before
-        if self.flow.read_paused or self.pipeline:  # by who does not read it, or has not yet begun
+        if self.flow.read_paused or self.pipeline:  # waiting for the app
             return False
         return self.cycle is None or self.cycle.more_body or self.cycle.response_complete
 
@@ -106,5 +104,5 @@ class Connection(HttpToolsProtocol):
 
 
 def connections(silence: float) -> type[asyncio.Protocol]:
-    """What uvicorn makes connections with."""
+    """Return the protocol factory for uvicorn; `client_timeout` is in seconds."""
     return cast("type[asyncio.Protocol]", partial(Connection, silence=silence))

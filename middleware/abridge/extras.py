@@ -1,4 +1,4 @@
-"""Packages that only some installations have."""
+"""Optional dependencies."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from abridge.errors import SettingsError
 
 @contextmanager
 def needed(extra: str, key: str) -> Iterator[None]:
-    """What is imported within comes with `extra`, for which the setting `key` asks. Raises
-    SettingsError."""
+    """Raise SettingsError if an import within the block fails.
+
+    `extra` is the extra that installs the package, `key` the setting that requires it.
+    """
     try:
         yield
     except ModuleNotFoundError as missing:

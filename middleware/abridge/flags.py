@@ -1,7 +1,7 @@
-"""The flags that set settings.
+"""The command-line options that set settings.
 
-Each is named in here as in the environment, section and key; its value goes to the settings as it
-was typed, so that there is one place which says what is wrong with it.
+An option's parameter is named as in the environment, section and key. Its value goes to the
+settings as it was typed, so that all validation is in one place.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ OF_UPSTREAM = ("profile", "api")
 
 
 def nested(upstream: str | None, flags: dict[str, str | None]) -> dict[str, Any]:
-    """The flags that were given, as the settings nest them. Raises SettingsError."""
+    """Return the options that were given, nested like the settings. Raises SettingsError."""
     own = {name: value for name in OF_UPSTREAM if (value := flags.pop(name, None)) is not None}
     tables: dict[str, Any] = {}
     for name, value in flags.items():

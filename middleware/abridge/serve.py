@@ -1,12 +1,12 @@
-"""Runs the sidecar's servers, and ends them in steps.
+"""Run the sidecar's servers, and shut them down in steps.
 
-Theory of operation. uvicorn serves, on sockets opened here, and leaves signals to this module. The
-first SIGTERM or SIGINT makes the app not ready, while it still accepts for the drain delay, so that
-whoever sends requests can learn of it. Then the listener closes, and what runs may finish within
-the drain time. What still runs after that is cancelled, whereupon it tells its client so. What is
-still connected even then is cut off. Each further signal ends the step in which it comes. The
-admin listener stays until all this is over, and if somebody collects metrics there, until they
-have come for the last, in what is left of the drain time.
+Theory of operation. uvicorn serves on sockets opened here, and leaves signals to this module. The
+first SIGTERM or SIGINT makes the app not ready. It still accepts requests for the drain delay, so
+that load balancers can notice. Then the listener closes, and running requests may finish within the
+drain time. Requests that still run after that are cancelled, and tell their clients so. Connections
+that are still open even then are aborted. Each further signal ends the current step early. The
+admin listener stays until all this is over; if metrics are scraped there, it stays until the last
+scrape, within what is left of the drain time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from abridge.telemetry.tracing import exporting
 from abridge.vitals import watch
 
 GOODBYE = 3.0
-"""Seconds in which cancelled requests may tell their clients so; each takes a third at most."""
+"""Seconds for cancelled requests to tell their clients so; each takes a third of it at most."""
 
 T = TypeVar("T")
 
@@ -42,9 +42,10 @@ _log = logging.getLogger(__name__)
 
 
 class Signals(asyncio.Queue[int]):
-    """SIGINT and SIGTERM, as they come; `first` is when the first did, on the loop's clock."""
+    """The SIGINTs and SIGTERMs received."""
 
     first: float | None = None
+    """The time of the first one, on the loop's clock."""
 
     def hear(self, number: int) -> None:
         if self.first is None:
@@ -53,9 +54,12 @@ class Signals(asyncio.Queue[int]):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, less its lifespan and its signals: who made the app closes it, and who runs the
-    server ends it. After `patience` seconds it waits no longer for who is still connected; a client
-    may send, or take, nothing for `silence` seconds."""
+    """uvicorn's server without lifespan events and signal handlers.
+
+    The caller closes the app and stops the server. On shutdown it waits at most
+    `shutdown_timeout` seconds for open connections. A client that neither sends nor reads for
+    `client_timeout` seconds is disconnected.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,7 @@ class Server(uvicorn.Server):
             access_log=False,
             ws="none",
             workers=1,
-            proxy_headers=False,  # the scope says who really connected
+            proxy_headers=False,  # keep the address of the connecting peer
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=patience,
@@ -85,25 +89,25 @@ class Server(uvicorn.Server):
         yield
 
     def cancel(self) -> None:
-        """Cancel the requests that still run; they may yet say goodbye."""
+        """Cancel the requests that still run; each may still send a response."""
         for task in list(self.server_state.tasks):
             task.cancel()
 
     def cut(self) -> None:
-        """Cut off whoever is still connected."""
+        """Abort the connections that are still open."""
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run on the event loop of uvicorn's choice: uvloop, where there is one."""
+    """Run a coroutine on the event loop that uvicorn chooses: uvloop if it is installed."""
     loops = uvicorn.Config("", log_config=None).get_loop_factory()
     with asyncio.Runner(loop_factory=loops) as runner:
         return runner.run(main)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 is any that is free. Raises OSError."""
+    """Open a listening socket; port 0 takes any free port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = host == "::" and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
@@ -136,8 +140,10 @@ async def serve(
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
-    """Serve until a signal comes and all is drained; `announce` is called once that can happen.
-    Raises SettingsError."""
+    """Serve until a signal comes and all requests are drained. Raises SettingsError.
+
+    `announce` is called once the servers are about to accept.
+    """
     with exporting(settings):
         await _serve(app, settings, listener, admin_listener, announce)
 
@@ -184,15 +190,17 @@ async def _drain(server: Server, app: Abridge, settings: ServerSettings, heard: 
 
 
 async def _pause(seconds: float, heard: Signals) -> None:
-    """Wait, or be hurried by another signal."""
+    """Wait for `seconds`, or until another signal comes."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await heard.get()
 
 
 async def last_scrape(own: Own, settings: ServerSettings, heard: Signals) -> None:
-    """Wait for whoever collects metrics to come for what they were not told, while there is time,
-    or until hurried."""
+    """Wait for one more scrape, if metrics were scraped before and have changed since.
+
+    Waits for the rest of the drain time at most, or until another signal comes.
+    """
     if own.all_told or heard.first is None:
         return
     _log.info("waiting for the last metrics to be collected")
@@ -205,7 +213,9 @@ async def last_scrape(own: Own, settings: ServerSettings, heard: Signals) -> Non
 
 
 def worth_logging(record: logging.LogRecord) -> bool:
-    """A filter for uvicorn's log: a broken upstream takes one line, and the cancelling of requests
-    was told when it was done."""
+    """Filter uvicorn's log: log a broken upstream in one line, and drop cancelled requests.
+
+    Cancelling them was logged when it was done.
+    """
     error = record.exc_info[1] if record.exc_info else None
     return in_one_line(record) and not isinstance(error, asyncio.CancelledError)

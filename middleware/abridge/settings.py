@@ -1,7 +1,7 @@
-"""Every knob, with its default and its unit.
+"""Every setting, with its default and unit.
 
-Sizes are in bytes (`"32MiB"` is understood), or in characters where the name says so; times are in
-seconds. What cannot live together is refused here, at the start, and not met at run time.
+Sizes are in bytes (`"32MiB"` is accepted), or in characters where the name says so; times are in
+seconds. Settings that contradict each other are rejected at startup, not at run time.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from abridge.wire.profiles import PROFILES
 KiB, MiB = 1 << 10, 1 << 20
 
 ROUTE = "abridge.route"
-"""The scope's key under which the middleware leaves the `Route` it has chosen, for the proxy."""
+"""The scope key under which the middleware passes the `Route` it chose to the proxy."""
 
 T = TypeVar("T", bound="Table")
 
 
 class Table(BaseModel):
-    """A table of settings: closed, and fixed once made."""
+    """A table of settings: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """To Python, true is a 1."""
+        """Reject a boolean where a number is expected: Python would take true for 1."""
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise ValueError("takes neither true nor false")
@@ -56,38 +56,38 @@ class Table(BaseModel):
 
 
 class Server(Table):
-    """Where `abridge serve` listens, in how many processes, and how it leaves: after SIGTERM it is
-    not ready but accepts for `drain_delay`, then finishes what runs within `drain`. `page` is the
-    one at `/abridge`, which shows it at work."""
+    """The listeners, processes and shutdown of `abridge serve`."""
 
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8400
-    admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    workers: PositiveInt = 1
-    page: bool = False
-    drain_delay: NonNegativeFloat = 0.0
-    drain: NonNegativeFloat = 60.0
+    port: Annotated[int, Field(ge=0, le=65535)] = 8400  # 0: any free port
+    admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None  # metrics and health alone
+    workers: PositiveInt = 1  # processes that serve
+    page: bool = False  # serve the page at `/abridge`, which lists recent exchanges
+    drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
+    drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
 
 
 class Summary(Table):
-    """When a summary is made, of what, and how long the answer may wait for it."""
+    """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
 
-    default: Literal["off", "auto", "concise", "detailed"] = "off"
+    default: Literal["off", "auto", "concise", "detailed"] = "off"  # for requests that name none
     allow: tuple[Style, ...] = ("auto", "concise", "detailed")
-    live: bool = True
-    part_chars: PositiveInt = 1500
-    max_parts: PositiveInt = 12
-    tail_chars: NonNegativeInt = 400
-    min_chars: PositiveInt = 1
-    max_overhead: PositiveFloat | None = None
-    grace: NonNegativeFloat = 5.0
-    first_token: NonNegativeFloat = 2.0
+    live: bool = True  # make parts while reasoning streams; false: one summary at its end
+    part_chars: PositiveInt = 1500  # of reasoning for the first part; a quarter more for each next
+    max_parts: PositiveInt = 12  # beyond it, each part takes twice as much reasoning
+    tail_chars: NonNegativeInt = 400  # leave out the rest if it is shorter
+    min_chars: PositiveInt = 1  # make no summary of less reasoning
+    max_overhead: PositiveFloat | None = None  # summary tokens as a share of the model's own tokens
+    grace: NonNegativeFloat = 5.0  # how long the answer may wait
+    first_token: NonNegativeFloat = 2.0  # how much of the grace a part without any text gets
     on_failure: Literal["omit", "extract", "fail"] = "omit"
 
 
 class Prompts(Table):
-    """What the summarizer is told, instead of what Abridge tells it; a key left out keeps its own.
-    Each may hold `{titles}`: the titles of the parts before."""
+    """Instructions for the summarizer that replace the built-in ones; None keeps the built-in one.
+
+    Each may contain `{titles}`: the titles of the earlier parts.
+    """
 
     concise: str | None = None
     titled: str | None = None
@@ -95,24 +95,25 @@ class Prompts(Table):
 
 
 class SummarizerSettings(Table):
-    """Who writes the summary: `extractive` in process, a `model` of its own, the request's own
-    model (`upstream`), or an `object` handed to the middleware."""
+    """The summarizer, and how it is called."""
 
     kind: Literal["extractive", "model", "upstream", "object"] = "extractive"
+    """`extractive` runs in process, `model` is a model of its own, `upstream` the request's own
+    model, `object` one passed to the middleware."""
     base_url: BaseUrl | None = None
     model: str | None = None
     api: Literal["chat", "responses"] = "chat"
-    profile: ProfileName = "auto"
-    api_key_env: str | None = None
+    profile: ProfileName = "auto"  # says how to switch the model's thinking off
+    api_key_env: str | None = None  # the environment variable that holds the API key
     temperature: NonNegativeFloat | None = 0.3
     max_tokens: PositiveInt = 400
     timeout: PositiveFloat = 15.0
-    max_input_chars: PositiveInt = 12000
-    max_in_flight: PositiveInt = 64
-    extra_body: dict[str, Any] = {}
+    max_input_chars: PositiveInt = 12000  # longer reasoning keeps its head and tail
+    max_in_flight: PositiveInt = 64  # calls at once; beyond it, summaries are shed
+    extra_body: dict[str, Any] = {}  # fields added to each call's request body
     prompts: Prompts = Prompts()
-    breaker_failures: PositiveInt = 5
-    breaker_seconds: PositiveFloat = 30.0
+    breaker_failures: PositiveInt = 5  # failures in a row that open the circuit breaker
+    breaker_seconds: PositiveFloat = 30.0  # how long it stays open
 
     @model_validator(mode="after")
     def _complete(self) -> SummarizerSettings:
@@ -123,65 +124,73 @@ class SummarizerSettings(Table):
 
 
 class Reasoning(Table):
-    """What the client sees once a summary is in play."""
+    """The exposure of reasoning in answers for which a summary is made."""
 
     expose: Expose = "auto"
 
 
 class Chat(Table):
-    """Where on Chat Completions."""
+    """The fields of Chat Completions that carry summaries and reasoning."""
 
     summary_field: SummaryField = "auto"
     raw_field: SummaryField = "auto"
-    details: bool = False
+    details: bool = False  # fill `reasoning_details`, too
     envelope: Literal["reasoning_details", "thinking_blocks", "none"] = "reasoning_details"
+    """The field that carries sealed reasoning."""
 
 
 class History(Table):
-    """What of earlier reasoning upstream gets, what of it is remembered, for how long and for whom;
-    by which keys it is sealed, and for how long a client may return it so."""
+    """The memory of earlier reasoning: what is stored, sealed and sent upstream again."""
 
     restore: Literal["never", "altered", "always"] = "altered"
+    """Put back into later requests: nothing, what Abridge hid or replaced, or also what the client
+    dropped."""
     keep: Literal["client", "none", "tool_rounds", "all"] = "client"
+    """Earlier reasoning that is sent upstream: what the client returned and what is put back, none,
+    all since the last user message, or all."""
     store: StoreAddress = "memory"
-    ttl: PositiveFloat = 3600.0
-    bytes: Size = ByteSize(64 * MiB)
-    seal_keys_env: str | None = None
-    seal_ttl: PositiveFloat = 30 * 86400.0
-    tenant: TenantRule = "credential"
+    ttl: PositiveFloat = 3600.0  # how long the store remembers
+    bytes: Size = ByteSize(64 * MiB)  # how much the store `memory` holds
+    seal_keys_env: str | None = None  # the environment variable that holds the sealing keys
+    seal_ttl: PositiveFloat = 30 * 86400.0  # the age up to which sealed reasoning is accepted
+    tenant: TenantRule = "credential"  # the request headers that tell tenants apart
     anonymous: bool | Literal["loopback"] = "loopback"
+    """Treat all requests without a credential as one tenant: always, never, or over loopback."""
 
     @property
     def shared(self) -> bool:
-        """Whether the store is one that other processes have, too."""
+        """True if other processes can reach the store, too."""
         return "://" in self.store
 
 
 class Usage(Table):
-    """Whether the summarizer's tokens are in the totals."""
+    """The report of the summarizer's tokens."""
 
-    count: Literal["merged", "separate"] = "merged"
+    count: Literal["merged", "separate"] = "merged"  # merged: added to the totals
 
 
 class Attribution(Table):
-    """Whether each tool call says which reasoning led to it, of what its client is shown."""
+    """Fields on tool calls that name the reasoning which led to them, as far as it is shown."""
 
     enabled: bool = False
 
 
 class Limits(Table):
-    """Ceilings. Past each: backpressure, doing without, or a clear error; never growth."""
+    """Ceilings of memory, time and concurrency, for each process.
 
-    body: Size = ByteSize(32 * MiB)
-    bodies: Size = ByteSize(512 * MiB)
-    held: Size = ByteSize(256 * KiB)
-    reasoning: Size = ByteSize(4 * MiB)
-    event: Size = ByteSize(16 * MiB)
-    connect: PositiveFloat = 5.0
-    headers: PositiveFloat = 600.0
-    idle: PositiveFloat = 300.0
-    client: PositiveFloat = 60.0
-    in_flight: PositiveInt = 1000
+    Beyond a ceiling there is backpressure, degraded service or a clear error, but never growth.
+    """
+
+    body: Size = ByteSize(32 * MiB)  # one request body
+    bodies: Size = ByteSize(512 * MiB)  # all buffered request bodies together; beyond it, 503
+    held: Size = ByteSize(256 * KiB)  # of an answer while it waits for a summary
+    reasoning: Size = ByteSize(4 * MiB)  # raw reasoning kept of one answer
+    event: Size = ByteSize(16 * MiB)  # one event from upstream
+    connect: PositiveFloat = 5.0  # to connect to upstream
+    headers: PositiveFloat = 600.0  # of silence before upstream's response headers
+    idle: PositiveFloat = 300.0  # of silence between two chunks of upstream's response body
+    client: PositiveFloat = 60.0  # in which a client of the sidecar neither sends nor reads
+    in_flight: PositiveInt = 1000  # forwarded requests at once; beyond it, 503
 
     @model_validator(mode="after")
     def _fit(self) -> Limits:
@@ -191,39 +200,37 @@ class Limits(Table):
 
 
 class Log(Table):
-    """How `abridge serve` logs, and whether each request gets a line."""
+    """The log of `abridge serve`."""
 
     format: Literal["text", "json"] = "text"
-    requests: bool = False
+    requests: bool = False  # log a line for each request
 
 
 class Tracing(Table):
-    """Whether there are spans: mounted, for the application's own tracer provider; `abridge serve`
-    exports them, where to the variables of OpenTelemetry's SDK say (`OTEL_EXPORTER_OTLP_ENDPOINT`
-    and others)."""
+    """OpenTelemetry spans.
+
+    Mounted, they go to the application's own tracer provider. `abridge serve` exports them as the
+    variables of OpenTelemetry's SDK say (`OTEL_EXPORTER_OTLP_ENDPOINT` and others).
+    """
 
     enabled: bool = False
 
 
 class Upstream(Table):
-    """One place requests go to. The tables here win over the general ones, key by key.
-
-    `api` is the one it speaks: with `same` the client's, with `auto` the client's unless it turns
-    out not to have it. What an API cannot carry is refused, or with `unsupported` dropped;
-    `max_tokens` is for one that demands a bound. That, `effort` and `verbosity` hold where the
-    client says nothing.
-    """
+    """One upstream. Its tables override the general ones, key by key."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
-    base_url: BaseUrl | None = None
-    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
+    base_url: BaseUrl | None = None  # required by the proxy; mounted, there is none
+    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)  # globs of model names
     api: Literal["same", "auto", "chat", "responses", "messages"] = "same"
+    """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
+    to have it."""
     profile: ProfileName = "auto"
-    unsupported: Literal["refuse", "drop"] = "refuse"
-    max_tokens: PositiveInt = 16384
-    effort: Effort | None = None
-    verbosity: Verbosity | None = None
-    api_key_env: str | None = None
+    unsupported: Literal["refuse", "drop"] = "refuse"  # for what its API cannot express
+    max_tokens: PositiveInt = 16384  # for an API that requires a bound, if the client gives none
+    effort: Effort | None = None  # if the client gives none
+    verbosity: Verbosity | None = None  # if the client gives none
+    api_key_env: str | None = None  # the variable that holds its key; None: the client's is sent on
     summary: dict[str, Any] = {}
     reasoning: dict[str, Any] = {}
     usage: dict[str, Any] = {}
@@ -245,7 +252,7 @@ class Upstream(Table):
 
 @dataclass(slots=True, frozen=True)
 class Route:
-    """An upstream and the settings that hold for it."""
+    """An upstream and the settings in force for it."""
 
     upstream: Upstream
     summary: Summary
@@ -255,7 +262,7 @@ class Route:
 
 
 class Settings(Table):
-    """All of it. Made in code, or by `abridge.configure.load` out of a file and the environment."""
+    """All settings: made in code, or by `load_settings` from a file and the environment."""
 
     server: Server = Server()
     upstreams: tuple[Upstream, ...] = ()
@@ -286,7 +293,7 @@ class Settings(Table):
         return self
 
     def route(self, model: str | None) -> Route:
-        """The first upstream whose globs match the model's name, else the first."""
+        """Return the first upstream whose globs match the model's name, else the first one."""
         if model is not None:
             for route in self._routes:
                 if any(fnmatchcase(model, glob) for glob in route.upstream.models):
@@ -363,7 +370,7 @@ def _no_keys(upstream: Upstream, where: str) -> None:
 
 
 def _override(general: T, own: dict[str, Any], where: str) -> T:
-    """The general table with an upstream's own keys over it."""
+    """Return the general table with an upstream's own keys laid over it."""
     try:
         return type(general).model_validate({**general.model_dump(), **own})
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What single settings take, and how one that is wrong is told."""
+"""The types of single settings, and the error message for an invalid one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from abridge.wire.apis import APIS
 from abridge.wire.profiles import PROFILES
 
 STORES = ("redis", "rediss", "valkey", "valkeys", "unix")
-"""How the address of a store begins."""
+"""URL schemes of a store's address."""
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""A header's name, by RFC 9110, section 5.6.2."""
+"""A header name as RFC 9110, section 5.6.2, defines it."""
 
 
 def _profile(name: str) -> str:
@@ -40,13 +40,13 @@ def _base_url(url: str) -> str:
 
 
 def _has_port(netloc: str) -> bool:
-    """Whether what follows the host, if anything does, is a port."""
+    """Return True if nothing but a valid port follows the host."""
     _, _, port = netloc.rpartition("]")[2].partition(":")
     return port == "" or (port.isdecimal() and int(port) < 1 << 16)
 
 
 def _has_host(url: str) -> bool:
-    """Whether there is a host, and one that can be looked up, for which it is so encoded."""
+    """Return True if there is a host that can be encoded as IDNA, as a lookup requires."""
     try:
         return bool((URL(url).raw_host or "").encode("idna"))
     except ValueError:
@@ -63,7 +63,7 @@ def _tenant(value: str) -> str:
 
 
 def _store(value: str) -> str:
-    """An address may hold a password: none is repeated."""
+    """Validate an address without repeating it in an error: it may hold a password."""
     scheme, separator, rest = value.partition("://")
     if value not in ("memory", "none") and not (scheme in STORES and separator and rest):
         raise ValueError("takes memory, none or an address such as redis://127.0.0.1:6379/0")
@@ -78,8 +78,11 @@ Size = Annotated[ByteSize, Field(gt=0)]
 
 
 def explain(error: ValidationError) -> str:
-    """One line: the key, what it got, what it takes. What no setting takes is not repeated, nor is
-    an address, wherever it was written: there may be a secret in it."""
+    """Describe an error in one line: the key, the value it got, the values it takes.
+
+    The values of unknown keys are not repeated, nor are addresses under any key: either may hold a
+    secret.
+    """
     first = error.errors()[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
     message = first["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""`abridge check`: what the settings come to, and whether what they name is there."""
+"""`abridge check`: print the settings in force, and check that their servers can be reached."""
 
 from abridge.check.effective import effective
 from abridge.check.run import Check

@@ -1,7 +1,7 @@
-"""The settings in force, as TOML, with secrets masked.
+"""Print the settings in force as TOML, with secrets masked.
 
-Secrets are named by variable, so what could be one is only what `extra_body` hands on to a model,
-and what a store's address says before its host, or in its query.
+Settings name secrets by environment variable. So secrets can be only in `extra_body`, and in a
+store's address: before its host, or in its query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PASSWORD = re.compile(r"(?<=://)\S*(?=@)|(?<=password=)[^&\s]+")
 
 
 def effective(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """Lines of TOML that would give the same settings; what is not set is left out."""
+    """Yield lines of TOML that give the same settings; unset keys are left out."""
     default, dumped = Settings().model_dump(), settings.model_dump()
     upstreams = dumped.pop("upstreams")
     for section, table in dumped.items():

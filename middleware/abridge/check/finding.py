@@ -1,4 +1,4 @@
-"""What `abridge check` found of one thing."""
+"""One line of `abridge check`'s report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ COLOURS: dict[Grade, str] = {"ok": "green", "note": "yellow", "fault": "red"}
 
 @dataclass(slots=True, frozen=True)
 class Finding:
-    """A `note` may surprise; a `fault` keeps Abridge from its work."""
-
     about: str
     text: str
     grade: Grade = "ok"
+    """`note`: may surprise; `fault`: keeps Abridge from working."""
 
     def __str__(self) -> str:
         return f"{click.style(f'{self.grade:6}', COLOURS[self.grade])}{self.about}: {self.text}"

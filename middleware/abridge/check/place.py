@@ -1,4 +1,4 @@
-"""A place that is asked: an upstream, or where the summarizer model is."""
+"""A server to check: an upstream or the summarizer's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from abridge.wire.codec import Json, dumps
 from abridge.wire.credential import Header, bearer
 
 MOST = 4 << 20
-"""Bytes of an answer that are read."""
+"""Bytes read of a response."""
 
 _REASON = re.compile(r"\[(.+)\]$")
 
@@ -36,8 +36,11 @@ class Place:
         named_by: str,
         shown: Callable[[bytes], Header] = bearer,
     ) -> Place:
-        """With the key in `variable`, which the setting `named_by` names, `shown` as the place
-        wants it. Raises SettingsError."""
+        """Return a target with its API key. Raises SettingsError.
+
+        The key is read from the environment variable `variable`, which the setting `setting`
+        names; `make_header` turns it into a header.
+        """
         if variable is None:
             return cls(base_url, transport)
         name, value = shown(secret(variable, named_by).encode())
@@ -47,7 +50,7 @@ class Place:
     async def asked(
         self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[httpx.Response]:
-        """The response to a GET, or to a POST with a body. Raises httpx.TransportError."""
+        """Send a GET, or a POST if there is a body. Raises httpx.TransportError."""
         content = None if body is None else dumps(body)
         request = httpx.Request(
             "GET" if body is None else "POST",
@@ -63,7 +66,7 @@ class Place:
 
 
 async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The body as it comes, `MOST` bytes of it."""
+    """Yield the body's chunks, up to `MAX_RESPONSE_BYTES` in total."""
     room = MOST
     async for piece in cast(httpx.AsyncByteStream, response.stream):
         yield piece[:room]
@@ -73,7 +76,7 @@ async def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def cause(error: httpx.TransportError) -> str:
-    """What went wrong, in the system's own words where it has some."""
+    """Describe an error, with the operating system's message if there is one."""
     if isinstance(error, httpx.TimeoutException):
         return "does not answer in time"
     bracketed = _REASON.search(str(error))

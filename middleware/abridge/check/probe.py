@@ -1,4 +1,4 @@
-"""One tiny request to an upstream's API: does it answer, does it stream, where is the reasoning."""
+"""Probe an upstream's API with one tiny request for answer, streaming, reasoning and usage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abridge.wire.profiles import Profile
 
 QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
 MOST_TOKENS = 512
-"""Enough for a thought to begin, and for most models to finish."""
+"""Enough for reasoning to begin, and for most models to finish."""
 
 BODIES: Mapping[str, Callable[[Profile], Json]] = {
     "chat": lambda profile: {
@@ -47,10 +47,10 @@ NAMES: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class _Seen:
-    """What the answer showed. `first` is the seconds to its first word."""
+    """The observations made on one response."""
 
     began: float
-    first: float | None = None
+    first: float | None = None  # seconds to the first text
     raw: bool = False
     native: bool = False
     broken: bool = False
@@ -70,7 +70,7 @@ class _Seen:
 async def probe(
     place: Place, api: UpstreamApi, model: str, profile: Profile, about: str
 ) -> Finding:
-    """Ask once, as a stream. A status of 404 or 405 is no fault: the API is not there."""
+    """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
     about = f"{about}, {NAMES[api.name]}"
     body = {"model": model, "stream": True, **BODIES[api.name](profile)}
     seen, reader = _Seen(monotonic()), api.teller(profile, Display(), MOST_TOKENS * 64)
@@ -110,7 +110,7 @@ async def _read_whole(response: httpx.Response, reader: Reader, seen: _Seen) -> 
 
 
 def _spelled(data: bytes) -> set[str]:
-    """The fields of Chat Completions in which reasoning stands."""
+    """Return the names of the Chat Completions fields that carry reasoning."""
     choices = objects((read_object(data) or {}).get("choices"))
     said = [choice.get("delta") or choice.get("message") or {} for choice in choices]
     return {name for one in said if isinstance(one, dict) for name in spellings(one)}

@@ -1,4 +1,4 @@
-"""Whether a place is there, and which models it lists."""
+"""Check that a server can be reached, and list its models."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from abridge.check.place import Place, cause, pieces
 from abridge.wire.codec import objects, read_object, string
 
 SHOWN = 3
-"""Models named in a line."""
+"""Model names printed."""
 
 
 @dataclass(slots=True, frozen=True)
 class Reached:
-    """`models` is None where no list was to be had."""
-
     finding: Finding
-    models: list[str] | None = None
+    models: list[str] | None = None  # None: the server returned no list
 
     @property
     def there(self) -> bool:
@@ -27,7 +25,7 @@ class Reached:
 
 
 async def reach(place: Place, about: str) -> Reached:
-    """Ask for the list of models: nothing is cheaper, and nearly every server has one."""
+    """Request the list of models: nothing is cheaper, and nearly every server has one."""
     where = place.base_url
     try:
         async with place.asked("/models") as response:

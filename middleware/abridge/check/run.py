@@ -1,4 +1,4 @@
-"""All that is found, in the order in which it is told."""
+"""Run all checks, and yield their findings in the order of the report."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ from abridge.wire.credential import Header, credential
 from abridge.wire.profiles import PROFILES
 
 PATIENCE = 30.0
-"""Seconds of silence after which a place that was asked is given up, or fewer by the settings."""
+"""Seconds without a response before giving up; the settings may lower it."""
 
 
 @dataclass(slots=True, frozen=True)
 class Check:
-    """`probing`: each API is asked something, too. `model` is the one to ask, instead of the first
-    that an upstream lists; `key_env` names the variable with a client's credential, for upstreams
-    that have none of their own."""
+    """The checks for some settings."""
 
     settings: Settings
-    probing: bool = False
-    model: str | None = None
+    probing: bool = False  # send each API a small request, too
+    model: str | None = None  # the model to probe; None: the first that an upstream lists
     key_env: str | None = None
+    """The variable with a client's API key, for upstreams that have none in the settings."""
 
     async def findings(self) -> AsyncIterator[Finding]:
         for surprise in surprises(self.settings):
@@ -105,7 +104,7 @@ class Check:
         return Place.of(url, transport, variable, named_by, shown)
 
     def _model(self, route: Route, reached: Reached) -> str | None:
-        """The model to ask of an upstream: one that would be routed there."""
+        """Return a model to probe an upstream with: one that would be routed there."""
         if self.model is not None and self.settings.route(self.model) is route:
             return self.model
         globs = route.upstream.models
@@ -115,7 +114,7 @@ class Check:
 
 
 def _apis(route: Route) -> Sequence[UpstreamApi]:
-    """Those an upstream may be asked on."""
+    """Return the APIs on which the upstream may be called."""
     own = UPSTREAM_APIS.get(route.upstream.api)
     return [api.upstream for api in APIS] if own is None else [own]
 
@@ -125,8 +124,10 @@ def _matches(model: str, globs: tuple[str, ...]) -> bool:
 
 
 def _start(settings: Settings) -> Iterator[Finding]:
-    """What would stop the start: keys that are none, a store's address, an extra that is not
-    there. Nothing is opened."""
+    """Yield what would prevent startup: invalid keys, a bad store address, a missing extra.
+
+    Opens no connection.
+    """
     try:
         Pasts(settings, unwatched, None)
         exporting(settings)

@@ -1,4 +1,4 @@
-"""Whether the summarizer is there, says something, and soon enough."""
+"""Check that the summarizer can be reached, answers, and is fast enough."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PASSAGE = Passage(
 
 
 async def reach_summarizer(settings: Settings, transport: httpx.AsyncBaseTransport) -> Finding:
-    """Raises SettingsError."""
+    """Check that the summarizer's server can be reached. Raises SettingsError."""
     summarizer = settings.summarizer
     if summarizer.kind != "model" or summarizer.base_url is None:
         return Finding(ABOUT, NOTHING_TO_REACH[summarizer.kind])
@@ -60,8 +60,11 @@ async def probe_summarizer(
     model: str | None,
     client: Mapping[str, str],
 ) -> Finding:
-    """`route`, `model` and the headers of `client` are for a summarizer that is the upstream's own
-    model. Raises SettingsError."""
+    """Have the summarizer write one part. Raises SettingsError.
+
+    `route`, `model` and the client's headers are used only if the summarizer is the upstream's own
+    model.
+    """
     kind = settings.summarizer.kind
     if kind == "object" or (kind == "upstream" and model is None):
         return Finding(ABOUT, f"not asked; {NOTHING_TO_REACH[kind]}", "note")
@@ -75,7 +78,7 @@ async def probe_summarizer(
 
 
 async def write_one(settings: Settings, summarizer: Summarizer) -> Finding:
-    """Have one part written, as for an answer that waits for it."""
+    """Have the summarizer write one part, and compare its times with what an answer waits."""
     began, first, spent = monotonic(), None, Spent()
     try:
         async for piece in Guard(settings.summarizer).write(summarizer, PASSAGE):
@@ -103,7 +106,7 @@ def _timed(settings: Settings, first: float, whole: float, spent: Spent) -> Find
 
 
 def _scope(route: Route, client: Mapping[str, str]) -> dict[str, Any]:
-    """A request of a client's."""
+    """Return the scope of a client's request."""
     path = f"/v1{CHAT.path}"
     return {
         "type": "http",

@@ -1,4 +1,4 @@
-"""The outgoing transport, behind httpx's interface and stateless."""
+"""The outgoing HTTP transport: httpx's interface, no state between requests."""
 
 from abridge.http.transport import Transport
 

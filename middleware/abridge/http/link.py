@@ -1,7 +1,7 @@
-"""A connection to upstream, and the pool it is taken from: all that is known of aiohttp.
+"""Connections to upstreams, and their pool: the only module that knows aiohttp's internals.
 
-Of aiohttp only what is hard is used: connecting, TLS, pooling, parsing and flow control. Its client
-session is not, and so nothing of what that adds to a request or keeps between two of them.
+It uses aiohttp for connecting, TLS, pooling, parsing and flow control, but not its client session,
+and so nothing that a session adds to a request or keeps between two of them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD
 from yarl import URL
 
-KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close an idle connection after five
-BUFFER = 32 << 10  # bytes; upstream is not read while twice as many wait to be taken
-LINE = 64 << 10  # bytes of one line in a response's head
-HEADERS = 1000
+KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
+BUFFER = 32 << 10  # bytes; reading pauses while twice as many are unread
+LINE = 64 << 10  # bytes of one line of a response's head
+HEADERS = 1000  # of one response
 
 CLOSED = "The connection was closed."
 
@@ -41,7 +41,7 @@ ENGINE_ERRORS = (ClientError, HttpProcessingError)
 
 
 class Pool(TCPConnector):
-    """The connections of one event loop: any number of them, idle ones kept for a while."""
+    """The connections of one event loop: unlimited, and kept for `KEEP_ALIVE` while idle."""
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=tls or True)
@@ -49,19 +49,19 @@ class Pool(TCPConnector):
         self._places: dict[tuple[bytes, bytes], ClientRequest] = {}
 
     async def take(self, url: httpx.URL, bounds: ClientTimeout) -> Link:
-        """A connection to the origin of `url`. Raises httpx.ConnectError or ConnectTimeout."""
+        """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout."""
         try:
             connection = await self.connect(self._place(url), [], bounds)
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
-        except (ClientError, ValueError) as error:  # or the host's name is none
+        except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
             raise httpx.ConnectError(str(error)) from error
         link = cast(Link, connection.protocol)
         link.lend(connection)
         return link
 
     def _place(self, url: httpx.URL) -> ClientRequest:
-        """To aiohttp, a place to connect to is a request that goes there; one will do for all."""
+        """Return the request by which aiohttp identifies an origin; made once for each."""
         key = url.raw_scheme, url.netloc
         if (place := self._places.get(key)) is None:
             origin = URL(f"{url.scheme}://{url.netloc.decode()}")
@@ -70,11 +70,7 @@ class Pool(TCPConnector):
 
 
 class Link(ResponseHandler):
-    """One connection, lent to one request after another.
-
-    `reused` says whether this request is not its first, `answered` whether a byte came back, and
-    `failure` why the response will not be whole.
-    """
+    """A connection, used by one request after another."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -82,8 +78,8 @@ class Link(ResponseHandler):
         self._lent = 0
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
-        self.answered = False
-        self.failure: httpx.TransportError | None = None
+        self.answered = False  # True once a byte of the response has come
+        self.failure: httpx.TransportError | None = None  # why the response will be incomplete
 
     def lend(self, connection: Connection) -> None:
         self._connection = connection
@@ -94,11 +90,14 @@ class Link(ResponseHandler):
 
     @property
     def reused(self) -> bool:
+        """True if the current request is not the connection's first."""
         return self._lent > 1
 
     def end(self) -> httpx.TransportError | None:
-        """Gives the connection back if it can serve again, else cuts it. Returns what keeps the
-        response from being whole."""
+        """Return the connection to the pool if it is reusable, else close it.
+
+        Returns the error if the response is incomplete.
+        """
         failure = self.failure or (None if self.body.at_eof() else httpx.ReadError(CLOSED))
         sent = self._upload is None or self._upload.done()
         if failure is not None or not sent or self._connection is None:
@@ -109,7 +108,7 @@ class Link(ResponseHandler):
         return None
 
     def cut(self) -> None:
-        """Breaks off both messages: upstream notices at once, and so does who reads the body."""
+        """Abort request and response: upstream notices at once, and so does the body's reader."""
         if self._upload is not None:
             self._upload.cancel()
         self.body.feed_eof()
@@ -124,7 +123,7 @@ class Link(ResponseHandler):
     # The request
 
     def send(self, data: bytes, *, silence: float, bodiless: bool) -> None:
-        """Writes, then waits for the response until nothing has moved for `silence` seconds."""
+        """Send the request, and fail the response after `idle_timeout` seconds of silence."""
         if self.transport is None or self.transport.is_closing():
             raise httpx.ReadError(CLOSED)
         self.set_response_params(
@@ -141,7 +140,7 @@ class Link(ResponseHandler):
         self.start_timeout()
 
     def upload(self, body: AsyncIterable[bytes], length: int | None) -> None:
-        """Sends a body of `length` bytes, or in chunks, while the response is waited for."""
+        """Start to send a body of `length` bytes, or a chunked one, while awaiting the response."""
         self._upload = asyncio.create_task(self._send_body(body, length))
         self._upload.add_done_callback(self._sent_body)
 
@@ -167,7 +166,10 @@ class Link(ResponseHandler):
     # The response
 
     async def response(self) -> RawResponseMessage:
-        """The head of the final response. Raises httpx's errors, and what the body's source did."""
+        """Return the head of the final response.
+
+        Raises httpx's errors, and those raised by the request body's stream.
+        """
         try:
             head, self.body = await self.read()
             while head.code < 200:
@@ -179,24 +181,24 @@ class Link(ResponseHandler):
         return head
 
     def expect_body(self, silence: float) -> None:
-        """From now on, `silence` is in seconds between two pieces of the body."""
+        """Limit the time between two chunks of the response body to `idle_timeout` seconds."""
         self.read_timeout = silence
         if not self.body.is_eof():
             self.start_timeout()
 
     def start_timeout(self) -> None:
-        if not self._reading_paused:  # or the silence is ours
+        if not self._reading_paused:  # else upstream is silent because we do not read
             super().start_timeout()
 
     def data_received(self, data: bytes) -> None:
-        if self._connection is None:  # unasked, and no answer to whoever comes next
+        if self._connection is None:  # unsolicited data must not answer the next request
             self._abort()
             return
         self.answered = True
         super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Who reads the body hears of it after what came before, and not instead."""
+        """Let the body's reader get all that was received before it gets the error."""
         body, self._payload = self._payload or self.body, None
         ended = body.is_eof()
         super().connection_lost(exc)
@@ -206,7 +208,7 @@ class Link(ResponseHandler):
 
 
 def translated(error: Exception) -> httpx.TransportError:
-    """An error of the engine's in httpx's words; what upstream said stays out of the message."""
+    """Translate an error of aiohttp's; the message contains nothing that upstream sent."""
     if isinstance(error, SocketTimeoutError):
         return httpx.ReadTimeout("Nothing came for too long.")
     if isinstance(error, ClientOSError | ClientConnectionResetError):

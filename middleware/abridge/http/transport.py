@@ -1,15 +1,15 @@
 """The outgoing transport: aiohttp's engine behind httpx's transport interface.
 
-Theory of operation. A request is written here, as it was given: its target and its headers go out
-byte for byte, none is added, none is quoted again. What is read comes back the same way, each piece
-as it arrives. Nothing is remembered from one request to the next, neither cookies nor credentials
-nor redirects; only idle connections are kept, one pool per event loop, made at first use.
+Theory of operation. A request is sent as given: its target and headers go out byte for byte; no
+header is added, and nothing is quoted again. The response is returned likewise, each chunk as it
+arrives. There is no state between requests: no cookies, credentials or redirects. Only idle
+connections are kept, in one pool for each event loop, made on first use.
 
-A pooled connection may have been closed by upstream while it lay idle. Such a request is sent once
-more, provided that no byte of a response came and that its body is at hand as bytes.
+Upstream may have closed a pooled connection while it was idle. The request is then sent a second
+time, provided that no byte of a response came and that its body is at hand as bytes.
 
 Errors are httpx's own: ConnectError, ConnectTimeout, ReadTimeout (before the headers or in the
-body), ReadError, RemoteProtocolError, and LocalProtocolError for a request that cannot be written.
+body), ReadError, RemoteProtocolError, and LocalProtocolError for an invalid request.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from abridge.http.link import ENGINE_ERRORS, Link, Pool, translated
 
 
 class Transport(httpx.AsyncBaseTransport):
-    """Times are in seconds: `connect` bounds connecting, `headers` the silence before a response's
-    headers, `idle` that before each piece of its body; a request's own timeouts are not looked at.
-    `tls` stands in for the default, which verifies against the system's roots.
+    """Sends requests over HTTP/1.1.
 
-    A request's headers say how its body is framed, by Content-Length or as chunks. Its extension
-    `target`, if it has one, goes out in place of what its URL says, as in httpcore.
+    Times are in seconds: `connect` limits connecting, `headers` the silence before a response's
+    headers, `idle` the silence before each chunk of its body. A request's own timeouts are ignored.
+    `tls` replaces the default context, which verifies against the system's roots.
+
+    A request's headers must frame its body, by Content-Length or as chunks. Its extension `target`,
+    if present, is sent instead of its URL's path and query, as in httpcore.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Transport(httpx.AsyncBaseTransport):
         return await self._ask(await self._link(request.url), message)
 
     async def aclose(self) -> None:
-        """Closes what is open on the running loop; a later request opens anew."""
+        """Close the running loop's connections; a later request opens new ones."""
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.close()
 
@@ -80,17 +82,16 @@ class Transport(httpx.AsyncBaseTransport):
 
 @dataclass(slots=True)
 class _Message:
-    """A request as it is written: `data`, which is all of it or only its head, and then `stream`,
-    of `length` bytes, or in chunks if that is None. A request for headers gets no body back."""
+    """A request as bytes."""
 
-    data: bytes
-    stream: httpx.AsyncByteStream | None
-    length: int | None
-    for_headers: bool
+    data: bytes  # the head, and the body if it is at hand
+    stream: httpx.AsyncByteStream | None  # the body if it is not
+    length: int | None  # of the body, in bytes; None: chunked
+    for_headers: bool  # HEAD: the response has no body
 
     @classmethod
     def of(cls, request: httpx.Request) -> _Message:
-        """Raises httpx.LocalProtocolError for what upstream would read as something else."""
+        """Raises httpx.LocalProtocolError for a request that upstream could misread."""
         headers, stream = request.headers.raw, request.stream
         data, length = _head(request, headers), _length(headers)
         if isinstance(stream, httpx.ByteStream):
@@ -115,7 +116,11 @@ def _head(request: httpx.Request, headers: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _length(headers: list[tuple[bytes, bytes]]) -> int | None:
-    """In bytes; None for chunks. Said once, or two servers might see the body end at two places."""
+    """Return the body's length in bytes, or None if it is chunked.
+
+    Raises httpx.LocalProtocolError if the headers are ambiguous: two servers might see the body end
+    at two different positions (request smuggling).
+    """
     said = [
         (lowered, value)
         for name, value in headers
@@ -132,7 +137,7 @@ def _length(headers: list[tuple[bytes, bytes]]) -> int | None:
 
 
 class _Body(httpx.AsyncByteStream):
-    """A response's body, each piece as it came. Closed early, it closes the connection."""
+    """A response's body, chunk by chunk as it arrives. Closing it early closes the connection."""
 
     def __init__(self, link: Link) -> None:
         self._link: Link | None = link

@@ -1,4 +1,4 @@
-"""Forwards requests to upstreams. It knows nothing of reasoning."""
+"""Forward requests to upstreams, unaware of reasoning."""
 
 from abridge.proxy.failures import in_one_line
 from abridge.proxy.proxy import Proxy

@@ -1,4 +1,4 @@
-"""Asks upstreams, and counts what comes of that."""
+"""Call upstreams, and count responses and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from abridge.proxy.place import Place
 
 
 class Asking:
-    """Owns the transport by which requests go out."""
+    """Sends requests by the transport it owns, and records metrics."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
         self._transport = transport
@@ -22,7 +22,7 @@ class Asking:
     async def ask(
         self, place: Place, scope: Scope, body: bytes | httpx.AsyncByteStream
     ) -> httpx.Response:
-        """The response, as soon as its headers are in. Raises one of `FAILURES`."""
+        """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
         began = monotonic()
         try:
             request = place.request(scope, body)
@@ -35,7 +35,7 @@ class Asking:
         return response
 
     def failed(self, place: Place, failure: Failure) -> None:
-        """An upstream did not answer, or not to the end."""
+        """Count a missing or incomplete response."""
         self._metrics.upstream_failures.labels(place.name, failure.cause).inc()
 
     async def aclose(self) -> None:

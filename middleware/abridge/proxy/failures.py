@@ -1,7 +1,7 @@
-"""What goes wrong on the way to an upstream, in the words that a client and a log are told.
+"""Failures of calls to upstreams, as error responses, exceptions and log lines.
 
-Before the response begins there is a status for it, and a body in the API's error shape; after
-that, an exception. What upstream or the client said is in none of them.
+Before the response has begun, a failure becomes a status and a body in the API's error shape; after
+that, an exception. Neither contains anything that upstream or the client sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abridge.wire.problem import problem
 
 
 class Failure(NamedTuple):
-    """What happened, and the status, code and message that tell of it."""
+    """An exception, and the status, code and message it is reported with."""
 
     error: type[Exception]
     status: int
@@ -27,7 +27,7 @@ class Failure(NamedTuple):
 
     @property
     def cause(self) -> str:
-        """In a word, for the metrics."""
+        """The metric label."""
         return self.code.removeprefix("upstream_")
 
 
@@ -48,7 +48,7 @@ FAILED = (
     Failure(httpx.InvalidURL, 400, "malformed", MALFORMED),
     BROKEN,
 )
-"""The first that fits is what happened."""
+"""In order of precedence: the first entry whose exception type matches counts."""
 
 FAILURES = (httpx.TransportError, httpx.InvalidURL)
 
@@ -65,14 +65,14 @@ def refusal(status: int, code: str, message: str) -> httpx.Response:
 
 
 def later(code: str, message: str) -> httpx.Response:
-    """A refusal that would not be one a little later."""
+    """Return a 503 that asks the client to retry."""
     response = refusal(503, code, message)
     response.headers["retry-after"] = "1"
     return response
 
 
 def failure_of(error: Exception) -> Failure:
-    """What one of `FAILURES` is."""
+    """Classify one of `TRANSPORT_ERRORS`."""
     return next(failure for failure in FAILED if isinstance(error, failure.error))
 
 
@@ -81,15 +81,18 @@ def note(error: Exception, place: Place) -> None:
 
 
 def broken(failure: Failure, place: Place) -> UpstreamBroken:
-    """What is raised where the response has begun."""
+    """Return the exception to raise if the response has already begun."""
     silent = failure is TIMEOUT
     message = "fell silent within its response" if silent else "broke off its response"
     return UpstreamBroken(f"The upstream {message}.", code=failure.code, upstream=place.name)
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
-    """A filter for a server's log, which takes what an app raises for a fault of the app's: that an
-    upstream broke is worth a line and no traceback. uvicorn's logger is `uvicorn.error`."""
+    """Filter a server's log: log a broken upstream in one line, without a traceback.
+
+    A server logs every exception that its app raises as the app's own fault. uvicorn's logger is
+    `uvicorn.error`.
+    """
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, UpstreamBroken):
         record.msg, record.args = "upstream %s: %s", (error.upstream, error)

@@ -1,4 +1,4 @@
-"""`GET /models` where there are several upstreams: their lists, joined."""
+"""Join the lists of several upstreams for `GET /models`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abridge.proxy.place import Place
 from abridge.wire.codec import dumps, read_object
 
 NOT_FOR_LISTS = (b"accept-encoding", b"if-none-match", b"if-modified-since")
-"""Request headers whose answers could not be joined."""
+"""Request headers that could lead to responses without a readable list."""
 
 
 def asks_for_models(scope: Scope) -> bool:
@@ -26,8 +26,10 @@ def asks_for_models(scope: Scope) -> bool:
 async def all_models(
     scope: Scope, places: Iterable[Place], asking: Asking, limit: int
 ) -> httpx.Response:
-    """`{"object": "list", "data": [...]}`; who fails, or says more than `limit` bytes, is left out.
-    If all do, that is an error."""
+    """Return `{"object": "list", "data": [...]}` with the models of all upstreams.
+
+    Leaves out upstreams that fail, or send more than `limit` bytes. If none is left, returns a 502.
+    """
     headers = [header for header in scope["headers"] if header[0] not in NOT_FOR_LISTS]
     scope = {**scope, "headers": headers}
     async with asyncio.TaskGroup() as tasks:

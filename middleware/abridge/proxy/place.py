@@ -1,8 +1,8 @@
-"""Where an upstream is, and what a client's request becomes on its way there.
+"""The address of an upstream, and the request that it gets for a client's.
 
-The address comes from the settings and nothing else; from the client come the path below where the
-app is mounted and the query, as the client wrote them. Headers that concern one connection only go
-no further, in either direction; the others stay as they are, repeated ones repeated.
+The address comes from the settings alone. The client's path, below the app's mount point, and its
+query are forwarded as the client wrote them. Hop-by-hop headers are dropped in both directions; all
+others are kept unchanged, including repeated ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-"""RFC 9110, section 7.6.1; the names that `Connection` lists join them."""
+"""See RFC 9110, section 7.6.1; the names listed in `Connection` are hop-by-hop as well."""
 
 CREDENTIALS = frozenset({b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"})
 KEPT_BACK = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
@@ -44,7 +44,7 @@ OURS = b"x-abridge-"
 
 
 def end_to_end(headers: Iterable[Header], without: frozenset[bytes] = HOP_BY_HOP) -> list[Header]:
-    """What goes past a proxy, names in lower case."""
+    """Return the headers that a proxy forwards, with names in lower case."""
     kept: list[Header] = []
     named: set[bytes] = set()
     for mixed, value in headers:
@@ -58,20 +58,19 @@ def end_to_end(headers: Iterable[Header], without: frozenset[bytes] = HOP_BY_HOP
 
 @lru_cache(maxsize=1024)
 def _url(origin: str, path: bytes) -> httpx.URL:
-    """To parse one takes longer than all else that is done to a request."""
+    """Parse a URL. Cached, as parsing takes longer than the rest of forwarding a request."""
     return httpx.URL(origin + quote(path, SAFE + "%"))
 
 
 @dataclass(slots=True, frozen=True)
 class Place:
-    """`base` is the path that stands for a client's leading `/v1`; `credential`, where there is
-    one, takes the place of the client's."""
+    """One upstream to forward to."""
 
     name: str
     origin: str
     host: bytes
-    base: bytes
-    credential: Header | None
+    base: bytes  # the path that replaces a leading `/v1` of the client's
+    credential: Header | None  # replaces the client's credentials
 
     @classmethod
     def of(cls, upstream: Upstream) -> Place:
@@ -86,7 +85,7 @@ class Place:
         return cls(upstream.name, origin, url.netloc, url.raw_path.rstrip(b"/"), _key(upstream))
 
     def request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> httpx.Request:
-        """The client's request, as this upstream is to get it. Raises httpx.InvalidURL."""
+        """Return the request to send for a client's request. Raises httpx.InvalidURL."""
         path, query = self._path(scope), scope.get("query_string", b"")
         url = _url(self.origin, path)
         return httpx.Request(
@@ -111,7 +110,7 @@ class Place:
 
 
 def _key(upstream: Upstream) -> Header | None:
-    """The header that shows an upstream's own key, if it has one."""
+    """Return the header with the upstream's own key, if the settings name one."""
     if upstream.api_key_env is None:
         return None
     key = secret(upstream.api_key_env, "upstreams[].api_key_env").encode()
@@ -119,7 +118,7 @@ def _key(upstream: Upstream) -> Header | None:
 
 
 def _framing(headers: list[Header], body: bytes | httpx.AsyncByteStream) -> list[Header]:
-    """How upstream is to know where the body ends: as the client said it, unless we know better."""
+    """Return the header that frames the body: the client's own, unless the body's size is known."""
     said = [header for header in headers if header[0] == b"content-length"]
     if not isinstance(body, bytes):
         return said or [(b"transfer-encoding", b"chunked")]

@@ -1,15 +1,15 @@
-"""An ASGI app that forwards each request to an upstream. It knows nothing of reasoning.
+"""An ASGI app that forwards each request to an upstream, unaware of reasoning.
 
 Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
 choice in the scope. The call to upstream runs as a task of its own until the response's headers are
-in; then the body is handed on piece by piece, each sent before the next is read, so that a slow
-client slows its own upstream. A second task listens for the client's departure: it cancels the call
-or closes the response, and what waits on either ends. The task in which the server runs the app is
-never cancelled from here.
+in; then the body is forwarded chunk by chunk, each sent before the next is read, so that a slow
+client slows down its own upstream. A second task waits for the client to disconnect, and then
+cancels the call or closes the response, which ends whatever waits for either. The task in which the
+server runs the app is never cancelled from here.
 
-What goes wrong before the headers is told to the client in the API's error shape. After them
-nothing can be told: `UpstreamBroken` is raised, whereupon a server breaks the client's connection
-as upstream broke its own. The same holds for a cancellation: before the headers the client is told.
+A failure before the headers becomes an error response in the API's error shape. After them it is
+too late for one: `UpstreamBroken` is raised, and the server breaks the client's connection as
+upstream broke its own. Likewise a cancelled request gets an error response only before the headers.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from abridge.settings import ROUTE, Settings
 from abridge.telemetry.record import RECORD, SHUTTING_DOWN, Record
 
 GOODBYE = 1.0
-"""Seconds in which a cancelled request may still tell its client so."""
+"""Seconds for a cancelled request to send its error response."""
 
 
 class Proxy:
     """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
 
-    The client's credential goes through, unless the upstream has an `api_key_env`, which is read
-    here, once. Requests go out by `transport`, if there is one, and are counted on `registry`, or
-    on the default one. Raises SettingsError.
+    The client's credential is forwarded, unless the upstream has an `api_key_env`, which is read
+    once, here. Requests go out by `transport` if it is given, and are counted on `registry`, or on
+    the default one. Raises SettingsError.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Proxy:
             await self._admit(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close"})  # before it is accepted: clients fall back
+            await send({"type": "websocket.close"})  # before accepting, so that clients fall back
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
 
     async def aclose(self) -> None:
-        """Closes the connections to upstream; a later request opens new ones."""
+        """Close the connections to upstream; a later request opens new ones."""
         await self._asking.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -89,7 +89,7 @@ class Proxy:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (b"upgrade", b"websocket") in scope["headers"]:  # a server without WebSockets says so
+        if (b"upgrade", b"websocket") in scope["headers"]:  # the server has no WebSockets
             await _relay(refusal(426, "no_websocket", "WebSockets are not served here."), send)
             return
         client = _Client(receive)
@@ -101,7 +101,7 @@ class Proxy:
             await _relay(later("overloaded", "Too many requests are under way."), send)
             return
         place = self._places[scope.get(ROUTE, self._default).upstream.name]
-        self._room -= 1  # no earlier, or it would be kept for a request that never comes
+        self._room -= 1  # once the body has begun: idle clients take no slot
         under_way = self._metrics.requests_in_flight.labels(place.name)
         under_way.inc()
         try:
@@ -119,7 +119,7 @@ class Proxy:
         try:
             response = await call
             _note(scope, status=response.status_code)
-            with suppress(OSError):  # so a server says that the client has left
+            with suppress(OSError):  # how a server reports that the client has left
                 await _relay(response, send)
         except asyncio.CancelledError:
             if not client.gone:
@@ -153,8 +153,7 @@ class Proxy:
 
 
 class _Client(httpx.AsyncByteStream):
-    """Owns the client's `receive`: first the request's body comes out of it, then word that the
-    client is `gone`."""
+    """Reads the client's `receive`: first the request body, then the disconnect."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -164,7 +163,7 @@ class _Client(httpx.AsyncByteStream):
         self.gone = False
 
     async def body(self) -> bytes | _Client | None:
-        """The body if it is here whole, else what yields it; None if the client has left."""
+        """Return the body if it came whole, else a stream of it; None if the client has left."""
         await self._hear()
         if self.gone:
             return None
@@ -184,7 +183,7 @@ class _Client(httpx.AsyncByteStream):
         return piece
 
     async def watch(self, call: asyncio.Task[httpx.Response]) -> None:
-        """When the client leaves, ends the call, or the reading of what it returned."""
+        """Wait for the client to leave; then cancel the call, or close the response it returned."""
         await self._read.wait()
         while not self.gone:
             await self._hear()
@@ -201,7 +200,7 @@ class _Client(httpx.AsyncByteStream):
 
 
 def _note(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
-    """On the request's record, if there is a middleware that keeps one."""
+    """Update the request's record, if the middleware keeps one."""
     record: Record | None = scope.get(RECORD)
     if record is not None:
         record.status = status or record.status
@@ -210,7 +209,7 @@ def _note(scope: Scope, *, status: int | None = None, code: str | None = None) -
 
 async def _relay(response: httpx.Response, send: Send) -> None:
     headers = end_to_end(response.headers.raw)
-    if response.status_code in (204, 304):  # there, it is no length of what follows
+    if response.status_code in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async for piece in cast(httpx.AsyncByteStream, response.stream):
@@ -219,7 +218,7 @@ async def _relay(response: httpx.Response, send: Send) -> None:
 
 
 async def _part(send: Send) -> None:
-    """The server cancels the request: tell the client while there is time."""
+    """Tell the client that the server cancels its request, within `NOTICE_SECONDS`."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(GOODBYE):
             await _relay(later(SHUTTING_DOWN, "The server is shutting down."), send)

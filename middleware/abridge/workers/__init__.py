@@ -1,12 +1,13 @@
-"""Runs the sidecar's servers in several processes.
+"""Run the sidecar in several processes.
 
-Theory of operation. The first process opens the sockets, and serves nothing but the admin port. The
-others, its workers, are uvicorn's: spawned, each with an app and a loop of its own, they accept on
-the one socket they share, and drain as a single process does. Signals come to the first, which
-passes on each, once; so a worker does not hear of Ctrl-C by its terminal, and leaves by itself
-where its supervisor has gone. A worker that dies is replaced; one that does not start is the end of
-all. What workers count is kept in a folder, out of which any process tells the figures of all: it
-outlives each worker, and the supervisor stays until the last of them have been collected.
+Theory of operation. The first process, the supervisor, opens the sockets and serves nothing but the
+admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
+its own, they accept on the one socket they share, and drain as a single process does. The
+supervisor forwards each signal to the workers once; therefore workers ignore Ctrl-C from the
+terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced; if one
+fails to start, all are stopped. Workers keep their metrics in a shared folder, from which any
+process exports the metrics of all. The folder outlives each worker, and the supervisor stays until
+the last metrics have been scraped.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ async def supervise(
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> int:
-    """Serve in workers until a signal comes and all are drained; returns the exit code. `announce`
-    is called once they serve."""
-    forget_gauges(os.getpid())  # in the user's own folder an app made to try the settings counts
+    """Serve in workers until a signal comes and all are drained; return the exit code.
+
+    `announce` is called once all workers serve.
+    """
+    forget_gauges(os.getpid())  # those of the app that was made only to validate the settings
     health = Health(ready=False)
     own = Own("", health, exposed())
 

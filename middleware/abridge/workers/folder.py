@@ -1,4 +1,4 @@
-"""The folder in which processes count together."""
+"""The folder in which processes share their metrics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from abridge.metrics import FOLDER
 
 @contextmanager
 def counting(workers: int) -> Iterator[None]:
-    """Where processes that are started meanwhile keep what they count: several in a fresh folder;
-    or any number in the one that the user names, which is emptied of what others left there. Raises
-    SettingsError."""
+    """Provide the metrics folder to the processes started within the block.
+
+    Several workers get a temporary folder, unless the user names one in `PROMETHEUS_MULTIPROC_DIR`;
+    that is used for any number of workers, and old metrics in it are deleted. Raises SettingsError.
+    """
     if given := os.environ.get(FOLDER):
         _clear(Path(given))
     if given or workers == 1:
@@ -42,5 +44,5 @@ def _clear(folder: Path) -> None:
 
 
 def forget_gauges(process: int | None) -> None:
-    """Of a process that has ended, or serves nothing; what it counted stays."""
+    """Delete the gauges of a process that has ended or serves nothing; its counters stay."""
     mark_process_dead(process)  # type: ignore[no-untyped-call]

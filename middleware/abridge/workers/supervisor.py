@@ -1,4 +1,4 @@
-"""Starts workers, replaces those that die, and sees them all end."""
+"""Start workers, replace those that die, and wait until all have ended."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from abridge.workers.folder import forget_gauges
 from abridge.workers.worker import Worker
 
 START = 60.0
-"""Seconds in which a worker starts, or never will."""
+"""Seconds within which a worker must start."""
 
 HUNG = 30.0
-"""Seconds after which a worker that does not say it lives is killed: on a busy machine less may be
-no sign of death, and it takes its streams with it."""
+"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
+a busy machine may be slow to answer, and killing it breaks its streams."""
 
 _log = logging.getLogger(__name__)
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's, to be run in a thread: the main one hears the signals. `code` is how it all ended,
-    as an exit code; `begun` is called once all workers serve."""
+    """uvicorn's supervisor, run in a thread: the main thread handles the signals.
+
+    `on_ready` is called once all workers serve; `exit_code` is the process's.
+    """
 
     def __init__(
         self, settings: Settings, listener: socket.socket, begun: Callable[[], None]
@@ -46,12 +48,12 @@ class Supervisor(Multiprocess):
         self.code = 0
 
     def run(self) -> None:
-        resource_tracker.ensure_running()  # which would unblock what is blocked here
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # workers inherit that
+        resource_tracker.ensure_running()  # starting it later would unblock SIGINT
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by workers
         super().run()
 
     def leave(self) -> None:
-        """Tell the workers to; each time again, so that they hurry."""
+        """Stop the workers; each further call ends their current shutdown step early."""
         with self._lock:
             self.should_exit.set()
             for shared in self.sockets:
@@ -77,7 +79,7 @@ class Supervisor(Multiprocess):
                 _log.error("worker %s died; %s is in its place", worker.pid, replacement.pid)
 
     def terminate_all(self) -> None:
-        """They were told when it was decided."""
+        """Do nothing: `stop_workers` has terminated them already."""
 
     def join_all(self) -> None:
         while self.processes:
@@ -98,8 +100,11 @@ class Supervisor(Multiprocess):
         return worker
 
     def _see_up(self, worker: Worker) -> bool:
-        """Whether the worker has come to serve. If not, so would not the next, unless somebody
-        killed it, as who runs out of memory does: then it is replaced like any that died."""
+        """Return True once the worker serves.
+
+        If it fails to start, stop all workers: a replacement would fail as well. A worker that was
+        killed, for example by the kernel when memory ran out, is replaced like any that died.
+        """
         up = worker.wait_until_ready(START, self.should_exit)
         killed = worker.exitcode == -signal.SIGKILL
         if not (up or killed or self.should_exit.is_set()):
@@ -109,7 +114,6 @@ class Supervisor(Multiprocess):
         return up
 
     def _bury(self, worker: Process) -> None:
-        """What it counted stays; what it had at hand is no more."""
         worker.join()
         with self._lock:
             self.processes.remove(worker)

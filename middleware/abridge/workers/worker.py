@@ -1,4 +1,4 @@
-"""A process that serves, as uvicorn spawns it."""
+"""A worker process, as uvicorn spawns it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Work(uvicorn.Server):
-    """What a worker does, and whether it has begun."""
+    """Stands in for uvicorn's server in a worker: builds the app and serves it."""
 
     def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
         super().__init__(config)
@@ -51,12 +51,15 @@ class Worker(Process):
         self._server = Work(config, settings)
 
     def always_pong(self) -> None:
-        """Runs in the worker, which has no use for the supervisor's end of the pipe."""
+        """Answer pings, in the worker; stop the worker when the supervisor is gone.
+
+        The worker closes its copy of the supervisor's end of the pipe, so as to notice that.
+        """
         self.parent_conn.close()
         with suppress(EOFError, OSError):
             super().always_pong()
         os.kill(os.getpid(), signal.SIGTERM)
 
     def terminate(self) -> None:
-        """Unlike uvicorn's, it may be said again, and does not close the pipe."""
+        """Send SIGTERM. Unlike uvicorn's, it may be called again and keeps the pipe open."""
         self.process.terminate()
