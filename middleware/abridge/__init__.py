@@ -1,4 +1,4 @@
-"""Live reasoning summaries, in OpenAI's own shape, for every model."""
+"""Live reasoning summaries for every model, in OpenAI's format."""
 
 from abridge.app import create_app
 from abridge.attributing import attribute

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from abridge.cli import main
 
-if __name__ == "__main__":  # a worker imports this, too
+if __name__ == "__main__":  # worker processes import this module, too
     main()

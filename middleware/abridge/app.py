@@ -1,4 +1,5 @@
-"""The sidecar as an ASGI app: the middleware over the proxy, with Abridge's own paths beside it."""
+"""The sidecar as an ASGI app: the middleware over the proxy, plus the admin endpoints and the
+page."""
 
 from __future__ import annotations
 
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 
 
 OWN = "/abridge"
-"""Begins the paths that are Abridge's own."""
+"""Prefix of the paths that Abridge serves itself."""
 
 
 class Abridge:
-    """What `create_app` makes. `health` is for whoever runs it, `admin` an app with metrics and
-    health alone, for a port of its own. `aclose` closes what is open where no lifespan runs."""
+    """The app that `create_app` makes.
+
+    `health` is set by the server that runs it. `admin` is an app with the admin endpoints alone, to
+    be served on another port.
+    """
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Abridge:
             await self._middleware(scope, receive, send)
 
     async def aclose(self) -> None:
+        """Close all connections; needed only where no lifespan runs."""
         await self._middleware.aclose()
         await self._proxy.aclose()
 
@@ -83,7 +88,7 @@ def create_app(
     registry: CollectorRegistry | None = None,
     tracer_provider: TracerProvider | None = None,
 ) -> Abridge:
-    """An ASGI app that forwards to the upstreams in `settings` and summarizes on the way.
+    """Create an ASGI app that forwards to the upstreams in `settings` and adds summaries.
 
     Run it, or mount it: `app.mount("/llm", create_app(settings))`. Raises SettingsError.
     """

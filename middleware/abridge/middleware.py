@@ -1,8 +1,9 @@
-"""The ASGI seam: decides whether Abridge has anything to do with a request, or gets out of the way.
+"""The ASGI seam: decide whether a request concerns Abridge, and get out of the way if not.
 
-Two switches. *Response side*: a summary is due, or what the client may see is restricted. *Request
-side*: the body holds something Abridge made, or refers to something it hid or replaced. With both
-off the application gets the client's own `send`, and on `receive` the messages as they came.
+A request concerns it for one of two reasons. *Response side*: a summary is due, or what the client
+may see is restricted. *Request side*: the body holds something Abridge made, or refers to something
+it hid or replaced. Otherwise the application gets the client's own `send`, and from `receive` the
+messages as they came.
 """
 
 from __future__ import annotations
@@ -40,20 +41,23 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 STORED = "This is not available here."
-"""Of what belongs to stored answers, where reasoning is hidden: they hold it as the model wrote it,
-and it is not known where."""
+"""Error message for the endpoints of stored responses where reasoning is hidden: stored responses
+hold the raw reasoning, in places that are not known."""
 
 
 class AbridgeMiddleware:
-    """Gives the reasoning that an application answers with a summary.
+    """Add reasoning summaries to the answers of an application.
 
-    Mount it inside authentication and outside compression. `summarizer` is any object with the
-    protocol of `abridge.summarize`, used in place of the one in the settings; `review` sees each
-    part whole before it is shown, and may change or withhold it. `transport` stands in for the one
-    by which a summarizer model is called; metrics are made on `registry`, or on the default one.
-    `tenant` says who asks, where the application knows better than a header: what is remembered for
-    one is never another's, and nothing is for None. Each of `sinks` is told what a request came to.
-    With `tracing.enabled` spans are drawn by `tracer_provider`, or by the application's global one.
+    Mount it inside authentication and outside compression.
+
+    `summarizer`: an object with the `Summarizer` protocol; used instead of the settings' one.
+    `review`: sees each summary part whole before it is shown, and may change or withhold it.
+    `transport`: used to call a summarizer model instead of a transport made here.
+    `registry`: where metrics are registered; the default registry if None.
+    `tenant`: names a request's tenant where the application knows better than a header. What one
+        tenant's requests leave is never used for another; nothing is remembered for None.
+    `sinks`: each is called with the record of every finished request.
+    `tracer_provider`: makes the spans if `tracing.enabled`; the application's global one if None.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, RECORD: Record.of(scope), TRACE: None}  # and not those around it
+            scope = {**scope, RECORD: Record.of(scope), TRACE: None}  # not an outer Abridge's
             if self._tracing is None or INNER in scope:
                 await self._take(scope, receive, send)
             else:
@@ -115,11 +119,11 @@ class AbridgeMiddleware:
             await self.app(scope, receive, send)
 
     async def aclose(self) -> None:
-        """Close what was opened to call a summarizer model; a later request opens anew."""
+        """Close the connections to summarizer models and stores; a later request opens new ones."""
         await self._answering.aclose()
 
     async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and tell what it came to."""
+        """Serve a request and hand its record to the sinks."""
         try:
             await self._serve(scope, receive, send)
         except RequestError as refusal:
@@ -150,7 +154,7 @@ class AbridgeMiddleware:
     async def _read(
         self, api: Api | None, scope: Scope, receive: Receive, send: Send, keep: Keep
     ) -> None:
-        """Read the body, and see what it asks for."""
+        """Read the body and dispatch the request."""
         taken = await take(scope, receive, int(self.settings.limits.body), keep)
         body = self._clear(scope, taken)
         if body is not taken.data and body is not None:
@@ -176,12 +180,12 @@ class AbridgeMiddleware:
         return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]
 
     def _routed_by_body(self, scope: Scope) -> bool:
-        """Whether only the body can tell which upstream a request is for."""
+        """Tell whether the upstream can only be chosen by the model named in the body."""
         kind = header(scope["headers"], b"content-type")
         return len(self._routes) > 1 and kind.startswith(b"application/json")
 
     def _clear(self, scope: Scope, taken: Taken) -> bytes | None:
-        """The request's body in the clear, or None where it cannot be known and need not be."""
+        """Return the body without its content encoding; None if it is unknown and not needed."""
         limit = int(self.settings.limits.body)
         if taken.data is None:
             if self._reads_all and not taken.left:
@@ -210,7 +214,7 @@ class AbridgeMiddleware:
 
 
 async def refuse(refusal: RequestError, send: Send) -> None:
-    """Tell the client what is wrong with its request, in the API's error shape."""
+    """Send a RequestError to the client in the API's error shape."""
     body = dumps(problem(str(refusal), kind=refusal.kind, param=refusal.param, code=refusal.code))
     again = [(b"retry-after", b"1")] if refusal.status == 503 else []
     await send(json_start(refusal.status, body, again))

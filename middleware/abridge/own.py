@@ -1,4 +1,4 @@
-"""Abridge's own paths: whether it lives, whether it wants requests, what it has counted."""
+"""Admin endpoints: liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from starlette.routing import Route, Router
 
 
 class Health:
-    """Whether the server wants more requests: `ready` is false before it serves, and while it
-    drains."""
+    """Readiness of the server."""
 
     def __init__(self, *, ready: bool = True) -> None:
-        self.ready = ready
+        self.ready = ready  # false before the server accepts requests, and while it drains
 
 
 class Own(Router):
-    """An app with these paths alone. It remembers what was told last, so that whoever collects the
-    figures can be waited for."""
+    """An app with the admin endpoints alone.
+
+    It remembers the counters of the last scrape, so that a shutdown can wait until all that was
+    counted has been scraped.
+    """
 
     def __init__(self, prefix: str, health: Health, registry: CollectorRegistry) -> None:
         self._health = health
@@ -40,11 +42,11 @@ class Own(Router):
 
     @property
     def all_told(self) -> bool:
-        """Whether nothing was counted since the figures were asked for, if they ever were."""
+        """True if no request was counted since the last scrape, or if there never was a scrape."""
         return self._told is None or self._told == _counters(self._encode(self._registry))
 
     async def asked(self) -> None:
-        """Wait until the figures are asked for again."""
+        """Wait for the next scrape."""
         self._asked.clear()
         await self._asked.wait()
 
@@ -58,14 +60,15 @@ class Own(Router):
 
     async def _metrics(self, request: Request) -> Response:
         self._encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        figures = await asyncio.to_thread(self._encode, self._registry)  # or streams would wait
+        # in a thread: it can take long enough to delay streams
+        figures = await asyncio.to_thread(self._encode, self._registry)
         self._told = _counters(figures)
         self._asked.set()
         return Response(figures, media_type=content_type)
 
 
 def _counters(figures: bytes) -> frozenset[bytes]:
-    """What requests have counted: the counters that have labels, unlike those of the process."""
+    """Extract the counters of requests: unlike those of the process, they have labels."""
     return frozenset(
         line for line in figures.splitlines() if line.startswith(b"abridge_") and b"_total{" in line
     )

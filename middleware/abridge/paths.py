@@ -1,4 +1,4 @@
-"""A request's path below where the application is mounted, decoded and as it was written."""
+"""The path of a request, relative to where the application is mounted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from urllib.parse import quote, unquote
 
 from starlette.types import Scope
 
-SAFE = "/:@!$&'()*+,;="  # stands in a path as it is
+SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 
 
 def path_of(scope: Scope) -> str:
-    """Decoded."""
+    """Return the path below the mount point, percent-decoded."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
 def written_path(scope: Scope) -> bytes:
-    """Percent-encoded, as the client did it.
+    """Return the path below the mount point, percent-encoded as the client encoded it.
 
-    `raw_path` is optional, and forgotten by some who rewrite `path`: then `path` decides.
+    `raw_path` is optional in ASGI, and some applications rewrite `path` without it: if the two
+    disagree, `path` decides.
     """
     path, raw, root = scope["path"], scope.get("raw_path"), scope.get("root_path", "")
     if raw is None or unquote(raw.decode("latin-1")) != path:

@@ -1,4 +1,4 @@
-"""How a request whose body was read is answered."""
+"""Answer a request whose body was parsed."""
 
 from abridge.answering.answering import Answering, pass_on
 

@@ -1,9 +1,9 @@
-"""Answers requests: on which API, with what of the past, with everything that is due.
+"""Dispatch requests: choose upstream's API, prepare the request, and engage if anything is due.
 
-The response side is on where a summary is due, raw reasoning is hidden, calls are attributed, or
-upstream speaks another API than the client; the request side where the body holds something that
-Abridge made, or refers to something it hid or replaced. With both off the application answers by
-itself.
+The response side is engaged where a summary is due, raw reasoning is hidden, calls are attributed,
+reasoning must be remembered or put into envelopes, or upstream speaks another API than the client.
+The request side is changed where the body holds something that Abridge made, or refers to something
+it hid or replaced. With neither, the application answers by itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 
 class Answering:
-    """`app` is the application; `again` leads through Abridge to it."""
+    """Dispatch requests to `app`; `outer_app` is the middleware, which leads to `app` through
+    Abridge."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Answering:
         await self._preparing.pasts.aclose()
 
     async def answer(self, request: Request, route: Route, receive: Receive, send: Send) -> None:
-        """Answer a request whose body was read, on an API that upstream has."""
+        """Answer a request on an API that its upstream has."""
         request.scope = {**request.scope, ROUTE: route}
         model = request.model
         Record.in_(request.scope).ask(request.api.name, route.upstream.name, model)
@@ -97,7 +98,7 @@ class Answering:
                 self._ways.lacks(route, request.api, model)
 
     async def _answer(self, request: Request, upstream: UpstreamApi | None, ends: Ends) -> None:
-        """Set both switches, and answer accordingly."""
+        """Decide whether to engage, prepare the request and answer it."""
         route: Route = request.scope[ROUTE]
         style = request.style(route)
         if request.background:
@@ -120,13 +121,14 @@ class Answering:
 
 
 async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Get out of the way; what becomes of the answer is not looked at."""
+    """Let the application answer by itself; the response is not read."""
     await app(scope, receive, send)
     Record.in_(scope).outcome = "untouched"
 
 
 def _check_background(route: Route) -> None:
-    """A response in the background is fetched later, past whoever would hide its reasoning."""
+    """Raise RequestError where reasoning is hidden: a background response is fetched later,
+    unfiltered."""
     if hides(route):
         raise RequestError(
             "Background responses are not available here.",

@@ -1,7 +1,7 @@
-"""What a request says by reference, put in its place: a conversation that goes on, single items.
+"""Resolve a request's references: `previous_response_id` and item references.
 
-Over a bridge that is all it refers to: upstream has no such thing. An upstream that speaks the
-client's own API keeps responses itself, but cannot know those of ours.
+For an upstream with another API than the client's, all references are resolved here: it has no
+stored responses. An upstream with the same API resolves its own, but cannot know Abridge's ids.
 """
 
 from __future__ import annotations
@@ -35,21 +35,19 @@ _PLACE = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
 
 @dataclass(slots=True, frozen=True)
 class Continued:
-    """What became of a request. `previous` is the id of the response that it goes on from; `before`
-    are the items that stand before its own by now. `storing` stores its answer, if that is to be
-    stored."""
+    """Result of resolving a request's references."""
 
-    storing: Storing | None = None
-    previous: str = ""
-    before: int = 0
+    storing: Storing | None = None  # stores the answer, if it is to be stored
+    previous: str = ""  # id of the response that the request continues
+    before: int = 0  # items now standing before the client's own
 
     def told(self, asked: Asked) -> Asked:
-        """What the answer repeats, over a bridge."""
+        """Return the echo of a translated request, with the client's `previous_response_id`."""
         body = {**asked.body, PREVIOUS: self.previous or None}
         return replace(asked, body=body, stored=self.storing is not None)
 
     def as_asked(self, error: RequestError) -> RequestError:
-        """The error, with the client's own items where the client has them."""
+        """Return the error with indexes into `input` as the client counts them."""
         if not (self.before and error.param):
             return error
         message, param = (_PLACE.sub(self._place, text) for text in (str(error), error.param))
@@ -63,14 +61,14 @@ class Continued:
 
 
 class Continuing:
-    """`limit` bounds what a request may come to, in bytes."""
+    """Resolve references; `limit` bounds the resolved request, in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
     async def go_on(self, request: Request, visit: Visit, *, crosses: bool) -> Continued:
-        """Make a request say itself what it refers to. Raises RequestError for what is not
-        there."""
+        """Replace the request's references by the items they stand for. Raises RequestError for
+        missing ones."""
         responses = Responses.of(visit.past, visit.whose.tags if visit.whose is not None else None)
         if not request.api.stores or (crosses and responses is None):
             return Continued()
@@ -89,7 +87,7 @@ class Continuing:
 
 
 class _Told:
-    """What one request refers to: `everything`, or only what is ours by its id."""
+    """References of one request: all if `resolve_all`, else only those to Abridge's own ids."""
 
     def __init__(self, body: Json, *, everything: bool) -> None:
         previous, items = string(body.get(PREVIOUS)), given(body)
@@ -102,8 +100,11 @@ class _Told:
         self._items: dict[str, bytes] = {}
 
     async def look_up(self, responses: Responses | None, *, own: bool) -> None:
-        """With `own`, items of ours that the client sends back itself, too. Raises RequestError for
-        what is not there."""
+        """Load what is referred to. Raises RequestError for anything missing.
+
+        With `include_returned`, load Abridge's stored items that the client sends back in full,
+        too.
+        """
         if responses is not None:
             await self._fetch(responses, own=own)
         elif self.previous:
@@ -128,19 +129,22 @@ class _Told:
 
     @property
     def size(self) -> int:
-        """What all of it comes to, in bytes."""
+        """Bytes of all resolved items."""
         names = [*self._history, *(name for name, _ in self._given)]
         return sum(len(self._items.get(name, b"")) for name in names)
 
     def basis(self, basis: Basis) -> Basis:
-        """Say what the answer is made from. A client may send back an item of ours as it was, which
-        is then known, or another under its id."""
+        """Add the items that the answer is made from, and return them.
+
+        An item with Abridge's id that the client sends back is the stored one if it is unchanged;
+        otherwise it is stored as a new item.
+        """
         for name in self._history:
             if name in self._items:
                 basis.know(name)
         for name, item in self._given:
             if not isinstance(item, dict):
-                continue  # which is refused where the request is read
+                continue  # rejected when the request is read
             known = name or own_id(item)
             kept = self._items.get(known)
             unchanged = kept is not None and (name or is_same(loads_exactly(kept), item))
@@ -153,7 +157,7 @@ class _Told:
         return bool(self.previous) or any(name for name, _ in self._given)
 
     def write(self) -> int:
-        """Put it all in its place; return how many items then stand before the client's own."""
+        """Put the resolved items into `input`; return how many stand before the client's own."""
         if self._body.get("input") is not None and not self._given:
             a_list(self._body["input"], "input")
         history = [self._items[name] for name in self._history if name in self._items]

@@ -1,4 +1,4 @@
-"""Where what happens is counted."""
+"""Count what happens in the metrics."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from abridge.wire.api import Api
 from abridge.wire.profiles import PROFILES
 
 INNER = "abridge.inner"
-"""The scope's key by which a summary's own call is known where it comes back here: no client asked
-it, so that it is not counted."""
+"""Scope key that marks a summarizer's own call when it passes through Abridge: no client made this
+request, so it is not counted."""
 
 _log = logging.getLogger(__name__)
 
 
 def inner(scope: Scope) -> Scope:
-    """The scope for a summary's own call, which has no part in its request's record and spans."""
+    """Return the scope for a summarizer's own call, without its request's record and trace."""
     return {**{key: scope[key] for key in scope if key not in (RECORD, TRACE)}, INNER: True}
 
 
 class Counting:
-    """Chooses the collectors for a request; at its end tells all `sinks` what it came to."""
+    """Count a finished request in the metrics, and pass its record to all `sinks`."""
 
     def __init__(self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...]) -> None:
         self.metrics = metrics
@@ -43,10 +43,12 @@ class Counting:
             metrics.upstream_info.labels(name, profile, _wish(route)).set(1)
 
     def of(self, scope: Scope) -> Metrics:
+        """Return the metrics for a request; those of a summarizer's own call are discarded."""
         return self._uncounted if INNER in scope else self.metrics
 
     def finish(self, scope: Scope) -> None:
-        """A request is over, and answered: what a sink makes of that is nothing to its client."""
+        """Complete a request's record and hand it to the sinks; their exceptions are logged
+        only."""
         record: Record = scope[RECORD]
         record.seconds = record.now()
         if INNER in scope:
@@ -58,7 +60,7 @@ class Counting:
                 _log.exception("a sink failed")
 
     def _enter(self, record: Record) -> None:
-        """Only what was asked of an API is counted."""
+        """Count a request; without an API only its refusal counts."""
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
         if record.api is None:
@@ -76,7 +78,7 @@ class Counting:
                 self.metrics.upstream_tokens.labels(*where, kind).inc(count)
 
     def _enter_past(self, record: Record, where: tuple[str, str]) -> None:
-        """What was done to the request itself."""
+        """Count the changes made to the request's history, and the fields dropped."""
         metrics = self.metrics
         if record.lost:
             metrics.dropped_fields.labels(record.api).inc(record.lost)
@@ -106,7 +108,7 @@ class Counting:
         self.metrics.reader_faults.labels(*where).inc(record.faults)
 
     def _enter_summary(self, record: Record, where: tuple[str, str, str]) -> None:
-        """What was asked for, what came of it, and what it took."""
+        """Count summaries by outcome, what they cost and how long the answer waited."""
         if record.style == "off":
             return
         made = record.style, record.summarizer
@@ -117,23 +119,23 @@ class Counting:
             self.metrics.summarizer_tokens.labels(*where[1:], *made, kind).inc(count)
 
     def refused(self, api: Api, scope: Scope) -> None:
-        """A blob was refused, and its request with it."""
+        """Count a request refused because of a damaged envelope."""
         route: Route = scope[ROUTE]
         self.of(scope).blobs_refused.labels(api.name, route.upstream.name).inc()
 
     def store_operation(self, operation: str, result: str, seconds: float) -> None:
-        """A store was asked for something, or given it."""
+        """Count and time one operation of a store."""
         self.metrics.store_operations.labels(operation, result).inc()
         self.metrics.store_seconds.labels(operation).observe(seconds)
 
     def store(self, size: int) -> None:
-        """So many bytes of reasoning are remembered now."""
+        """Set the bytes of reasoning that are remembered."""
         self.metrics.store_bytes.set(size)
 
 
 def _wish(route: Route) -> Literal["demanded", "wanted", "free"]:
-    """Whether upstream is to get its reasoning back; the Messages API takes no turn of a tool round
-    without."""
+    """Tell how much upstream wants its reasoning back; the Messages API demands it within tool
+    rounds."""
     returns = PROFILES[route.upstream.profile].returns
     if returns.on_calls or route.upstream.api == "messages":
         return "demanded"
@@ -141,8 +143,10 @@ def _wish(route: Route) -> Literal["demanded", "wanted", "free"]:
 
 
 def _paid(used: Tokens) -> Tokens:
-    """With reasoning in the output, which it is paid as: some report it outside, and then the total
-    alone has both."""
+    """Add reasoning to the output tokens, as it is billed.
+
+    Some upstreams report it outside of them; then only the total has both.
+    """
     if used.input is None or used.total is None:
         return used
     return replace(used, output=max(used.output or 0, used.total - used.input))

@@ -1,4 +1,4 @@
-"""What upstream says of a response that it keeps, as its client was shown it."""
+"""Rewrite upstream's answers about stored responses to what the client was shown."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ DELETED = ("id", "object", "deleted")
 
 @dataclass(slots=True, frozen=True)
 class Again:
-    """Each method says a body anew, and returns None for one that it cannot read. `masked`:
-    upstream's summaries are its reasoning. `attributed` is how much reasoning calls are attributed
-    with at most; None where they are left alone."""
+    """The client's view of a response that upstream stores.
+
+    Each method rewrites a body, and returns None if it cannot be read.
+    """
 
     elsewhere: Elsewhere
     responses: Responses | None
     display: Display
-    masked: bool
-    attributed: int | None
+    masked: bool  # upstream's "summaries" are raw reasoning
+    attributed: int | None  # characters of reasoning per call; None: no attribution
 
     async def response(self, body: Json) -> Json | None:
         said, limit = self.elsewhere, self.attributed
@@ -32,7 +33,7 @@ class Again:
         return again if again is None or limit is None else attribute_response(again, limit)
 
     async def items(self, body: Json) -> Json | None:
-        """A list of items, which may have been shown in any response."""
+        """Rewrite a list of items, each of which may have been shown in any response."""
         made = self.elsewhere.made
         if self.responses is not None:
             made = await _made(objects(body.get("data")), self.responses)
@@ -46,7 +47,7 @@ class Again:
 
 
 async def _made(items: list[Json], responses: Responses) -> Json:
-    """What each was shown with, in whichever response of a tenant's."""
+    """Find the summaries of reasoning items, in all of the tenant's responses."""
     thoughts = [string(item.get("id")) for item in items if is_reasoning(item)]
     names = await responses.shown_in(thoughts)
     different = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""The response side: an answer with everything that is due to its client."""
+"""The response side: answer a request with everything that is due to its client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, frozen=True)
 class Ends:
-    """Between which a request is answered: an application and a client."""
+    """The application and the client of one request."""
 
     app: ASGIApp
     receive: Receive
@@ -44,8 +44,11 @@ class Ends:
 
 
 class Engaging:
-    """Has answers summarized. `app` is the application; `again` leads through Abridge to it, for a
-    summarizer that speaks its client's API where upstream does not."""
+    """Run engaged requests.
+
+    `outer_app` leads to `app` through Abridge, for a summarizer that speaks its client's API where
+    upstream does not.
+    """
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class Engaging:
         free = summarizer.name == EXTRACTIVE
         opaque = hides(route) or upstream is not None
         shown = display(route, request.api, style, self._settings.chat, request.count(route))
-        if asked is None and not opaque:  # what came is shown as it came
+        if asked is None and not opaque:  # nothing was requested: upstream's answer is unchanged
             shown = replace(shown, raw=True, summary=True)
         shown = replace(shown, seal=self._seal(prepared, shown))
         reader, writer = self._ways(prepared, shown)
@@ -125,8 +128,11 @@ class Engaging:
         )
 
     def _seal(self, prepared: Prepared, shown: Display) -> Seal | None:
-        """Who seals what is not shown, where the client asks for that; and where it cannot ask, if
-        something is altered that it could return."""
+        """Return the function that makes envelopes, or None.
+
+        Envelopes are made if the client asks for them; on an API where it cannot ask, if the
+        settings allow them and something that it could return is altered.
+        """
         request, visit = prepared.request, prepared.visit
         asked = request.asks_sealed
         if asked is None:
@@ -135,7 +141,7 @@ class Engaging:
         return visit.sealer.seal if asked and visit.seals and visit.sealer is not None else None
 
     def _ways(self, prepared: Prepared, shown: Display) -> tuple[Reader, Writer]:
-        """Who reads upstream's API, and who writes the client's."""
+        """Choose the Reader of upstream's API and the Writer of the client's."""
         request, profile, limits = prepared.request, prepared.profile, self._settings.limits
         api, kept = request.api, int(limits.reasoning)
         if request.upstream is None or request.asked is None:
@@ -146,9 +152,11 @@ class Engaging:
         return request.upstream.teller(profile, shown, kept), writer
 
     def _attributing(self, prepared: Prepared, shown: Display, writer: Writer) -> Writer:
-        """The Writer, with calls attributed if they are to be. Where they are not, and raw
-        reasoning is hidden, upstream may be another Abridge, whose calls repeat it: one that keeps
-        nothing takes that out."""
+        """Wrap the Writer to attribute calls if the settings say so.
+
+        Otherwise, where raw reasoning is hidden, wrap it to remove attributions: upstream may be
+        another Abridge, whose calls repeat raw reasoning.
+        """
         api, settings = prepared.request.api, self._settings
         if settings.attribution.enabled:
             return api.attributing(writer, shown, int(settings.limits.reasoning))
@@ -170,7 +178,7 @@ class Engaging:
         return Account(self._counting.of(request.scope), record, request.scope.get(TRACE))
 
     def _learn(self, route: Route, exchange: Exchange) -> None:
-        """Whether the summarizer kept the answer waiting, for the next answers of the route."""
+        """Note whether the summarizer met the grace, for later answers of the route."""
         if exchange.missed:
             self._patience.missed(route.upstream.name, monotonic())
         elif exchange.summarized:
@@ -178,8 +186,8 @@ class Engaging:
 
 
 def _guards(settings: Settings, review: Review | None, metrics: Metrics) -> dict[str, Guard]:
-    """One for all, or, where each upstream summarizes its own answers, one for each: a broken
-    upstream must not open the breaker of another."""
+    """Make the guards by upstream: one for all, or one each where every upstream summarizes its own
+    answers, since a broken upstream must not open the breaker of another."""
 
     def guard() -> Guard:
         return Guard(settings.summarizer, review=review, metrics=metrics)

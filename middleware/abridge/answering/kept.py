@@ -1,4 +1,4 @@
-"""What a client may ask of a response that is kept here."""
+"""Operations on a response that Abridge stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from abridge.wire.responses.stored import no_response
 
 @dataclass(slots=True, frozen=True)
 class Kept:
-    """Raises RequestError for what is no longer there."""
+    """A response stored here; methods raise RequestError if it is gone."""
 
     identity: str
     stored: Stored
@@ -26,7 +26,7 @@ class Kept:
         return {**self.stored.response, "output": output}
 
     async def input_items(self, query: bytes) -> Json:
-        """Without the reasoning whose time is up."""
+        """List the input, without reasoning that has expired."""
         names, more = Page.read(query).of(self.stored.basis)
         return listing(await self._items(names), more=more)
 

@@ -1,4 +1,8 @@
-"""The request side: what upstream is asked, in its words, with its own past made whole."""
+"""The request side: prepare a request for upstream.
+
+References are resolved, Abridge's own additions removed, the history restored, the body translated
+and defaults added.
+"""
 
 from __future__ import annotations
 
@@ -38,17 +42,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, frozen=True)
 class Prepared:
-    """What is known of a request that is ready for upstream. `profile` is upstream's, with what was
-    learned of it; `storing` stores its answer, if that is to be stored."""
+    """A request that is ready for upstream."""
 
     request: Request
-    profile: Profile
+    profile: Profile  # upstream's, refined by what was learned of the model
     visit: Visit
-    storing: Storing | None = None
+    storing: Storing | None = None  # stores the answer, if it is to be stored
 
 
 class Preparing:
-    """Keeps what is remembered, and learned, of each upstream."""
+    """Prepare requests; holds what is remembered and learned of each upstream."""
 
     def __init__(self, settings: Settings, counting: Counting, named: Named | None) -> None:
         self._counting = counting
@@ -59,7 +62,7 @@ class Preparing:
     async def prepare(
         self, request: Request, upstream: UpstreamApi | None, *, engaged: bool
     ) -> Prepared:
-        """Make a request ready for upstream, on the API given if that is not the client's own."""
+        """Prepare a request, for the given API if that is not the client's own."""
         Record.in_(request.scope).prepare()
         route: Route = request.scope[ROUTE]
         learned = self._learned[route.upstream.name]
@@ -89,7 +92,7 @@ class Preparing:
     def keep(
         self, visit: Visit, shown: Display, reader: Reader, ended: Ended
     ) -> Coroutine[Any, Any, None]:
-        """Learn, and remember, what there is of an answer that is whole."""
+        """Learn from a complete answer at once; return the coroutine that remembers it."""
         name = visit.route.upstream.name
         learned, seen = self._learned[name], reader.seen()
         if learned.note(visit.model, seen) and PROFILES[visit.route.upstream.profile].learns:
@@ -100,21 +103,21 @@ class Preparing:
         """Store an answer, or what upstream does not store of it."""
         try:
             await storing.keep(response, ended, display)
-        except Exception as error:  # noqa: BLE001 -- upstream may have said anything
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be stored: %s", type(error).__name__)
         self._counting.store(self.pasts.size)
 
     async def _remember(self, visit: Visit, shown: Display, reader: Reader, ended: Ended) -> None:
         try:
             await visit.keep(reader.heard(), ended, shown)
-        except Exception as error:  # noqa: BLE001 -- upstream may have said anything
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be remembered: %s", type(error).__name__)
         self._counting.store(self.pasts.size)
 
     async def _mend(
         self, request: Request, profile: Profile, visit: Visit, *, engaged: bool
     ) -> None:
-        """Make whole what the client says of the past, in its own API."""
+        """Restore the request's history, in the client's own API."""
         if visit.past.concerns(request.clear):
             conversation = request.api.conversation(request.data)
             mended = await visit.mend(conversation, profile)
@@ -129,7 +132,7 @@ class Preparing:
             self._drop_refused(request, profile, visit.model)
 
     def _forget_ids(self, request: Request) -> None:
-        """Take out what no upstream can know: ids of ours."""
+        """Remove Abridge's ids: no upstream can know them."""
         if removed := forget_ids(request.data):
             Record.in_(request.scope).mended.append(Mended(removed))
             request.changed = True
@@ -142,8 +145,8 @@ class Preparing:
     async def _cross(
         self, request: Request, upstream: UpstreamApi, profile: Profile, visit: Visit
     ) -> None:
-        """Put the question in upstream's words, and make the past whole in them: only there is
-        reasoning spelled as upstream knows it."""
+        """Translate the request, then restore its history in upstream's API, which alone has
+        upstream's own reasoning fields."""
         visit.crossed = True
         own = request.api.conversation(request.data)
         stripped = await visit.strip(own, profile)

@@ -1,5 +1,4 @@
-"""An answer that is gathered and changed as a whole, where no model is at work: what upstream says
-of a response that it keeps."""
+"""Buffer and rewrite upstream's answers about stored responses; no model is at work here."""
 
 from __future__ import annotations
 
@@ -22,18 +21,17 @@ from abridge.wire.problem import problem
 _log = logging.getLogger(__name__)
 
 Rewrite = Callable[[Json], Awaitable[Json | None]]
-"""Says a body anew; None where it cannot be read."""
+"""Rewrites a body; returns None where it cannot be read."""
 
 
 @dataclass(slots=True, frozen=True)
 class Rewriting:
-    """An application whose answers are said anew: JSON of a good status. `opaque`: nothing else
-    that has one gets through, nor anything larger than `limit` bytes."""
+    """Call an application and rewrite its successful JSON answers."""
 
     app: ASGIApp
     rewrite: Rewrite
-    limit: int
-    opaque: bool
+    limit: int  # bytes of an answer that are buffered
+    opaque: bool  # no other successful answer gets through, nor a larger one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gathering = _Gathering(self, send)
@@ -53,7 +51,7 @@ class Rewriting:
 
 
 class _Gathering:
-    """One answer on its way. `passing`: some of it has gone out as it came."""
+    """One answer on its way to the client."""
 
     def __init__(self, terms: Rewriting, send: Send) -> None:
         self._terms = terms
@@ -61,7 +59,7 @@ class _Gathering:
         self._start: Message | None = None
         self._came = bytearray()
         self._refused = False
-        self.passing = False
+        self.passing = False  # the answer is passed on as it came
 
     async def send(self, message: Message) -> None:
         if self._refused:
@@ -79,7 +77,7 @@ class _Gathering:
                 await self._end(self._start)
 
     async def refuse(self, trouble: Trouble = MALFORMED) -> None:
-        """An error in the answer's place."""
+        """Send an error in place of the answer."""
         self._refused = True
         body = dumps(problem(trouble.message, code=trouble.code))
         await self._say(json_start(504 if trouble.code == TIMEOUT else 502, body), body)
@@ -115,7 +113,8 @@ class _Gathering:
         await self._say({**start, "headers": [*without(headers, REWRITTEN), length]}, said)
 
     async def _give_up(self, start: Message, *, more: bool) -> None:
-        """It cannot be read: as it came, unless something in it is to be hidden."""
+        """Pass on an answer that cannot be read, or send an error where nothing unread may get
+        through."""
         if self._terms.opaque:
             await self.refuse()
             return

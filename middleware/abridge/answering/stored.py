@@ -1,5 +1,8 @@
-"""The endpoints of stored responses: of those that are kept here, and of those which an upstream
-keeps, who does not know what its client was shown of them."""
+"""Endpoints of stored responses.
+
+Responses stored here are answered here. Those stored upstream are rewritten on their way, since
+upstream does not know what its client was shown.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +34,21 @@ from abridge.wire.responses.stored import no_response, not_in_background
 WAYS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
 _PATH = re.compile(r".*/responses/([\w+=-]+)(?:/(input_items|cancel))?/?", re.ASCII | re.DOTALL)
-"""An id may be base64, as LiteLLM's are."""
+"""Path of an endpoint. An id may be base64, as LiteLLM's are."""
 
 RESPONSE = "resp_"
-"""Begins the ids of responses."""
+"""Prefix of response ids."""
 
 NOBODY_KNOWS = Elsewhere("", raw=False)
-"""What there is to know of most responses."""
+"""Used for a response of which nothing is recorded, as for most."""
 
 
 class About(NamedTuple):
-    """What a request is about: a response, or something `of` it."""
+    """Endpoint of a stored response that a request addresses."""
 
     method: str
     identity: str
-    of: str
+    of: str  # "" for the response itself, else "input_items" or "cancel"
 
     @classmethod
     def read(cls, method: str, path: str) -> About | None:
@@ -56,7 +59,7 @@ class About(NamedTuple):
 
 
 class StoredResponses:
-    """`app` is the application."""
+    """Serve the endpoints of stored responses; `app` is asked for those stored upstream."""
 
     def __init__(self, app: ASGIApp, settings: Settings, pasts: Pasts) -> None:
         self._app = app
@@ -68,7 +71,7 @@ class StoredResponses:
         self._attributed = int(settings.limits.reasoning) if settings.attribution.enabled else 0
 
     async def answer(self, about: About, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Answer a request; false where there is nothing to be done about upstream's answer. Raises
+        """Answer a request; return False if upstream's answer needs no change. Raises
         RequestError."""
         responses, record = await self._find(about.identity, scope)
         if responses is not None and isinstance(record, Stored):
@@ -87,7 +90,7 @@ class StoredResponses:
         return True
 
     async def _tell(self, about: About, kept: Kept, scope: Scope, send: Send) -> None:
-        """Answer for what is kept here."""
+        """Answer for a response stored here."""
         said = await _said(about, kept, scope)
         made = made_in(said.get("output") or said.get("data"))
         again = self._again(Elsewhere(kept.stored.upstream, raw=True, made=made), None)
@@ -99,7 +102,7 @@ class StoredResponses:
     async def _ask(
         self, about: About, again: Again, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Have upstream answer, and say that anew."""
+        """Have upstream answer, and rewrite that."""
         way = _way(about, again, scope)
         if about.method == "DELETE" and again.responses is not None:
             await again.responses.forget(about.identity)
@@ -109,7 +112,7 @@ class StoredResponses:
     async def _find(
         self, identity: str, scope: Scope
     ) -> tuple[Responses | None, Stored | Elsewhere | None]:
-        """What is known of a response, and whose it is."""
+        """Find a response's record, and the tenant's responses it is in."""
         responses = None
         for responses in self._tenants(scope):
             (record,) = await responses.find(identity)
@@ -118,7 +121,7 @@ class StoredResponses:
         return responses, None
 
     def _tenants(self, scope: Scope) -> Iterator[Responses]:
-        """Who asks, for each store and each way to tell who does."""
+        """Yield the client's responses, for every distinct store and tenant rule."""
         pasts = self._pasts.values()
         ways = {(past.store, past.tenant, past.settings.anonymous): past for past in pasts}
         for past in ways.values():
@@ -127,8 +130,11 @@ class StoredResponses:
                 yield responses
 
     def _is_nowhere(self, identity: str) -> bool:
-        """Whether no upstream can know it: it is ours, or the one to be asked keeps none. What is
-        called otherwise may be anything of an application's."""
+        """Tell whether no upstream can have the response.
+
+        The id is Abridge's, or it is a response id and the upstream to be asked stores none; any
+        other id may belong to the application.
+        """
         upstream = self._first.upstream
         keeps_none = upstream.api in ("chat", "messages") and identity.startswith(RESPONSE)
         return is_minted(identity) or (keeps_none and self._pasts[upstream.name].store is not None)
@@ -136,7 +142,7 @@ class StoredResponses:
     def _again(
         self, elsewhere: Elsewhere, responses: Responses | None, *, masked: bool = False
     ) -> Again:
-        """How a response is to be said. Where nobody knows whose it was, no more is shown than the
+        """Return the client's view of a response. If its upstream is unknown, show no more than the
         settings of every upstream allow."""
         route = self._routes.get(elsewhere.upstream)
         concerned = self._hidden if route is None else [route]
@@ -168,7 +174,8 @@ def _way(about: About, again: Again, scope: Scope) -> Rewrite:
 
 
 def _check_whole(scope: Scope) -> None:
-    """A stream that was shown is over, and upstream's own is not what was shown."""
+    """Raise RequestError for a stream: the one that was shown is over, and upstream's is not what
+    was shown."""
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     streams = any(value.lower() not in ("false", "0") for value in query.get("stream", ()))
     if streams or "starting_after" in query:

@@ -1,4 +1,4 @@
-"""Who stores an answer: Abridge, where upstream has no such thing, else upstream."""
+"""Store an answer: here where upstream stores none, else by a note beside upstream's own."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from abridge.wire.responses.again import FIELDS, made_in
 
 
 class Storing(Protocol):
-    """Keeps what one answer makes necessary to keep."""
+    """Stores what is needed of one answer."""
 
     async def keep(self, response: Json, ended: Ended, display: Display) -> None:
-        """A response is over, and was shown like this."""
+        """Store a finished response, as it was shown."""
 
 
 @dataclass(slots=True, frozen=True)
 class Here:
-    """Abridge does. `basis` are the items that the answer is made from."""
+    """Store the response here."""
 
     responses: Responses
     upstream: str
-    basis: Basis
+    basis: Basis  # items the answer is made from
 
-    async def keep(self, response: Json, ended: Ended, display: Display) -> None:  # noqa: ARG002 -- it says all
+    async def keep(self, response: Json, ended: Ended, display: Display) -> None:  # noqa: ARG002
         output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
         rest = {**response, "output": []}
         stored = Stored(self.upstream, rest, self.basis.ids, list(output))
@@ -37,7 +37,7 @@ class Here:
 
 @dataclass(slots=True, frozen=True)
 class There:
-    """An upstream of this name does, without what Abridge made of it."""
+    """Note what Abridge made of a response that upstream stores."""
 
     responses: Responses
     upstream: str

@@ -1,6 +1,6 @@
-"""What one engaged request comes to: noted on its record while it runs.
+"""Record what happens in one engaged request.
 
-What is under way is in the metrics at once, all else when the request is over.
+Gauges of what is under way are updated at once, everything else when the request is over.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from abridge.telemetry.tracing.spans import Trace
 
 TELLING = frozenset({"empty", "timeout", "deadline", "shed"})
-"""Troubles that are outcomes by their own name; any other is `failed`."""
+"""Error codes of a summary that are outcomes by their own name; any other is `failed`."""
 
 
 class Account:
-    """`outcome` is what the answer itself told of its end. `trace` is where spans are drawn."""
+    """Fill in one request's record while it runs; `trace` draws its spans."""
 
     def __init__(self, metrics: Metrics, record: Record, trace: Trace | None = None) -> None:
         self.record = record
         self._trace = trace
-        self.outcome = "failed"
+        self.outcome = "failed"  # by how the answer itself ended
         self._metrics = metrics
         self._streams = metrics.streams_open.labels(record.api)
         self._summaries: Iterable[Summary] = ()
@@ -52,7 +52,7 @@ class Account:
         self._streams.inc()
 
     def note(self, event: Event) -> None:
-        """An event on its way to the client."""
+        """Take an event that is being sent to the client."""
         match event:
             case Raw():
                 self._think(event.text)
@@ -70,17 +70,17 @@ class Account:
                 self.record.response_id, self.record.response_model = event.id, event.model
 
     def asked(self, part: int) -> None:
-        """A summarizer is asked for a part."""
+        """Record that a summarizer was called for a part."""
         call = self._calls[part] = Call(part, self.record.now())
         self.record.calls.append(call)
 
     def writing(self, part: int) -> AbstractContextManager[None]:
-        """Around all that the call does."""
+        """Return a context manager to run the call in: its span."""
         return nullcontext() if self._trace is None else self._trace.call(self.record, part)
 
     def ended(self, part: int, outcome: str, seconds: float, spent: Spent) -> None:
-        """A call for a part has ended; it took so many seconds in which the client took its
-        answer."""
+        """Record the end of a call. `seconds` excludes the time in which a send to the client was
+        under way."""
         call = self._calls.pop(part)
         call.ended, call.outcome = self.record.now(), outcome
         self._metrics.summarizer_seconds.labels(self.record.summarizer, outcome).observe(seconds)
@@ -88,18 +88,19 @@ class Account:
             self._trace.called(part, outcome, spent)
 
     def note_held(self, held: int) -> None:
-        """So many bytes of the answer now wait."""
+        """Update the gauge of the bytes of the answer that wait."""
         if held != self._held:
             self._metrics.held_bytes.inc(held - self._held)
             self._held = held
 
     def abandon(self) -> None:
-        """Nothing came of it: the question is put anew."""
+        """Release the gauges without recording a result: the request is sent again to another
+        API."""
         self.note_held(0)
         self._streams.dec()
 
     def close(self, weaver: Weaver, reader: Reader) -> None:
-        """The exchange is over."""
+        """Complete the record: the exchange is over."""
         self.abandon()
         record = self.record
         record.outcome, record.engaged = self.outcome, True
@@ -138,12 +139,12 @@ class Account:
 
 
 def _until(now: float, span: tuple[float, float] | None) -> tuple[float, float]:
-    """A span of time that goes on, or begins."""
+    """Extend a time span to `now`, or start one."""
     return (now if span is None else span[0], now)
 
 
 def outcome_of(summary: Summary, *, pressed: bool = False) -> str:
-    """What came of one item's summary, in a word."""
+    """Return the outcome of one item's summary, as in the metrics."""
     if summary.native:
         return "native"
     if summary.trouble is None:

@@ -1,4 +1,4 @@
-"""A request's body: read whole where it must be known, handed on as it came where not."""
+"""Request bodies: buffered where they must be read, replayed as they came where not."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from abridge.errors import RequestError
 GZIP_OR_DEFLATE = 47  # zlib's window bits that take either header
 
 Keep: TypeAlias = Callable[[int], None]
-"""Told of so many bytes more that a request keeps in memory. Raises RequestError if it may not."""
+"""Reserves memory for so many more bytes of a request. Raises RequestError if there is too
+little."""
 
 
 class Room:
-    """The room for all bodies that are in memory at once, in bytes."""
+    """Memory for all buffered bodies together, in bytes."""
 
     def __init__(self, size: int) -> None:
         self._free = size
 
     @contextmanager
     def share(self) -> Iterator[Keep]:
-        """What one request keeps, until it is over."""
+        """Yield a function that reserves memory for one request; all of it is released at the
+        end."""
         kept = 0
 
         def keep(size: int) -> None:
@@ -47,8 +49,7 @@ class Room:
 
 
 class Taken:
-    """What was taken off `receive` to look at. `data` is the body, None where it is not whole: past
-    the limit, or because the client has `left`. `keep` is told of what else is kept for it."""
+    """Messages taken off `receive`, to be read and replayed."""
 
     def __init__(
         self, messages: list[Message], data: bytes | None, receive: Receive, keep: Keep
@@ -56,21 +57,21 @@ class Taken:
         self.left = bool(messages) and messages[-1]["type"] == "http.disconnect"
         self._messages = messages[::-1]
         self._receive = receive
-        self.data = data
-        self.keep = keep
+        self.data = data  # None if the body is over the limit, or the client left
+        self.keep = keep  # reserves memory for what else the request needs
 
     def with_body(self, data: bytes) -> Taken:
-        """The same with another body."""
+        """Return a copy with another body."""
         message: Message = {"type": "http.request", "body": data, "more_body": False}
         return Taken([message], data, self._receive, self.keep)
 
     async def receive(self) -> Message:
-        """The same messages again, then what else comes."""
+        """Replay the buffered messages, then pass on what else comes."""
         return self._messages.pop() if self._messages else await self._receive()
 
 
 async def take(scope: Scope, receive: Receive, limit: int, keep: Keep) -> Taken:
-    """Read a body of at most `limit` bytes, or as much of a longer one as shows that it is."""
+    """Read a body of at most `limit` bytes; of a longer one, only enough to know that it is."""
     messages: list[Message] = []
     if length(scope) > limit:
         return Taken(messages, None, receive, keep)
@@ -89,9 +90,9 @@ async def take(scope: Scope, receive: Receive, limit: int, keep: Keep) -> Taken:
 
 
 class Inflater:
-    """Undoes a content encoding, in pieces; raises ValueError on what it cannot undo.
+    """Decompress gzip or deflate incrementally; raises ValueError on invalid data.
 
-    `limit` bounds what one piece may become, since a few bytes can become very many.
+    `limit` bounds the output of one call in bytes, against decompression bombs.
     """
 
     def __init__(self, limit: int) -> None:
@@ -113,7 +114,7 @@ def can_inflate(encoding: bytes) -> bool:
 
 
 def header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
-    """The first header of a lower-case name, or nothing."""
+    """Return the first header with this lower-case name, or `b""`."""
     return next((value for key, value in headers if key.lower() == name), b"")
 
 
@@ -125,6 +126,6 @@ def without(
 
 
 def length(scope: Scope) -> int:
-    """How long the body is said to be; 0 where nothing is said."""
+    """Return the Content-Length, 0 if there is none."""
     said = header(scope["headers"], b"content-length")
     return int(said) if said.isdigit() else 0

@@ -1,7 +1,7 @@
-"""The client of one engaged request: whether it is still there, and what it is sent.
+"""The client's end of one engaged request: notices that it left, and sends to it.
 
-One task listens on its `receive`, one calls its `send`, and nothing else does either. What is to be
-sent gathers while a send is under way and leaves as one body message.
+One task awaits its `receive`, one its `send`, and nothing else uses either. Output gathers while a
+send is under way and leaves as one body message.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from starlette.types import Message, Receive, Send
 
 HIGH_WATER = 64 << 10
-"""Bytes that may wait for a slow client before upstream is no longer read."""
+"""Bytes that may wait for a slow client before reading from upstream pauses."""
 
 
 class Clock:
-    """Seconds, not counting those for which a send to the client was under way."""
+    """Monotonic seconds, minus the time in which a send to the client was under way."""
 
     def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
         self._time = time
@@ -42,11 +42,9 @@ class Clock:
 
 
 class Client:
-    """`on_room` is called when a send is over, `on_leave` when the client has left; `beat` gives a
-    sign of life, or nothing, each `BEAT` seconds in which nothing was sent; `status` is what its
-    answer begins with, once that is known."""
+    """Sends an answer to the client, and keep-alives while there is nothing to send."""
 
-    BEAT = 5.0
+    BEAT = 5.0  # seconds without a send after which a keep-alive is due
 
     def __init__(self, receive: Receive, send: Send, clock: Clock) -> None:
         self._receive = receive
@@ -61,29 +59,29 @@ class Client:
         self._room: asyncio.Event | None = None
         self._sent_at = 0.0
         self._beating: asyncio.TimerHandle
-        self.departed = asyncio.Event()
-        self.over = False
+        self.departed = asyncio.Event()  # set when the client has left
+        self.over = False  # true once everything was sent
         self.status: int | None = None
-        self.on_room: Callable[[], None] = lambda: None
+        self.on_room: Callable[[], None] = lambda: None  # called after each send
         self.on_leave: Callable[[], None] = lambda: None
-        self.beat: Callable[[], bytes] = bytes
+        self.beat: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
 
     async def listen(self) -> None:
-        """Wait for the client to leave."""
+        """Wait for the client to disconnect."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         if not self.over:
             self.leave()
 
     def leave(self) -> None:
-        """The client is gone: nobody waits for it any more."""
+        """Mark the client as gone and wake everything that waits for it."""
         self.departed.set()
         self.on_leave()
         self._make_room()
         self._wake.set()
 
     async def receive(self) -> Message:
-        """What is left for the application to hear: that the client has gone."""
+        """Serve as the application's `receive` after the request body: wait for the disconnect."""
         await self.departed.wait()
         return {"type": "http.disconnect"}
 
@@ -99,23 +97,24 @@ class Client:
                 self._room = asyncio.Event()
 
     def after(self, task: asyncio.Task[None]) -> None:
-        """Send nothing more until this is done."""
+        """Delay the next send until the task is done."""
         self._first = task
 
     def close(self, *, complete: bool = True) -> None:
-        """Nothing more is to be sent; with `complete` false the response is left unfinished."""
+        """End the response once everything is sent; with `complete` false, leave it without its
+        end."""
         self._closing, self._complete = True, complete
         self._wake.set()
 
     async def room(self) -> None:
-        """Wait until the client has taken what it was sent. Raises OSError if it has left."""
+        """Wait until the client has taken what was written. Raises OSError if it has left."""
         if self._room is not None:
             await self._room.wait()
         if self.departed.is_set():
             raise OSError("the client has left")
 
     async def run(self) -> None:
-        """Send, until all is sent or the client has left."""
+        """Send until the response is closed or the client has left."""
         self._beat_at(asyncio.get_running_loop().time() + self.BEAT)
         try:
             while not (self.over or self.departed.is_set()):
@@ -131,7 +130,7 @@ class Client:
         self._beating = asyncio.get_running_loop().call_at(when, self._beat)
 
     def _beat(self) -> None:
-        """Give a sign of life if nothing was sent for long enough, and look again."""
+        """Send a keep-alive if nothing was sent for long enough, and reschedule."""
         now = asyncio.get_running_loop().time()
         due = self._sent_at + self.BEAT
         if now >= due:
@@ -141,7 +140,7 @@ class Client:
         self._beat_at(due)
 
     async def _flush(self) -> None:
-        """Send all that is there. The clock stands still meanwhile: it is the client's time."""
+        """Send everything pending, with the clock paused: this time is the client's."""
         if self._first is not None:
             await asyncio.wait([self._first])
             self._first = None
@@ -167,5 +166,5 @@ class Client:
             await self._send(start)
         if self._pending or last:
             body, self._pending = bytes(self._pending), bytearray()
-            self.over = last  # before the send: a server says disconnect after it
+            self.over = last  # set before the send: servers report a disconnect right after it
             await self._send({"type": "http.response.body", "body": body, "more_body": not last})

@@ -1,7 +1,7 @@
-"""A request's way to an upstream that speaks another API than its client.
+"""Translation of a request for an upstream with another API than its client's.
 
-The question is written anew in upstream's words, and the scope leads to upstream's endpoint: for
-the application it is a request like any other.
+The body is written anew in upstream's API, and the scope points to upstream's endpoint: to the
+application it is a request like any other.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from abridge.wire.credential import Header, readdressed
 from abridge.wire.profile import Profile
 
 HISTORY = frozenset({"input", "messages"})
-"""What no answer repeats of its request, and may be much."""
+"""Request fields that no answer repeats, and that may be large."""
 
 
 @dataclass(slots=True, frozen=True)
 class Crossing:
-    """A question as upstream gets it. `asked` is what its answer repeats; `dropped` are the fields
-    that upstream's API cannot carry and the answer does not need."""
+    """A translated request."""
 
     body: Json
-    asked: Asked
-    dropped: tuple[str, ...]
+    asked: Asked  # what the answer repeats of the request
+    dropped: tuple[str, ...]  # fields upstream's API cannot carry, not essential
 
 
 def cross(
     body: Json, api: Api, upstream: UpstreamApi, asking: Asking, *, lenient: bool
 ) -> Crossing:
-    """Write a client's request in upstream's words.
+    """Translate a request body to upstream's API.
 
-    Raises RequestError for what upstream's API cannot carry and the answer's meaning depends on;
-    if `lenient`, that is dropped as well.
+    Raises RequestError for an essential field that upstream's API cannot carry; if `lenient`, such
+    fields are dropped, too.
     """
     question = api.question(body)
     written = upstream.write(question, asking)
@@ -53,7 +52,7 @@ def cross(
 
 
 def scope_at(scope: Scope, api: Api, upstream: UpstreamApi, profile: Profile) -> Scope:
-    """The scope that leads to upstream's endpoint, in place of the client's."""
+    """Return the client's scope with upstream's endpoint and headers."""
     path = str(scope["path"]).rstrip("/")
     root = str(scope.get("root_path", "")).rstrip("/")
     base = path.removesuffix(api.path) if path.endswith(api.path) else f"{root}/v1"

@@ -1,10 +1,10 @@
-"""One engaged request: the application runs, its response is read, woven and written on.
+"""One engaged request: run the application, sequence its response, write it to the client.
 
 The application runs in the request's own task, so that context variables, cancel scopes and
-exceptions behave as they would without Abridge. Beside it run, as children: a task that listens for
-the client's leaving, one that sends to it, and one for each part of a summary being written. When
-the client leaves, the application is told and everything else stops; when the server cancels the
-request, all of it goes down together.
+exceptions behave as they would without Abridge. Child tasks run beside it: one that waits for the
+client to disconnect, one that sends to it, and one for each summary part being written. When the
+client leaves, the application is notified and everything else stops; when the server cancels the
+request, all tasks are cancelled together.
 """
 
 from __future__ import annotations
@@ -38,34 +38,31 @@ STOPPED = Trouble("upstream_error", "The server is shutting down.")
 _log = logging.getLogger(__name__)
 
 Keep: TypeAlias = Callable[[Reader, Ended], Coroutine[Any, Any, None]]
-"""Remembers what there is of an answer, whatever became of it; what it returns is done before the
-client hears the end, and after that was written."""
+"""Remembers an answer, however it ended, with the summaries that were shown. The coroutine starts
+after the last event was written, and finishes before the client is sent it."""
 
 GOODBYE = 1.0
-"""Seconds in which a cancelled request may still tell its client so."""
+"""Seconds in which a cancelled request may still send its client an error."""
 
 
 @dataclass(slots=True, frozen=True)
 class Terms:
-    """What was decided for a request. `opaque`: nothing that was not read may get through, since
-    raw reasoning is hidden, or the client speaks another API; `problem` says an error body in the
-    client's shape. `showing` follows what the client sees; `keep` is told of the end, with the
-    summaries that were shown."""
+    """Decisions and collaborators for one request."""
 
     reader: Reader
     writer: Writer
     plan: Plan
-    opaque: bool
-    problem: Callable[[bytes], bytes] | None
+    opaque: bool  # nothing unread may get through
+    problem: Callable[[bytes], bytes] | None  # translates an error body, if the APIs differ
     guard: Guard
     summarizer: Summarizer
-    showing: Showing
-    keep: Keep
-    event_limit: int
+    showing: Showing  # follows what the client is shown
+    keep: Keep  # called with the last event
+    event_limit: int  # bytes of one event, or of a whole JSON body
 
 
 class Exchange:
-    """Runs one request under its terms."""
+    """Run one request according to its plan."""
 
     def __init__(self, terms: Terms, account: Account, receive: Receive, send: Send) -> None:
         self._terms = terms
@@ -79,7 +76,8 @@ class Exchange:
         self._request: list[Message] = []
 
     async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
-        """Answer the request. Raises what the application raised, once the client has been told."""
+        """Answer the request. Re-raises the application's exception once the client has its
+        answer."""
         self._request.append({"type": "http.request", "body": body, "more_body": False})
         failure: Exception | None = None
         try:
@@ -105,7 +103,7 @@ class Exchange:
 
     @property
     def missed(self) -> bool:
-        """Whether the answer waited in vain for its summary."""
+        """True if the answer waited in vain for its summary."""
         return self._weaver.missed
 
     @property
@@ -127,10 +125,10 @@ class Exchange:
         self._client.on_room = self._loom.set_timer
         self._client.on_leave = self._loom.stop
 
-    # What the application gets
+    # The application's side
 
     async def _ask(self, app: ASGIApp, scope: Scope) -> Exception | None:
-        """Have it answer; what it raised, since the client is told first."""
+        """Run the application; return what it raised, since the client is answered first."""
         try:
             await app(scope, self._receive, self._send)
         except Exception as error:  # noqa: BLE001 -- any may be the application's
@@ -150,7 +148,7 @@ class Exchange:
             self._account.note_held(self._weaver.held)
             await self._client.room()
 
-    # What becomes of the answer
+    # The answer
 
     def _begin(self, start: Message) -> None:
         parts = Parts(
@@ -168,7 +166,7 @@ class Exchange:
         self._client.beat = self._answer.beat
 
     def _take(self, answer: Answer, message: Message) -> None:
-        """Some of the answer's body. A fault of ours must not leave the client waiting."""
+        """Feed the answer. An error of our own must not leave the client waiting."""
         last = not message.get("more_body", False)
         self._complete = last
         try:
@@ -191,7 +189,7 @@ class Exchange:
             self._answer.emit(event)
 
     def _finish(self, trouble: Trouble | None) -> None:
-        """The application will say no more."""
+        """End the answer: the application has returned."""
         if self._answer is None:
             self._client.close(complete=False)
         elif not (self._complete or self._client.departed.is_set()):
@@ -199,7 +197,7 @@ class Exchange:
             self._answer.end(trouble or UNFINISHED)
 
     def _stop(self) -> None:
-        """The server cancels the request: the client is told while there is time."""
+        """Tell the client that the server is cancelling the request."""
         if not self._client.departed.is_set():
             self._account.record.fail(SHUTTING_DOWN)
         if self._answer is None:
@@ -208,7 +206,7 @@ class Exchange:
             self._finish(STOPPED)
 
     def _is_told(self, failure: Exception) -> bool:
-        """Whether nobody needs to hear of a failure any more: the client was told, or has left."""
+        """Tell whether a failure needs no report: the client got an error, or has left."""
         if self._client.departed.is_set():
             return isinstance(failure, OSError | UpstreamBroken)
         told = self._answer is not None and self._answer.passed is None
@@ -223,7 +221,7 @@ class Exchange:
         return self._account.outcome
 
     def _close(self, failure: Exception | None) -> None:
-        """All is over: count it, and say what went wrong."""
+        """Complete the record and log a failure."""
         if isinstance(failure, EndpointMissing):
             self._account.abandon()
             return
@@ -239,7 +237,7 @@ class Exchange:
             _log.warning("upstream %s: %s", record.upstream, cause)
 
     def _describe(self, ended: Ended) -> dict[str, str]:
-        """The headers that tell of the summary where no stream can."""
+        """Return headers about the summary, for answers that are not streamed."""
         outcomes = {outcome_of(summary) for summary in ended.summaries.values()} - {"skipped"}
         held = self._weaver.held_for * 1000
         return {

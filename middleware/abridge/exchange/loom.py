@@ -1,7 +1,7 @@
-"""Performs what a Weaver asks for: has parts written, keeps its deadlines, passes on its events.
+"""Carry out the Sequencer's effects: call summarizers, keep deadlines, pass on events.
 
-Everything happens on one event loop and nothing here awaits in between, so a Weaver is never in the
-midst of something when the next thing comes.
+Everything runs on one event loop without awaiting in between, so the Sequencer never gets an input
+while it handles another.
 """
 
 from __future__ import annotations
@@ -21,23 +21,27 @@ from abridge.turn.events import Event, Trouble
 from abridge.turn.weave import Ask, Cancel, Effect, Weaver
 
 UNKNOWN = Spent()
-"""What a call cost that was stopped."""
+"""Usage of a call that was cancelled."""
 
 CODES = frozenset({"timeout", "upstream_error", "empty"})
-"""What may be told of a failed call; any other code is a user's own."""
+"""Error codes a client may see of a failed call; any other is a user's own, and becomes
+`upstream_error`."""
 
 
 @dataclass(slots=True, frozen=True)
 class _Call:
-    """A part being written since `began`, in the clock's seconds."""
+    """A summarizer's call under way."""
 
     task: asyncio.Task[None]
-    began: float
+    began: float  # by the clock, in seconds
 
 
 class Watch(Protocol):
-    """Is told of each call for a part that it begins, and how it ended after how many seconds, for
-    what. All that the call does is done within `writing`, and that may take longer."""
+    """Observes the summarizer's calls.
+
+    `call_span` returns a context manager around all of a call, which may last longer than its part;
+    `call_ended` gets the duration by the clock, and the usage.
+    """
 
     def asked(self, part: int) -> None: ...
 
@@ -47,9 +51,7 @@ class Watch(Protocol):
 
 
 class Loom:
-    """Runs one Weaver. `emit` gets its events, in order; tasks are made in `tasks`; `watch` is told
-    of the calls. `wrote_for` is the seconds from the first part asked for to the last one that
-    ended."""
+    """Run one Sequencer. `emit` gets its events in order; calls run as tasks in `tasks`."""
 
     def __init__(
         self,
@@ -75,15 +77,15 @@ class Loom:
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._asked_at: float | None = None
-        self.wrote_for = 0.0
+        self.wrote_for = 0.0  # seconds from the first call's start to the last one's end
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Upstream said these."""
+        """Take events read from upstream."""
         for event in events:
             self._perform(self.weaver.upstream(event, self._clock.now()))
 
     def stop(self) -> None:
-        """Nobody wants the rest: stop everything that runs, and start nothing more."""
+        """Cancel everything that runs and start nothing more."""
         self._stopped = True
         for part, call in self._writing.items():
             self._stop_call(part, call, "cancelled")
@@ -93,7 +95,7 @@ class Loom:
             self._timer = None
 
     def set_timer(self) -> None:
-        """Be back at the Weaver's deadline; while the clock stands still there is none."""
+        """Set the timer to the Sequencer's deadline; none while the clock is paused."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -108,11 +110,12 @@ class Loom:
         self._tasks.create_task(self._take_time())
 
     async def _take_time(self) -> None:
-        """In a task of the request's, which is where a fault belongs."""
+        """Run the tick in a task of the request's, so that an error fails the request."""
         self._perform(self.weaver.tick(self._clock.now()))
 
     def _perform(self, effects: list[Effect]) -> None:
-        """Perform in order: what an effect brings about comes after those before it."""
+        """Perform effects in order; those caused by another effect come after all queued before
+        them."""
         if self._performing is not None:
             self._performing += effects
             return
@@ -133,7 +136,7 @@ class Loom:
             self.set_timer()
 
     def _cancel(self, cancel: Cancel) -> None:
-        """Stop a call; there is none where it was asked for and refused in the same breath."""
+        """Cancel a call. There is none if the part was requested and refused in one batch."""
         call = self._writing.pop(cancel.part, None)
         if call is None:
             return
@@ -162,7 +165,7 @@ class Loom:
             await self._take_down(ask)
 
     async def _take_down(self, ask: Ask) -> None:
-        """Have the part written, and pass on what is said."""
+        """Call the summarizer for the part and pass on its text."""
         spent = Spent()
         try:
             async with closing(self._guard.write(self._summarizer, ask.passage)) as pieces:

@@ -1,4 +1,4 @@
-"""A request to an API, read as far as Abridge needs to know it, and changed as little."""
+"""A request to an API, parsed, and changed as little as possible."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ USAGE = b"x-abridge-usage"
 CALL = b"x-abridge-call"
 
 INDIVISIBLE = ("http.response.pathsend", "http.response.zerocopysend", "http.response.trailers")
-"""Extensions by which a response goes past whoever reads it."""
+"""ASGI extensions that send a response past the code that reads it."""
 
 
 def clear_body(scope: Scope, came: bytes, limit: int) -> bytes:
-    """The body without its content encoding. Raises RequestError if that cannot be undone here."""
+    """Undo the body's content encoding. Raises RequestError if it is unsupported or invalid."""
     encoding = header(scope["headers"], b"content-encoding")
     if not encoding or encoding == b"identity":
         return came
@@ -45,35 +45,33 @@ def clear_body(scope: Scope, came: bytes, limit: int) -> bytes:
 
 
 def model_of(body: bytes | None) -> str | None:
-    """The model that a JSON body names, if it does."""
+    """Return the model named in a JSON body, None if there is none."""
     data = read_object(body or b"")
     return string(data.get("model")) or None if data is not None else None
 
 
 @dataclass(slots=True)
 class Request:
-    """`data` is what the body says; with `changed` false the body goes on as it came. `began` is
-    when it had been read, in seconds of the monotonic clock.
+    """A request whose body was parsed.
 
-    Where upstream speaks another API than the client, that is `upstream`, `asked` what its answer
-    has to repeat, and `came` the scope in which the client asked.
+    `upstream`, `echo` and `client_scope` are set once the request is translated to another API.
     """
 
     api: Api
     scope: Scope
     taken: Taken
-    clear: bytes
-    data: Json
-    began: float
-    changed: bool = False
+    clear: bytes  # the body without its content encoding
+    data: Json  # the parsed body
+    began: float  # when the body had been read, in monotonic seconds
+    changed: bool = False  # if false, the body is sent on as it came
     upstream: UpstreamApi | None = None
-    asked: Asked | None = None
-    came: Scope = field(default_factory=dict)
+    asked: Asked | None = None  # what the answer repeats
+    came: Scope = field(default_factory=dict)  # the client's scope
     _written: bytes | None = None
 
     @classmethod
     def read(cls, api: Api, scope: Scope, taken: Taken, clear: bytes) -> Request | None:
-        """The request, or None where the body is no JSON object: its upstream will say so."""
+        """Parse a request; None where the body is no JSON object, which upstream will report."""
         began, data = monotonic(), read_object(clear, loads_exactly)
         return None if data is None else cls(api, scope, taken, clear, data, began)
 
@@ -87,15 +85,17 @@ class Request:
 
     @property
     def asks_sealed(self) -> bool | None:
-        """See `Api.sealed`. No summary's own call does."""
+        """Tell whether opaque state is requested; None if the API cannot express that. A
+        summarizer's own call never does."""
         if header(self.scope["headers"], CALL) == b"summary":
             return False
         return self.api.sealed(self.asked.body if self.asked is not None else self.data)
 
     def style(self, route: Route) -> Style | None:
-        """The summary asked for: by the body, else the header, else the settings.
+        """Return the requested summary style: the body's, else the header's, else the settings'
+        default.
 
-        Raises RequestError for what is no style, or not one that settings allow.
+        Raises RequestError for an unknown style, or one that the settings do not allow.
         """
         if header(self.scope["headers"], CALL) == b"summary":
             return None
@@ -109,18 +109,20 @@ class Request:
         return None if asked == "off" else cast(Style, asked)
 
     def count(self, route: Route) -> Literal["merged", "separate"]:
-        """Whether the summarizer's tokens go into the totals."""
+        """Tell whether the summarizer's tokens are added to the totals."""
         asked = self._header(USAGE, ("merged", "separate"))
         return cast(Literal["merged", "separate"], asked) if asked else route.usage.count
 
     def again(self, scope: Scope) -> Request:
-        """The request as it was read, in the scope it had then, whatever was made of it since; for
-        who was asked meanwhile, it begins now."""
+        """Return the request as it was read, in the given scope, without later changes.
+
+        Its time starts now: the time before was spent on asking upstream's other API.
+        """
         data = read_object(self.clear, loads_exactly) or {}
         return Request(self.api, scope, self.taken, self.clear, data, monotonic())
 
     def cross(self, upstream: UpstreamApi, asking: Asking, *, lenient: bool) -> tuple[str, ...]:
-        """Become a request to another API; return the fields that are lost on the way."""
+        """Translate the request in place to another API; return the dropped fields."""
         crossing = cross(self.data, self.api, upstream, asking, lenient=lenient)
         self.data, self.asked, self.changed = crossing.body, crossing.asked, True
         self.came, self.upstream = self.scope, upstream
@@ -128,30 +130,33 @@ class Request:
         return crossing.dropped
 
     def grant(self, *, summary_is_raw: bool) -> None:
-        """Take out the wish for a summary where upstream does not know it, or would take it for a
-        wish to show its raw reasoning under that name."""
+        """Remove the request for a summary where upstream does not know the field, or would answer
+        it with raw reasoning under that name."""
         if not self.api.knows_summary or summary_is_raw:
             self.changed = grant(self.data) or self.changed
 
     def fill(self, preset: Preset, profile: Profile) -> None:
-        """Say what settings say, where the client does not."""
+        """Add the settings' defaults for fields that the client left out."""
         self.changed = bool(preset.fill(self.data, self.api.name, profile)) or self.changed
 
     def body(self) -> bytes:
-        """What upstream is sent; written once, after which nothing is changed."""
+        """Return the body for upstream, encoded once; nothing may be changed afterwards."""
         if self._written is None:
             self._written = dumps(self.data) if self.changed else self.clear
         return self._written
 
     def let_go(self) -> bytes:
-        """What upstream is sent; what was read, which may be much, is not kept beside it."""
+        """Return the body for upstream and release the parsed one, which may be large."""
         body = self.body()
         self.data, self._written = {}, None
         return body
 
     def inner_scope(self, *, engaged: bool) -> Scope:
-        """The scope for the application: with the length of a changed body, and without what would
-        let a response that is to be read go out unread."""
+        """Return the scope for the application.
+
+        It has the length of a changed body; if `engaged`, nothing in it lets the response go out
+        unread or compressed.
+        """
         headers, scope = self.scope["headers"], dict(self.scope)
         if self.changed or engaged:
             length = (b"content-length", str(len(self.body())).encode())

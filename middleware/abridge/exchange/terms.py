@@ -1,4 +1,4 @@
-"""What settings come to for one request: what is shown, what is made, how long it may wait."""
+"""Resolve the settings for one request: what is shown, what is summarized, how long it may wait."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ SHOWN: dict[Expose, tuple[bool, bool]] = {
     "raw": (True, False),
     "none": (False, False),
 }
-"""What is shown: raw reasoning, a summary. `auto` is the API's own choice."""
+"""Values of `expose`: (raw reasoning is shown, summaries are). For `auto` see
+`Api.default_exposure`."""
 
 
 def hides(route: Route) -> bool:
-    """Whether raw reasoning must not get through: `auto` chooses a display and promises nothing."""
+    """Tell whether raw reasoning must not get through; `auto` is a display choice, not a
+    promise."""
     return route.reasoning.expose in ("summary", "none")
 
 
 def shows_both_for_want_of_a_store(route: Route, chat: Chat) -> bool:
-    """Whether clients must keep the reasoning themselves: upstream wants it back, and what was
-    replaced could not be restored."""
+    """Tell whether raw reasoning is shown only so that clients can return it.
+
+    True for `auto` where upstream wants its reasoning back and nothing replaced could be restored:
+    there is neither a store nor an envelope.
+    """
     wanted = PROFILES[route.upstream.profile].wants_reasoning or route.upstream.api == "messages"
     sealed = route.history.seal_keys_env is not None and chat.envelope != "none"
     kept = route.history.store != "none" or sealed
@@ -38,7 +43,8 @@ def shows_summary(route: Route) -> bool:
 
 
 def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str) -> Display:
-    """`style` is None where no summary is made; `count` is `merged` or `separate`."""
+    """Decide what is shown. `style` is None where no summary is made; `usage_mode` is `merged` or
+    `separate`."""
     expose: Expose = route.reasoning.expose
     if shows_both_for_want_of_a_store(route, chat):
         expose = "both"
@@ -60,8 +66,11 @@ def display(route: Route, api: Api, style: Style | None, chat: Chat, count: str)
 def plan(
     route: Route, style: Style | None, limits: Limits, grace: float, *, free: bool = False
 ) -> Plan:
-    """`grace` is the one in force, which may be less than the route's; `free`: the summarizer
-    spends no tokens."""
+    """Build the summary plan.
+
+    `grace` is the one in force, which may be less than the route's; `free`: the summarizer uses no
+    tokens.
+    """
     summary = route.summary
     return Plan(
         style=style,

@@ -1,9 +1,10 @@
-"""Which API an upstream is asked on, and how `api = "auto"` finds it out.
+"""Choose the API on which an upstream is called; find it out where `api = "auto"`.
 
-The client's own API is tried first. An upstream that answers it with 404 or 405, and does not say
-that something else is missing, does not have it: the question is put to it again on the other API,
-and where that is answered, so are later ones for the same model. One address may serve models that
-differ in this, and an upstream may be upgraded: so what was found holds for a while.
+The client's own API is tried first. If upstream answers with 404 or 405, and the error does not
+name something else that is missing, upstream does not have this API: the request is sent again on
+the other one, and if that is answered, later requests for the same model go there directly. The
+finding is kept per model, since one address may serve models that differ in this, and it expires,
+since an upstream may be upgraded.
 """
 
 from __future__ import annotations
@@ -25,37 +26,37 @@ NOT_FOUND = 404
 MISSING = (NOT_FOUND, 405)
 
 FOR = 600.0
-"""Seconds for which a lack is believed in."""
+"""Seconds after which a missing API is tried again."""
 
 MOST = 1024
-"""Models of which it is known."""
+"""Models for which a missing API is remembered."""
 
 LONGEST = 64 * 1024
-"""Bytes of an error that are looked at."""
+"""Bytes of an error body that are read."""
 
 _ELSE = re.compile("model|deployment|response|conversation|prompt", re.IGNORECASE)
-"""In an error's code: what else may not be found."""
+"""Words in an error's code that name another resource than the endpoint."""
 
 
 class Ways:
-    """What is known of the upstreams, by their names."""
+    """APIs that upstreams were found not to have."""
 
     def __init__(self, time: Callable[[], float] = monotonic) -> None:
         self._lacks: TTLCache[tuple[str, str, str], None] = TTLCache(MOST, FOR, timer=time)
 
     def target(self, route: Route, api: Api, model: str) -> UpstreamApi | None:
-        """The API on which to ask; None where it is the client's own."""
+        """Return the API to call; None if it is the client's own."""
         name = route.upstream.api
         if name == "auto" and self._is_lacking(route, api, model):
             return other(api)
         return None if name in ("auto", "same", api.name) else UPSTREAM_APIS[name]
 
     def is_open(self, route: Route, api: Api, model: str) -> bool:
-        """Whether it remains to be seen if upstream has the client's API."""
+        """Tell whether it is unknown if upstream has the client's API."""
         return route.upstream.api == "auto" and not self._is_lacking(route, api, model)
 
     def lacks(self, route: Route, api: Api, model: str) -> None:
-        """Upstream does not have an API for a model, and has the other."""
+        """Remember that upstream does not have this API for a model, but has the other."""
         self._lacks[route.upstream.name, api.name, model] = None
 
     def _is_lacking(self, route: Route, api: Api, model: str) -> bool:
@@ -67,8 +68,8 @@ def other(api: Api) -> UpstreamApi:
 
 
 class Trial:
-    """An application asked for a model on an API that it may not have. Raises EndpointMissing where
-    it says so; the client then has seen nothing."""
+    """Call an application on an API that it may not have. Raises EndpointMissing if it has not;
+    then nothing was sent to the client."""
 
     def __init__(self, app: ASGIApp, model: str) -> None:
         self._app = app
@@ -92,7 +93,7 @@ class Trial:
             await send(message)
 
     def _misses_something_else(self, held: list[Message]) -> bool:
-        """Whether an error says that it is not the endpoint that was not found."""
+        """Tell whether the error says that something other than the endpoint was not found."""
         body = b"".join(message.get("body", b"") for message in held[1:])
         error = (read_object(body) or {}).get("error")
         if held[0]["status"] != NOT_FOUND or not isinstance(error, dict):
@@ -107,7 +108,7 @@ def _size(messages: list[Message]) -> int:
 
 
 class Watched:
-    """An application whose answer's status is looked at on its way."""
+    """Call an application and note the status of its answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

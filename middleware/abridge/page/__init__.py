@@ -1,7 +1,9 @@
-"""The page at `/abridge`: ask something, and watch what Abridge makes of the thinking, what it
-costs and what it waits for; beneath it, the last exchanges of everybody. Off unless it is wanted.
+"""The page at `/abridge`, off by default.
 
-The browser's half stands in `files`, as it is served: no build, and nothing from elsewhere."""
+Ask a model something and watch the summary of its reasoning, its cost and the time the answer
+waited; below, the latest exchanges of all clients. The browser's part is in `files` and is served
+as it is: no build step, and nothing loaded from other hosts.
+"""
 
 from abridge.page.page import Page
 

@@ -1,6 +1,8 @@
-"""The last exchanges, for the page: what they were and how long all took, and nothing that was said
-in them. A client's id may say something, of whom it serves: it is told to nobody, and whoever knows
-it may find the exchange by it."""
+"""The latest exchanges, for the page: metadata and times, never content.
+
+A client's request id is not listed, since it may identify one of its users; a reader who knows an
+id can look up its exchange.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ from abridge.wire.codec import Json
 
 EXCHANGES = 50
 MARKS, NAME = 100, 200
-"""Calls and parts of one exchange, and characters of a model's name, that are kept."""
+"""Limits per exchange: calls and parts listed, and characters of the model's name."""
 
 IDENTITY = ("at", "api", "upstream", "model", "stream", "style", "summarizer")
 COURSE = ("status", "outcome", "cause", "seconds", "overhead", "characters")
 TIMES = ("first_summary", "thinking", "answer")
-"""What is kept of a record as it is."""
+"""Attributes copied from the record as they are, under the same names."""
 
 
 class Journal:
-    """Keeps the last `most` exchanges with the two APIs; `take` is a sink."""
+    """Keep the latest `max_exchanges` exchanges with an API; `add` is a sink."""
 
     def __init__(self, most: int = EXCHANGES) -> None:
         self._exchanges: deque[tuple[str, Json]] = deque(maxlen=most)
@@ -37,13 +39,16 @@ class Journal:
             self._exchanges.appendleft((record.id, told))
 
     def newest_first(self, by: str | None = None) -> list[Json]:
-        """All of them, or those of one id."""
+        """Return all exchanges, or those with one request id."""
         return [told for known, told in self._exchanges if by in (None, known)]
 
 
 def entry(record: Record) -> Json:
-    """What is kept of one exchange. An answer that came, and for which a summary was due, waited
-    for it, if only for no time."""
+    """Build the journal's entry for one request.
+
+    `held` is None where the answer never had to wait: no summary was due, or no answer came. An
+    answer that was not delayed has 0.
+    """
     waited = record.held > 0 or (record.style != "off" and record.answer is not None)
     return {
         **{name: getattr(record, name) for name in (*IDENTITY, *COURSE, *TIMES)},

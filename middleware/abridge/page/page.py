@@ -1,9 +1,9 @@
-"""The page's routes, and who may use them.
+"""The page's routes and their protection.
 
-Whoever can reach the port may open the page, as they may read the metrics. A stranger's web page,
-open in the browser of somebody who can, may not: no other origin is allowed to read what is here,
-and a host name that was made to point at this machine is not taken for it. An id of its own, sent
-with a question, is how the page finds that again.
+Anyone who can reach the port may open the page, as they may read the metrics. Another web site,
+open in the browser of such a person, may not: cross-origin reads are forbidden, and a request over
+loopback must address a loopback name or an IP address, against DNS rebinding. The page finds its
+own requests in the journal by the request id it sent with them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """`summarizer` is the kind in the settings: the page says from the start what an extract is."""
+    """The page; `summarizer` is the kind in the settings, so that it can say what an extract is."""
 
     def __init__(self, summarizer: str) -> None:
         self.journal = Journal()
@@ -110,14 +110,18 @@ def _came_by_loopback(request: Request) -> bool:
 
 
 def _names_this_machine(request: Request) -> bool:
-    """By an address, which nobody can point elsewhere, or by a name that is always its own."""
+    """Check the Host header: an IP address, or a name under `.localhost`.
+
+    Neither can be made to point elsewhere by DNS.
+    """
     given = request.headers.get("host", "").lower()
     host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
     return _address(host) is not None or f".{host.removesuffix('.')}".endswith(".localhost")
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """An IPv4 address as such, also as a socket of both families tells it."""
+    """Parse an IP address; an IPv4-mapped IPv6 address, as a dual-stack socket reports it, becomes
+    IPv4."""
     try:
         address = ip_address(host)
     except ValueError:

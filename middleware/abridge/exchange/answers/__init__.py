@@ -1,8 +1,8 @@
-"""The three ways in which an engaged response can come, decided by its first message.
+"""The three kinds of engaged responses, told apart by the first message.
 
-A stream is woven event by event; a JSON body is gathered, woven by the same rules and sent when its
-summary is there; anything else (an error, HTML, an encoding nobody here can undo) goes out as it
-came.
+A stream is sequenced event by event. A JSON body is buffered, sequenced by the same rules and sent
+when its summary is ready. Anything else (an error, HTML, an unknown content encoding) is passed on
+as it came, or replaced by an error where nothing unread may get through.
 """
 
 from abridge.exchange.answers.answer import Answer, Parts, json_start

@@ -1,4 +1,4 @@
-"""What every kind of answer is, and is made with."""
+"""The interface of all kinds of answers, and what they are made with."""
 
 from __future__ import annotations
 
@@ -22,48 +22,50 @@ REWRITTEN = (
     b"content-digest",
     b"repr-digest",
 )
-"""Headers that describe bytes which are no longer the ones sent."""
+"""Headers that describe the original bytes of a body that is rewritten."""
 
 MALFORMED = Trouble("upstream_error", "What upstream answered could not be read.")
 
 
 class Answer(Protocol):
-    """One response on its way from the application to the client. `passed` is None where it was
-    read; for one that went out as it came, whether its status is good."""
+    """One response on its way from the application to the client.
+
+    `passed_ok` is None if the response was read; else it tells whether the status that was passed
+    on is a success.
+    """
 
     @property
     def passed(self) -> bool | None: ...
 
     def feed(self, data: bytes) -> None:
-        """More of the body."""
+        """Take more of the body."""
 
     def end(self, trouble: Trouble | None = None) -> None:
-        """The body is over; with `trouble`, because it broke off."""
+        """End the body; `error` says why it broke off."""
 
     def emit(self, event: Event) -> None:
-        """The next event, in the client's order."""
+        """Take the next event, in the client's order."""
 
     def beat(self) -> bytes:
-        """A sign of life, if one is due."""
+        """Return a keep-alive if one is due, else nothing."""
 
 
 @dataclass(slots=True)
 class Parts:
-    """What every kind of answer is made with. `opaque`: what is not read must not get through;
-    `problem` says an error body in the client's shape, where upstream's is another."""
+    """Collaborators of an answer."""
 
     client: Client
     loom: Loom
     reader: Reader
     writer: Writer
-    opaque: bool
-    problem: Callable[[bytes], bytes] | None
-    limit: int
-    describe: Callable[[Ended], Mapping[str, str]]
+    opaque: bool  # nothing unread may get through
+    problem: Callable[[bytes], bytes] | None  # translates an error body, if upstream's API differs
+    limit: int  # bytes of one event, or of a whole body
+    describe: Callable[[Ended], Mapping[str, str]]  # headers about the summary
 
 
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:
-    """The start of a JSON response of Abridge's own."""
+    """Return the start message of a JSON response made by Abridge."""
     described = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

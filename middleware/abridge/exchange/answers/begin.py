@@ -1,4 +1,4 @@
-"""Which kind of answer a response begins."""
+"""Choose the kind of answer by the start of the response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVENT_STREAM = b"text/event-stream"
 
 
 def begin(start: Message, parts: Parts) -> Answer:
-    """The answer that this `http.response.start` begins."""
+    """Return the answer for this `http.response.start`."""
     headers = start.get("headers", [])
     kind = header(headers, b"content-type").split(b";")[0].strip().lower()
     encoding = header(headers, b"content-encoding")
@@ -29,7 +29,11 @@ def begin(start: Message, parts: Parts) -> Answer:
 
 
 def _no_answer(start: Message, parts: Parts) -> Answer:
-    """A redirection to an endpoint of another API leads nowhere, and no content says nothing."""
+    """Choose the answer where upstream sent an error, a redirect or no content.
+
+    For a client of another API a redirect would lead to an endpoint it does not speak, and no
+    content means nothing.
+    """
     if start["status"] >= 400 and parts.opaque:
         return Restated(start, parts)
     return Untouched(start, parts.client) if parts.problem is None else Refused(parts.client)

@@ -1,4 +1,4 @@
-"""An answer that streams."""
+"""Answers that stream."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from abridge.wire import sse
 
 ALIVE = sse.comment("keep-alive")
 BEATS = 3
-"""Each so many signs of life, one is an event: some clients count nothing else."""
+"""Every so many keep-alives, one is an event: some clients ignore comments."""
 
 _log = logging.getLogger(__name__)
 
 
 class Stream:
-    """Server-sent events, rewritten as they come."""
+    """Rewrite server-sent events as they come."""
 
     passed = None
 
@@ -72,7 +72,11 @@ class Stream:
         return event or ALIVE
 
     def _read(self, frame: bytes) -> None:
-        """Upstream is alive: where nothing of that gets through, the client hears it from us."""
+        """Handle one frame, and remember if upstream sent something of which nothing reaches the
+        client.
+
+        Then a keep-alive is due in its place.
+        """
         comment = frame.startswith(b":") and sse.data(frame) is None
         if comment and not self._parts.opaque:
             self._client.write(frame)
@@ -82,7 +86,7 @@ class Stream:
         self._loom.hear(events)
 
     def _events(self, frame: bytes) -> list[Event]:
-        """What the Reader makes of a frame; a fault in reading costs no more than the frame."""
+        """Parse a frame; an error in the Reader costs no more than this frame."""
         try:
             return self._parts.reader.read(frame)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything

@@ -1,4 +1,4 @@
-"""Answers that are not read: as they came, or an error in their place."""
+"""Answers that are not read: passed on as they came, or replaced by an error."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from abridge.wire.codec import dumps, read_object
 from abridge.wire.problem import problem
 
 ERROR = ("error", "request_id")
-"""What an error body says on any API."""
+"""Fields of an error body on any API."""
 
 
 class Untouched:
-    """Goes out as it came. A body that breaks off breaks off for the client, too."""
+    """Pass the response on as it came. If it breaks off, so does the client's."""
 
     def __init__(self, start: Message, client: Client) -> None:
         self._client = client
@@ -31,15 +31,14 @@ class Untouched:
         self._client.close(complete=trouble is None)
 
     def emit(self, event: Event) -> None:
-        """Nothing was read, so nothing is woven."""
+        """Ignore the event: nothing was read."""
 
     def beat(self) -> bytes:
         return b""
 
 
 class Restated:
-    """An error of upstream's, and no answer with it, in the shape in which the client's API gives
-    errors."""
+    """Translate upstream's error response to the error shape of the client's API."""
 
     def __init__(self, start: Message, parts: Parts) -> None:
         self._start = start
@@ -51,7 +50,7 @@ class Restated:
         if len(self._came) <= self._parts.limit:
             self._came += data
 
-    def end(self, trouble: Trouble | None = None) -> None:  # noqa: ARG002 -- said so far
+    def end(self, trouble: Trouble | None = None) -> None:  # noqa: ARG002 -- sends what it has
         body = self._said()
         length = (b"content-length", str(len(body)).encode())
         headers = [*without(self._start["headers"], REWRITTEN), length]
@@ -60,7 +59,7 @@ class Restated:
         self._parts.client.close()
 
     def emit(self, event: Event) -> None:
-        """Nothing was read, so nothing is woven."""
+        """Ignore the event: nothing was read."""
 
     def beat(self) -> bytes:
         return b""
@@ -76,8 +75,10 @@ class Restated:
 
 
 class Refused:
-    """An error of Abridge's own in the answer's place: there is none, or none that can be shown,
-    since raw reasoning is to be hidden and nobody can tell where it is."""
+    """Send an error of Abridge's in place of the answer.
+
+    Used where there is no answer, or one that cannot be read while raw reasoning must be hidden.
+    """
 
     passed = None
 
@@ -88,21 +89,24 @@ class Refused:
         client.close()
 
     def feed(self, data: bytes) -> None:
-        """Not to be shown."""
+        """Discard it."""
 
     def end(self, trouble: Trouble | None = None) -> None:
-        """All is said."""
+        """Do nothing: the response is complete."""
 
     def emit(self, event: Event) -> None:
-        """Not to be shown."""
+        """Discard it."""
 
     def beat(self) -> bytes:
         return b""
 
 
 def _alone(body: bytes) -> bytes:
-    """An error, without what stands beside it, or in it where it is another Abridge's, which may be
-    an answer that is not for the client."""
+    """Strip an error body to its error.
+
+    What stands beside it, or within it in the error of another Abridge, may be an answer that is
+    not for the client.
+    """
     said = read_object(body) or {}
     if "error" not in said:
         return body

@@ -1,4 +1,4 @@
-"""An answer that is one body."""
+"""Answers that are one JSON body."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from abridge.exchange.body import without
 from abridge.turn.events import Ended, Event, Trouble
 
 TIMEOUT = "upstream_timeout"
-"""The code of `UpstreamBroken` where upstream fell silent."""
+"""`UpstreamBroken.code` where upstream fell silent."""
 
 _log = logging.getLogger(__name__)
 
 
 class Whole:
-    """A JSON body, gathered and rewritten at its end."""
+    """Buffer a JSON body and rewrite it at its end."""
 
     def __init__(self, start: Message, parts: Parts, inflate: Callable[[bytes], bytes]) -> None:
         self._start = start
@@ -82,7 +82,7 @@ class Whole:
             self._parts.client.close()
 
     def _written(self, event: Ended) -> bytes | None:
-        """The body, or None where it could not be read or written."""
+        """Return the rewritten body, None where it could not be read or written."""
         try:
             return self._parts.writer.whole(event) if event.ok else None
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
@@ -90,8 +90,8 @@ class Whole:
             return None
 
     def _give_up(self, trouble: Trouble | None = None) -> None:
-        """Nothing can be read here, but perhaps what is wrong: let it pass, unless something in it
-        is to be hidden."""
+        """Replace an answer that cannot be read: pass it on as it came, or send an error where
+        nothing unread may get through."""
         if self._parts.opaque:
             told = trouble if trouble is not None and trouble.message else MALFORMED
             self._instead = Refused(self._parts.client, told)
