@@ -1,1 +1,1 @@
-"""The Responses API, as OpenAI has it and as others make it."""
+"""The Responses API, of OpenAI and of compatible servers."""

@@ -1,4 +1,4 @@
-"""Responses that upstream stores, as their client saw them when they were answered."""
+"""Rewrite responses that upstream stores into what their client was shown."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from abridge.wire.responses.response import snapshot
 from abridge.wire.responses.unmask import is_masked, unmask_item, unmask_response
 
 FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
-"""What a response says differently where a summary was made."""
+"""Fields of a response that differ where a summary was made."""
 
 SUMMARY = ("summary", "summary_error")
-"""And what an item does."""
+"""Fields of a reasoning item that differ."""
 
 Made = Mapping[str, Any]
-"""What reasoning items showed, by their ids."""
+"""Summary fields that reasoning items were shown with, by item id."""
 
 
 def made_in(items: Any) -> Json:
-    """What those that are reasoning show that upstream's do not, or may not."""
+    """Return the summary fields of reasoning items, which upstream's own may lack, by item id."""
     made = {
         string(item.get("id")): {key: item[key] for key in SUMMARY if item.get(key)}
         for item in filter(is_reasoning, objects(items))
@@ -35,8 +35,10 @@ def made_in(items: Any) -> Json:
 def response_again(
     response: Json, display: Display, fields: Json, made: Made, *, masked: bool
 ) -> Json | None:
-    """A response as upstream has it; None where it cannot be read. `masked`: upstream's summaries
-    are the reasoning itself."""
+    """Return upstream's response as its client was shown it; None if it cannot be read.
+
+    With `summary_is_raw`, upstream's summaries are the raw reasoning.
+    """
     if not isinstance(response.get("output"), list):
         return None
     reasoning = response.get("reasoning")
@@ -49,7 +51,7 @@ def response_again(
 
 
 def items_again(body: Json, display: Display, made: Made, *, masked: bool) -> Json | None:
-    """A list of items, likewise."""
+    """Return a list of items as they were shown; None if it cannot be read."""
     items = body.get("data")
     if not isinstance(items, list):
         return None

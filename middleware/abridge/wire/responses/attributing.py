@@ -1,7 +1,7 @@
-"""Says which reasoning led to which call, as a Responses answer goes out.
+"""Attribute each call of a Responses answer to the reasoning that led to it.
 
-A reasoning item is one stretch, and every item whose type ends in `_call` is a call, whoever runs
-its tool; what came of it is none. An item says all when it is done, so that no other event is read.
+Each reasoning item is one stretch. Every item whose type ends in `_call` is a call, whoever runs
+its tool; its output is not. A finished item repeats all of its content, so no other event is read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DONE, _TERMINAL = DONE.encode(), tuple(kind.encode() for kind in TERMINAL)
 
 
 class Items:
-    """The items of one response, in order."""
+    """Attributes the calls of one response, taking its items in order."""
 
     def __init__(self, limit: int) -> None:
         self._attributor: Attributor[str] = Attributor(limit)
         self._stretch = 0
 
     def read(self, item: Any) -> Any:
-        """The next item: the same, unless it is a call."""
+        """Take the next item; return a call with its attribution, anything else unchanged."""
         if is_reasoning(item):
             self._think(item)
         elif is_call(item):
@@ -45,7 +45,7 @@ class Items:
         return item
 
     def _think(self, item: Json) -> None:
-        """Opaque state stands for reasoning where none is shown; a signature does not."""
+        """Record reasoning. Opaque state stands in where none is shown; a signature does not."""
         raw, summary = texts(item.get("content")), texts(item.get("summary"))
         self._stretch += 1
         for kind, said in ((RAW, raw), (SUMMARY, summary)):
@@ -57,7 +57,7 @@ class Items:
 
 
 def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
-    """A response with its calls attributed."""
+    """Return the response with its calls attributed."""
     output = response.get("output")
     if not isinstance(output, list):
         return response
@@ -66,7 +66,7 @@ def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
 
 
 class AttributingResponses:
-    """A Writer around another, of which at most `limit` characters of reasoning are kept."""
+    """Wraps a Writer to attribute calls; stores at most `limit` characters of reasoning."""
 
     def __init__(self, writer: Writer, _display: Display, limit: int) -> None:
         self._writer = writer
@@ -111,7 +111,7 @@ class AttributingResponses:
 
 
 def _concerns(data: bytes) -> bool:
-    """Whether there may be a call in it, or reasoning that is done."""
+    """Return whether the data may contain a call, or a finished reasoning item."""
     if _DONE in data:
         return CALL in data or _THOUGHT in data
     return CALL in data and any(kind in data for kind in _TERMINAL)

@@ -1,4 +1,4 @@
-"""Writes the Responses API for an upstream of another: told events as a stream, or a response."""
+"""Write translated events as the Responses API: a stream, or a whole response."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 class ResponsesComposer:
-    """Writes one response. See `abridge.wire.api.Writer`.
+    """Writes one response. See `abridge.apis.api.Writer`.
 
-    The end of a stream repeats all of it, as one event: a stream that has more to say than `limit`
-    characters fails there.
+    The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
+    characters.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ResponsesComposer:
         return b"".join(self._frame(kind, fields) for kind, fields in self._say(event))
 
     def beat(self) -> bytes:
-        """See `ResponsesWriter.beat`."""
+        """See `ResponsesWriter.keep_alive`."""
         if self._response is None or self._over:
             return b""
         return self._frame("response.in_progress", {"response": self._response})
@@ -118,7 +118,7 @@ class ResponsesComposer:
                 yield from self._output.think(event)
 
     def _is_another(self, lane: int | None) -> bool:
-        """Whether this is of another choice than the first that spoke: a response has one."""
+        """Return whether the event is of another choice than the first: a response has one."""
         self._lane = lane if self._lane is None else self._lane
         return lane is not None and lane != self._lane
 

@@ -1,9 +1,10 @@
-"""What an item says, repaired as it streams: the parts of its content, or a call's arguments.
+"""Repair an item's content as it streams: its content parts, or a call's arguments.
 
-Each part is opened, said and closed, in this order and before the next one opens, whatever of that
-upstream leaves out, and they are counted from 0. llama.cpp's server neither counts nor opens parts
-of reasoning (ggml-org/llama.cpp tools/server/server-task.cpp); older vLLM counts every delta as one
-and opens those of reasoning as `output_text` (vllm entrypoints/openai/serving_responses.py).
+Each part gets its added, delta and done events, in this order and before the next part is added,
+whichever of them upstream leaves out, and parts are counted from 0. llama.cpp's server neither
+counts nor adds parts of reasoning (ggml-org/llama.cpp tools/server/server-task.cpp). Older vLLM
+counts every delta as a part, and adds those of reasoning as `output_text` (vllm
+entrypoints/openai/serving_responses.py).
 """
 
 from __future__ import annotations
@@ -26,23 +27,21 @@ from abridge.wire.responses.spelling import (
 
 @dataclass(slots=True, frozen=True)
 class Piece:
-    """One event of it. `text` is what is new."""
+    """One event of an item's content."""
 
     stage: Stage
     spelling: Spelling
-    text: str
+    text: str  # new text; empty for an event that only repeats or closes
     frame: bytes | None
 
 
 @dataclass(slots=True)
 class _Part:
-    """`at` is its address. With `cut` true there was no room to keep all that it said."""
-
     spelling: Spelling
-    at: Json
+    at: Json  # `item_id`, `output_index` and, of a content part, `content_index`
     stage: Stage = "opened"
     said: list[str] = field(default_factory=list)
-    cut: bool = False
+    cut: bool = False  # there was no room to store all of its text
 
     @property
     def text(self) -> str:
@@ -50,12 +49,11 @@ class _Part:
 
 
 class Contents:
-    """One item's, which was added so. `delta` is the type of the events that go on with what is
-    being said, if something is, and `index` the number of that part."""
+    """Repairs the content of one item."""
 
     def __init__(self, at: Json, added: Json, take: Callable[[int], bool], make: Make) -> None:
-        self.delta = ""
-        self.index: int | None = None
+        self.delta = ""  # the type of events that continue the open part, if one can be continued
+        self.index: int | None = None  # the `content_index` of that part
         self._at = at
         self._added = added
         self._kind = string(added.get("type"))
@@ -66,8 +64,11 @@ class Contents:
 
     @property
     def whole(self) -> bool:
-        """Whether all may be said. Arguments are whole once they are JSON; of another tool's input
-        only upstream knows."""
+        """Return whether the content may be complete.
+
+        Arguments are complete once they are JSON. When a custom tool's input is, only upstream
+        knows.
+        """
         said = SAYS.get(self._kind, ())
         if not said or said[0].wrapped:
             return bool(said)
@@ -75,11 +76,11 @@ class Contents:
         if part is None or part.stage == "said":
             return part is not None
         if not (part.said and part.said[-1].rstrip().endswith("}")):
-            return False  # without a look at all of it, which may be much
+            return False  # saves parsing all of it, which may be long
         return read_object(part.text.encode(errors="surrogatepass")) is not None
 
     def grow(self, text: str) -> None:
-        """More of what is being said."""
+        """Append text to the open part, as far as there is room."""
         part = self._parts[-1]
         if self._take(len(text)):
             part.said.append(text)
@@ -87,7 +88,7 @@ class Contents:
             part.cut = True
 
     def read(self, event: Json, spelling: Spelling, frame: bytes | None) -> list[Piece] | None:
-        """One of upstream's events; None where it is out of order."""
+        """Read one upstream event; return None if it is out of order."""
         stage = STAGES[event["type"]]
         text = text_in(event, spelling)
         if self._goes_on(stage, spelling):
@@ -100,7 +101,7 @@ class Contents:
         return [*ending, *self._begin(spelling, event, frame), *self._say(text)]
 
     def complete(self, item: Json) -> Iterator[Piece]:
-        """The item is done: say what it says that was not said before."""
+        """Emit what the finished item says beyond what was streamed."""
         for place, (spelling, text) in enumerate(spoken_in(item, self._kind)):
             if self._open is not None and place == len(self._parts) - 1:
                 yield from self._rest(text)
@@ -111,7 +112,7 @@ class Contents:
         yield from self.close()
 
     def close(self) -> Iterator[Piece]:
-        """Close the part that is open, if one is."""
+        """Close the open part, if there is one."""
         part = self._open
         if part is None:
             return
@@ -122,7 +123,7 @@ class Contents:
         self._open, self.delta = None, ""
 
     def settled(self, item: Json, *, exactly: bool) -> Json:
-        """The item with all that was said of it; and, if `exactly`, no more."""
+        """Return the item with all the text that was streamed and, if `exact`, with no more."""
         said = "".join(part.text for part in self._parts)
         if not said or any(part.cut for part in self._parts):
             return item
@@ -132,7 +133,7 @@ class Contents:
         return respelled(item, self._kind, [(part.spelling, part.text) for part in self._parts])
 
     def _goes_on(self, stage: Stage, spelling: Spelling) -> bool:
-        """Whether it is of the open part. One whose text is whole says no more."""
+        """Return whether the event continues the open part. After `text_done` only `done` does."""
         part = self._open
         if part is None or part.spelling is not spelling:
             return False
@@ -186,15 +187,17 @@ class Contents:
             yield self._made("delta", text)
 
     def _made(self, stage: Stage, text: str) -> Piece:
-        """An event that upstream left out."""
+        """Make an event that upstream left out."""
         part = self._parts[-1]
         kind, fields = part.spelling.event(stage, text)
         frame = self._make(kind, {**part.at, **part.spelling.near(stage, self._added), **fields})
         return Piece(stage, part.spelling, text if stage == "delta" else "", frame)
 
     def _right(self, stage: Stage, event: Json, frame: bytes | None) -> bytes | None:
-        """Upstream's own event: addressed to this part, and saying what was said of it. One that
-        does is as it came; one that has to be changed gets what else it lacks, too."""
+        """Correct upstream's event: address it to this part, and make it repeat the part's text.
+
+        Leave a correct one as it came. Give one that has to be changed all other fields it lacks.
+        """
         part = self._parts[-1]
         spelling = part.spelling
         text = {} if part.cut else {spelling.field: part.text}
@@ -213,6 +216,6 @@ class Contents:
 
 
 def _filled(whole: Json, event: Json) -> Json:
-    """The event, with what it and its part lack of a whole one."""
+    """Add the fields of a whole event that this one, or its part, lacks."""
     part = {"part": {**whole["part"], **event["part"]}} if "part" in whole else {}
     return {**whole, **event, **part}

@@ -1,7 +1,7 @@
-"""Reads the input of a Responses request, and changes what of it upstream gets.
+"""Read the input of a Responses request as turns, and change what upstream gets of it.
 
-A turn of the assistant is the reasoning before it, then what it said, and it ends with a call: so
-each call is a turn, whether or not the client still returns the reasoning between two of them.
+A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
+own, whether or not the client still returns the reasoning between two of them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from abridge.wire.profile import Profile
 from abridge.wire.responses.items import LANE, is_call, is_reasoning, raw_text, summary_text
 
 MARKS = ("summary_error",)
-"""What Abridge adds to an item beside its summary."""
+"""Fields that Abridge adds to an item beside its summary."""
 
 STATE = "encrypted_content"
 _BARE = frozenset({"id", "type", "status", *MARKS})
-"""What an item may have that says nothing."""
+"""Fields of an item that say nothing on their own."""
 
 
 class ResponsesConversation:
-    """See `abridge.wire.api.Conversation`."""
+    """See `abridge.apis.api.History`."""
 
     insists = False
 
@@ -64,8 +64,10 @@ class ResponsesConversation:
         return sum(unmark(item) for item in turn.items if is_call(item))
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """What was sealed of an item stands for all of it; beside a blob that is of no use, its
-        summary is one of ours."""
+        """Replace each item with a blob by the items in its envelope.
+
+        An item whose blob does not open loses its summary too, which is Abridge's.
+        """
         if not any(is_ours(item.get(STATE)) for item in turn.items):
             return False
         kept, placed = list[Json](), False
@@ -83,8 +85,10 @@ class ResponsesConversation:
         return placed
 
     def _open(self, item: Json, turn: Turn, opened: Open) -> Envelope | None:
-        """What is in an item's blob, which is taken out of it. In an item that is no reasoning it
-        fits nobody's turn."""
+        """Take the blob out of an item and open it.
+
+        In an item that is not reasoning it belongs to no turn.
+        """
         number, blob = self._numbers.get(id(item)), item.pop(STATE)
         place = "input" if number is None else f"input[{number}]"
         turn = turn if is_reasoning(item) else Turn("")
@@ -94,8 +98,11 @@ class ResponsesConversation:
         turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
 
     def drop(self, turn: Turn) -> bool:
-        """What is left of the turn goes without its ids, by which upstream would know that it was
-        said after something ("provided without its required 'reasoning' item": OpenAI)."""
+        """Remove the reasoning, and the ids of the turn's other items.
+
+        By such an id OpenAI knows that reasoning came first, and refuses the item ("provided
+        without its required 'reasoning' item").
+        """
         kept = [item for item in turn.items if not is_reasoning(item)]
         dropped = len(kept) < len(turn.items)
         if dropped:
@@ -103,7 +110,7 @@ class ResponsesConversation:
         turn.items[:] = kept
         return dropped
 
-    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- there is one place
+    def spell(self, turn: Turn, profile: Profile) -> Spelt:  # noqa: ARG002 -- has one place
         return "as it was"
 
     def body(self) -> Json:
@@ -116,12 +123,12 @@ class ResponsesConversation:
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
-        """Which item is which, as the client counts them."""
+        """Return the index of each item in the client's input, by `id()`."""
         return {id(item): number for number, item in enumerate(self._body["input"])}
 
 
 def turns(items: Sequence[Json]) -> Iterator[Turn]:
-    """The turns that items make, one after the other."""
+    """Yield the turns that the items make."""
     run, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
@@ -146,14 +153,16 @@ def turns(items: Sequence[Json]) -> Iterator[Turn]:
 
 
 def shown(items: Iterable[Json]) -> tuple[str, ...]:
-    """What items say where reasoning stands."""
+    """Return the summary and the raw text of each reasoning item."""
     reasoning = filter(is_reasoning, items)
     return tuple(text for item in reasoning for text in (summary_text(item), raw_text(item)))
 
 
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
-    """The turns of a response that hold reasoning, or opaque state. Each item comes with its output
-    index, if the stream gave it one."""
+    """Return the turns of a response that hold reasoning or opaque state.
+
+    `output` has each item with its output index, or with None if it was not in the stream.
+    """
     items = [(number, item) for number, item in output if isinstance(item, dict)]
     left = iter([number for number, item in items if is_reasoning(item)])
     said, heard = list(turns([item for _, item in items])), []
@@ -192,7 +201,7 @@ def _spoken(items: list[Json], texts: list[str], *calls: Call) -> Turn:
 
 
 def _call(item: Json) -> Call:
-    """A call's id is the one its output refers to; a server tool's call has only its own."""
+    """Read a call under the id that its output refers to, or its own for a server tool."""
     arguments = item.get("arguments", item.get("input", item.get("action")))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
     name = string(item.get("name")) or string(item.get("type"))
@@ -208,7 +217,7 @@ def _other(item: Json, kind: str, role: str) -> Turn:
 
 
 def _text(content: Any) -> str:
-    """All that a content says: its text, and what is no text as JSON."""
+    """Return the text of a content, followed by its other parts as JSON."""
     if isinstance(content, str):
         return content
     parts = objects(content)

@@ -1,9 +1,9 @@
-"""Reads the items of a stream for clients of the same API, and keeps what answers in order too.
+"""Read a stream's items for clients of the same API, and put the answer's items in order too.
 
-An item that still answers when the next begins is closed then: a message, or a call whose arguments
-are whole. Of others nobody knows whether all was said, so that what follows waits until they are
-done; llama.cpp's server says no item's end before all of the answer is said (ggml-org/llama.cpp
-tools/server/server-task.cpp).
+An item of the answer that is still open when the next begins is closed then, if it is a message or
+a call with complete arguments. No other type shows whether it is complete, so the events that
+follow are queued until it is done. llama.cpp's server ends no item before the whole answer is sent
+(ggml-org/llama.cpp tools/server/server-task.cpp).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class _Waiting(NamedTuple):
 
 
 class FramedItems(ItemReader):
-    """`answer` is the item that answers and is not done."""
+    """Reads the items of one response into framed events."""
 
     def __init__(self, limit: int, *, hidden: bool) -> None:
         super().__init__(limit, hidden=hidden)
-        self.answer: Item | None = None
-        self._waiting: list[_Waiting] = []
+        self.answer: Item | None = None  # the item of the answer that is added and not done
+        self._waiting: list[_Waiting] = []  # events of later items
 
     def more(self, event: Json, frame: bytes | None) -> Event | None:
         item = self.answer
@@ -68,10 +68,10 @@ class FramedItems(ItemReader):
             released += [*self._shut("incomplete"), *self._release()]
         return [*released, *super().break_off()]
 
-    # Whose turn it is
+    # Order
 
     def _waits(self, item: Item, event: Json) -> bool:
-        """Whether it is about what follows the item, and that may have more to say."""
+        """Return whether the event is about a later item, and this one may not be complete."""
         about = self._about(event)
         if about is item or (about is not None and not (about.open or about.shut)):
             return False
@@ -85,7 +85,7 @@ class FramedItems(ItemReader):
         return self._named(event)
 
     def _named(self, event: Json) -> Item | None:
-        """What names an item that nobody knows is about the one that answers, if it may be."""
+        """Find the event's item. An unknown id is the open answer's, if the content fits it."""
         item, answer = super()._named(event), self.answer
         if item is not None or answer is None or self._waiting:
             return item
@@ -103,7 +103,7 @@ class FramedItems(ItemReader):
         return [*ended, *super()._begin(item, frame)]
 
     def _shut(self, status: str = "completed") -> list[Event]:
-        """The item that answers ends, since others follow."""
+        """Close the open item of the answer because others follow, or the response ends."""
         item, self.answer = self.answer, None
         if item is None:
             return []
@@ -114,7 +114,7 @@ class FramedItems(ItemReader):
         return [*rest, Other(LANE, self.make("response.output_item.done", fields))]
 
     def _release(self) -> list[Event]:
-        """What waited is read."""
+        """Read the queued events."""
         waiting, self._waiting = self._waiting, []
         events = list[Event]()
         came = self.came
@@ -123,14 +123,14 @@ class FramedItems(ItemReader):
         self.came = came
         return events
 
-    # What it says
+    # Content
 
     def _other(self, event: Json, frame: bytes | None, text: str = "") -> list[Event]:
         item = self._named(event)
         if item is None and (spelling := spelling_in(event, "message")) is not None:
             return self._say_unannounced(event, spelling, frame)
         if item is None and string(event.get("type")) in STAGES:
-            return self.fault()  # of a call nobody named: its end says the arguments
+            return self.fault()  # of an unknown call; its end repeats the arguments
         if item is None or item.reasoning:
             return super()._other(event, frame, text)
         if (spelling := spelling_in(event, item.kind)) is not None:
@@ -138,7 +138,7 @@ class FramedItems(ItemReader):
         return super()._other(event, frame, text) if item.open else self.fault()
 
     def _say_unannounced(self, event: Json, spelling: Spelling, frame: bytes | None) -> list[Event]:
-        """A text that is of no item is of a message that nobody announced."""
+        """Read text of an unknown item as a message that was not announced."""
         if not text_in(event, spelling):
             return self.fault()
         said: Json = {"id": event.get("item_id"), "type": "message", "role": "assistant"}
@@ -166,10 +166,10 @@ class FramedItems(ItemReader):
             for piece in pieces
         ]
 
-    # How it ends
+    # End
 
     def _ending(self, done: Json, index: Any) -> Item | None:
-        """What has no name is the end of what is open."""
+        """Find the item that this one ends; without id and index, the open one of its type."""
         item = super()._ending(done, index)
         same = self.answer is not None and self.answer.kind == done.get("type")
         return self.answer if item is None and same and unnamed(done, index) else item

@@ -1,4 +1,4 @@
-"""The frames of a Responses stream: made anew, or changed in one thing."""
+"""Encode, change and parse the frames of a Responses stream."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from abridge.wire import sse
 from abridge.wire.codec import Json, dumps, loads_exactly, read_object, string
 
 Make: TypeAlias = Callable[[str, Json], bytes | None]
-"""Makes the frame of an event that upstream did not send; or none, where events are told."""
+"""Makes the frame of an event that upstream did not send; None for translated events."""
 
 
 def frame_of(kind: str, fields: Json) -> bytes:
-    """An event that upstream did not send."""
+    """Encode an event that upstream did not send."""
     return sse.encode(dumps({"type": kind, **fields}), kind)
 
 
 def no_frame(_kind: str, _fields: Json) -> None:
-    """What is told needs none."""
+    """Return None: translated events carry no frame."""
 
 
 def changed(frame: bytes | None, change: Callable[[Json], Json]) -> bytes | None:
-    """The frame with its event changed; what is not changed stays to the last digit."""
+    """Apply a change to a frame's event; what it leaves alone stays to the last digit."""
     if frame is None:
         return None
     event = change(exactly(frame))
@@ -30,5 +30,5 @@ def changed(frame: bytes | None, change: Callable[[Json], Json]) -> bytes | None
 
 
 def exactly(frame: bytes | None) -> Json:
-    """The event in a frame, to be written again."""
+    """Parse the event in a frame with exact numbers, to be written again."""
     return read_object(sse.data(frame or b"") or b"", loads_exactly) or {}

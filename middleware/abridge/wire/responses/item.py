@@ -1,4 +1,4 @@
-"""One item of a response as it streams: what has been said of it so far."""
+"""One output item of a response, as it streams."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ def _room(_size: int) -> bool:
 
 
 class Item:
-    """`added` is the item as it was said at its beginning, `done` as at its end, `contents` what it
-    said between them. `id` is what the client knows it by, `given` what upstream called it.
-
-    `held` are the events of a native summary that may be the reasoning itself, which only the end
-    tells; `masked`: it is. `shut`: it ended because others began; `split`: it is the beginning, or
-    the rest, of one that went on after that.
-    """
+    """One output item: its beginning, its end, and what was streamed between them."""
 
     def __init__(
         self,
@@ -33,28 +27,32 @@ class Item:
         take: Callable[[int], bool] = _room,
         make: Make = frame_of,
     ) -> None:
-        self.number = number
-        self.given = string(added.get("id"))
-        self.id = identity or self.given
+        self.number = number  # its `output_index` as the client knows it
+        self.given = string(added.get("id"))  # upstream's id
+        self.id = identity or self.given  # the id that the client knows
         self.kind = string(added.get("type"))
         self.reasoning = is_reasoning(added)
         self.open = True
-        self.shut = False
-        self.split = False
+        self.shut = False  # closed because another item began
+        self.split = False  # the beginning or the rest of an item that went on after that
         self.native = NativeSummary(number, self.id, make)
         self.contents = Contents({"item_id": self.id, "output_index": number}, added, take, make)
+        # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held: list[tuple[Json, bytes | None]] = []
-        self.masked = False
-        self.done: Json | None = None
-        self.added = added
+        self.masked = False  # its native summary is the raw reasoning
+        self.done: Json | None = None  # the item at its end
+        self.added = added  # the item at its beginning
 
     @property
     def whole(self) -> bool:
-        """Whether it may end here, for all that can be seen."""
+        """Return whether the item may be complete, judging by what was streamed."""
         return self.contents.whole
 
     def goes_on(self, event: Json) -> str:
-        """More of what is being said, if that is all, as in nearly every event it is."""
+        """Append the event's text if it is nothing but the next delta of the open content part.
+
+        Return the text, or an empty string. Nearly every event of a stream is such a delta.
+        """
         said, text = self.contents, event.get("delta")
         if (
             not said.delta
@@ -69,7 +67,7 @@ class Item:
         return text
 
     def settle(self, item: Json) -> Json:
-        """The item as upstream says it here, with its first id and all that was said of it."""
+        """Return upstream's `item` with the first id and all that was streamed of it."""
         settled = unmask_item(item) if self.masked else item
         settled = {**settled, "id": self.id} if self.id else dict(settled)
         settled = self.contents.settled(settled, exactly=self.split)
@@ -78,15 +76,17 @@ class Item:
         return settled
 
     def as_it_stands(self, status: str) -> Json:
-        """The item where upstream does not say its end. The opaque state that it was added with
-        was provisional, and is no part of it."""
+        """Return the item where upstream does not send its end.
+
+        Leave out the opaque state that it was added with, which was provisional.
+        """
         added = {key: value for key, value in self.added.items() if key != "encrypted_content"}
         if self.reasoning:
             added["summary"] = []
         return self.settle({**added, "status": status})
 
     def addressed(self, event: Json, frame: bytes | None) -> bytes | None:
-        """An event's frame, addressed to this item."""
+        """Return the event's frame with this item's id and `output_index`."""
         named = event["item"].get("id") if "item" in event else event.get("item_id", self.id)
         if named == self.id and event.get("output_index") == self.number:
             return frame

@@ -1,7 +1,7 @@
-"""Reads the events of a stream that are about one of its items.
+"""Read the stream events that concern an output item.
 
-A reasoning item that is still open when the next begins is closed then; what comes of it later, as
-all that comes out of order, is a fault, counted and dropped.
+A reasoning item that is still open when the next item begins is closed then. Its later events, like
+all events out of order, are counted as faults and dropped.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ _Method = Callable[["ItemReader", Json, bytes | None], list[Event]]
 
 
 class ItemReader:
-    """`open` is the reasoning item that was added and is not done, `came` the bytes in which the
-    event came that is being read; `make` makes frames for what did not come."""
+    """Reads the items of one response."""
 
     def __init__(self, limit: int, *, hidden: bool, make: Make = frame_of) -> None:
         self.output = Output(limit, make)
-        self.make = make
-        self.came = 0
+        self.make = make  # makes frames for events that upstream left out
+        self.came = 0  # bytes of the frame that is being read
         self._hidden = hidden
-        self.open: Item | None = None
+        self.open: Item | None = None  # the reasoning item that is added and not done
         self.dropped = 0
         self.faults = 0
 
     def more(self, event: Json, frame: bytes | None) -> Event | None:
-        """More of what is being said, if that is all. What `read` would make of it, in a fraction
-        of the time."""
+        """Read an event that is nothing but the next delta; return None for any other.
+
+        Give the result of `read` in a fraction of the time.
+        """
         item = self.open
         if item is None or not (text := item.goes_on(event)):
             return None
@@ -50,7 +51,7 @@ class ItemReader:
         return read(self, event, frame) if read else self._other(event, frame)
 
     def finish(self, status: str) -> list[Event]:
-        """Nothing more comes of what is open."""
+        """Close the open items at the end of the response."""
         return self.close(status)
 
     def fault(self) -> list[Event]:
@@ -58,7 +59,7 @@ class ItemReader:
         return []
 
     def whole(self, number: int, item: Json) -> list[Event]:
-        """An item of a response that is no stream."""
+        """Read an item of a response that is not streamed."""
         if not is_reasoning(item):
             return [Said(LANE, None, raw_text(item))]
         opening = Opened(LANE, None, number)
@@ -74,7 +75,7 @@ class ItemReader:
         return self._begin(item, item.addressed(event, frame))
 
     def _begin(self, item: Item, frame: bytes | None) -> list[Event]:
-        """An item begins, and what was open ends."""
+        """Begin an item, and close the open one."""
         closing = self.close()
         if not item.reasoning:
             return [*closing, Other(LANE, frame)]
@@ -82,7 +83,7 @@ class ItemReader:
         return [*closing, Opened(LANE, frame, item.number)]
 
     def close(self, status: str = "completed") -> list[Event]:
-        """Close the reasoning item that is open, if one is."""
+        """Close the open reasoning item, if there is one."""
         item = self.open
         if item is None:
             return []
@@ -93,7 +94,7 @@ class ItemReader:
         return [*told, *self.complete(item, item.done, frame)]
 
     def break_off(self) -> list[Event]:
-        """Nothing more will come of the item that is open."""
+        """Mark the open item as incomplete because the stream broke, and close its summary."""
         if self.open is None:
             return []
         closing = self.open.native.close()
@@ -132,22 +133,22 @@ class ItemReader:
             item.done = done
 
     def _ending(self, done: Json, index: Any) -> Item | None:
-        """The item whose end this is, if its beginning was said."""
+        """Find the item that this one ends, if it was added."""
         item = self.output.find(identity(done), index)
         return self.open if item is None and is_reasoning(done) and unnamed(done, index) else item
 
     def _missed(self, done: Json, index: Any) -> tuple[Item, list[Event]]:
-        """An item whose beginning upstream did not say."""
+        """Add an item whose beginning upstream left out."""
         item = self.output.add(unsaid(done), index)
         return item, self._announce(item) if item.reasoning else []
 
     def _announce(self, item: Item) -> list[Event]:
-        """The beginning that upstream did not say."""
+        """Emit the beginning of an item that upstream left out."""
         fields = {"output_index": item.number, "item": item.as_it_stands("in_progress")}
         return self._begin(item, self.make("response.output_item.added", fields))
 
     def complete(self, item: Item, done: Json, frame: bytes | None) -> list[Event]:
-        """The item is done: say what of it was not said before, and close it."""
+        """Emit what the finished item says beyond what was streamed, and close it."""
         events = self._rest(item, done)
         if frame is not None:
             events += item.native.complete(done)
@@ -158,7 +159,7 @@ class ItemReader:
         return [*events, Closed(LANE, frame, item.number)]
 
     def _rest(self, item: Item, done: Json) -> list[Event]:
-        """The reasoning of an item that is done, as far as it was not said before."""
+        """Emit the reasoning of a finished item that was not streamed."""
         item.open, self.open = False, None
         return self._thought(item, item.contents.complete(done))
 
@@ -166,7 +167,7 @@ class ItemReader:
         return [Raw(LANE, piece.frame, item.number, piece.text) for piece in pieces]
 
     def _other(self, event: Json, frame: bytes | None, text: str = "") -> list[Event]:
-        """Of a reasoning item, whatever it is, it may be reasoning."""
+        """Read an event of another type. Any of a reasoning item may contain reasoning."""
         kind, item = string(event.get("type")), self._named(event)
         if kind.startswith("response.reasoning") or (item is not None and item.reasoning):
             return self._think(event, frame)
@@ -177,11 +178,11 @@ class ItemReader:
         return self._other(event, frame, string(event.get("delta")))
 
     def _named(self, event: Json) -> Item | None:
-        """The item that an event says it is about."""
+        """Find the item that an event names by id or index."""
         return self.output.find(event.get("item_id"), event.get("output_index"))
 
     def _thinker(self, event: Json) -> Item | None:
-        """The reasoning item that an event is about: if it does not say, the open one."""
+        """Find the reasoning item that an event names, else the open one."""
         item = self._named(event)
         return item if item is not None and item.reasoning else self.open
 
@@ -194,14 +195,14 @@ class ItemReader:
         return [Raw(LANE, item.addressed(event, frame), item.number, text)]
 
     def _content(self, event: Json, frame: bytes | None) -> list[Event]:
-        """A piece of a content: of reasoning, if its item says so or it does so itself."""
+        """Read a content event. It is reasoning if its item is, or if its own type says so."""
         item, spelling = self._named(event), spelling_in(event, "reasoning")
         reasons = item is not None and item.reasoning
         if spelling is None or not (reasons or says_reasoning(event)):
             return self._other(event, frame)
         text = text_in(event, spelling)
         if frame is not None and item is not None and not reasons and self.open is None:
-            return self._think(event, frame, text)  # in an item of another type; told, it is one
+            return self._think(event, frame, text)  # within an item of another type
         opening = list[Event]()
         if (item := self._thinker(event)) is None:
             if not text:
@@ -221,7 +222,7 @@ class ItemReader:
             return [*self._let_go(item), *self._summary(item, event, frame)]
         if not self.output.take(self.came):
             return self.fault()
-        item.held.append((event, frame))  # nobody who makes summaries leaves out where one begins
+        item.held.append((event, frame))  # may be raw: real summaries announce parts
         return []
 
     def _summary(self, item: Item, event: Json, frame: bytes | None) -> list[Event]:
@@ -230,7 +231,7 @@ class ItemReader:
         return self.fault() if said is None else [*said]
 
     def _let_go(self, item: Item) -> list[Event]:
-        """What was held back is told, as what it is."""
+        """Read the held events, as the summary or the raw reasoning that they are."""
         told: list[Event] = []
         held, item.held = item.held, []
         for event, frame in held:

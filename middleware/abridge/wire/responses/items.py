@@ -1,4 +1,4 @@
-"""Reasoning items: what is in them, and what a client gets to see of it.
+"""Reasoning items, and the form in which the client is shown them.
 
 Shape: `{"id", "type": "reasoning", "summary": [{"type": "summary_text", "text"}], "content":
 [{"type": "reasoning_text", "text"}], "encrypted_content", "status"}`; id, type and summary are
@@ -18,15 +18,15 @@ from abridge.wire.codec import Json, objects, string
 from abridge.wire.display import Display
 
 LANE = 0
-"""All of a response waits together."""
+"""The lane of every event: a response has just one."""
 
 KNOWN = ("id", "type", "status", "summary", "encrypted_content")
 
 LINES = 16
-"""So many lines of the reasoning, the longest, are looked for in what should be opaque."""
+"""Look for at most this many lines of the reasoning, the longest, in opaque state."""
 
 _BY_CHANCE = re.compile(r"[A-Za-z0-9+/=_-]{0,15}")
-"""A line that may well stand in a ciphertext's base64."""
+"""Matches a line that may occur in base64 ciphertext by chance."""
 
 
 def is_reasoning(item: Any) -> bool:
@@ -34,12 +34,11 @@ def is_reasoning(item: Any) -> bool:
 
 
 def is_call(item: Any) -> bool:
-    """Whether it calls a tool, whoever runs that; what came of it is none."""
+    """Return whether the item calls a tool, whoever runs it. A call's output is no call."""
     return isinstance(item, dict) and string(item.get("type")).endswith("_call")
 
 
 def texts(parts: Any) -> list[str]:
-    """What each of a list of parts says."""
     return [string(part.get("text")) for part in objects(parts)]
 
 
@@ -60,14 +59,14 @@ def raw_parts(said: Iterable[str]) -> list[Json]:
 
 
 def unknown_keys(item: Json) -> int:
-    """How many fields go when the item is concealed."""
+    """Count the fields, other than `content`, that `without_reasoning` drops as unknown."""
     return sum(item[key] is not None for key in item.keys() - set(KNOWN) - {"content"})
 
 
 def conceal(item: Json) -> Json:
-    """The item without its raw reasoning, made of known keys only.
+    """Return the item without its raw reasoning, rebuilt from known fields.
 
-    Opaque state stays, unless the reasoning stands in it in the clear.
+    Keep opaque state, unless the reasoning can be read in it.
     """
     kept: Json = {key: item[key] for key in KNOWN if key in item}
     if not isinstance(kept.get("status", ""), str | None):
@@ -80,7 +79,7 @@ def conceal(item: Json) -> Json:
 
 
 def without_raw(item: Any, display: Display) -> Any:
-    """An item of another type, or of none, less raw reasoning in its content that is not shown."""
+    """Remove raw reasoning that is not shown from an item of another type, or of none."""
     content = item.get("content") if isinstance(item, dict) else None
     if display.raw or not isinstance(content, list):
         return item
@@ -93,8 +92,11 @@ def _is_raw(part: Any) -> bool:
 
 
 def dress(item: Json, summary: Summary, display: Display, blob: str = "") -> Json:
-    """The item as the client gets it. Parts of ours come before upstream's own; a blob holds all of
-    it, opaque state included."""
+    """Return the item as the client is shown it.
+
+    Abridge's summary parts come before upstream's own. A blob takes the place of
+    `encrypted_content`: its envelope holds the whole item, opaque state included.
+    """
     shown = dict(item) if display.raw else conceal(item)
     native = objects(item.get("summary")) if display.summary else []
     shown["summary"] = summary_parts(summary.parts) + native
@@ -106,16 +108,16 @@ def dress(item: Json, summary: Summary, display: Display, blob: str = "") -> Jso
 
 
 def is_sealed(item: Json) -> bool:
-    """Whether its opaque state is opaque: neither the reasoning nor its summary stands in it in the
-    clear."""
+    """Return whether neither the reasoning nor its summary can be read in the opaque state."""
     state = item.get("encrypted_content")
     return all(_is_opaque(state, texts(item.get(name))) for name in ("content", "summary"))
 
 
 def _is_opaque(state: Any, raw: list[str]) -> bool:
-    """Whether no line of the reasoning is in it, as it is or as JSON spells it.
+    """Return whether no line of the reasoning occurs in `state`, plain or escaped as JSON.
 
-    Lines, because whoever puts reasoning there joins and escapes its parts in a way of his own.
+    Compare lines, because servers that put reasoning there join and escape its parts in their own
+    ways.
     """
     if not isinstance(state, str) or (state and state.strip() == "".join(raw).strip()):
         return False

@@ -1,4 +1,4 @@
-"""The response as the events of its life repeat it, with all that upstream leaves out."""
+"""Repair lifecycle events, which repeat the response: add the fields that upstream leaves out."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ REQUIRED: Json = {
     "tools": [],
     "top_p": None,
 }
-"""What a response has in any case, and nothing that upstream did not say (openai-openapi,
-`Response`). llama.cpp's server begins with an id and a status."""
+"""Fields that every response has (openai-openapi, `Response`), with values that claim nothing which
+upstream did not say. llama.cpp's server begins with only an id and a status."""
 
 STATUS = {
     "response.created": "in_progress",
@@ -35,18 +35,21 @@ STATUS = {
 
 
 class Lifecycle:
-    """One response's. Its first id stays its id, and is made up where upstream gives none."""
+    """Repairs the lifecycle events of one response.
+
+    Its first id stays its id; where upstream gives none, one is minted.
+    """
 
     def __init__(self) -> None:
         self._id = ""
 
     def begun(self, event: Json) -> Json:
-        """The response at its beginning, where upstream began with this event."""
+        """Return the response at its beginning, where upstream began with this event."""
         mended = self._mended({**event, "type": "response.created"})
         return {**mended["response"], "status": "in_progress", "output": [], "usage": None}
 
     def mend(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
-        """An event that repeats the response, and its frame."""
+        """Repair an event that repeats the response; return it with its frame."""
         mended = self._mended(event)
         return (event, frame) if mended == event else (mended, changed(frame, self._mended))
 
@@ -61,7 +64,7 @@ class Lifecycle:
 
 
 def named(frame: bytes, event: Json) -> bytes:
-    """The frame with its event's name before it."""
+    """Return the frame with an `event:` line that names its event's type."""
     if frame[:6] == b"event:" or b"\nevent:" in frame:
         return frame
     kind = string(event.get("type"))

@@ -1,4 +1,4 @@
-"""The items that a response was made from, as its client can list them."""
+"""List the input items of a stored response, page by page."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 @dataclass(slots=True, frozen=True)
 class Page:
-    """Which of them are asked for: `after` is the id of the one before them."""
+    """The page of items that a query requests."""
 
     limit: int = USUAL
     descending: bool = True
-    after: str = ""
+    after: str = ""  # the id of the last item before the page
 
     @classmethod
     def read(cls, query: bytes) -> Page:
-        """Raises RequestError for what is no such thing."""
+        """Parse a query string. Raise RequestError if it is invalid."""
         said = {key: values[-1] for key, values in parse_qs(query.decode("latin-1")).items()}
         order = said.get("order", "desc")
         if order not in ORDERS:
@@ -37,8 +37,10 @@ class Page:
         return cls(_limit(said.get("limit")), order == "desc", said.get("after", ""))
 
     def of(self, identities: Sequence[str]) -> tuple[list[str], bool]:
-        """Those on the page, in order, and whether there are more. Raises RequestError where the
-        one before them is not there."""
+        """Return the ids on the page, in order, and whether there are more.
+
+        Raise RequestError if `after` is not among them.
+        """
         ordered = list(reversed(identities)) if self.descending else list(identities)
         if self.after and self.after not in ordered:
             raise RequestError(f"Item with id '{self.after}' not found.", param="after")
@@ -71,7 +73,7 @@ def _beyond(bound: str, code: str, allowed: str, value: int) -> RequestError:
 
 
 def listing(items: Sequence[tuple[str, Json]], *, more: bool) -> Json:
-    """A page of items, each with its id."""
+    """Build the list object for a page of items, each given with its id."""
     return {
         "object": "list",
         "data": [listed(item, identity) for identity, item in items],
@@ -82,7 +84,7 @@ def listing(items: Sequence[tuple[str, Json]], *, more: bool) -> Json:
 
 
 def listed(item: Json, identity: str) -> Json:
-    """An item with all that one has which is listed (openai-openapi, `ItemResource`)."""
+    """Return an item with the fields of a listed one (openai-openapi, `ItemResource`)."""
     shown = {**item, "id": identity}
     kind = string(item.get("type"))
     if "role" in item and kind in ("", "message"):

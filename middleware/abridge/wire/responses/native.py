@@ -1,7 +1,8 @@
-"""The summary that upstream makes of an item itself, repaired as it streams.
+"""Repair the summary that upstream makes itself, as it streams.
 
-Each part is opened, said and closed, in this order and before the next one opens, whatever of that
-upstream leaves out: Ollama opens no part and closes none (ollama openai/responses.go).
+Each part gets its added, delta and done events, in this order and before the next part is added,
+whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
+openai/responses.go).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ KINDS: dict[str, NativeKind] = {ADDED: "open", DELTA: "say", SAID: "close", DONE
 
 
 class NativeSummary:
-    """One item's. `texts` holds what was said of each part, by upstream's own count."""
+    """Repairs the summary of one item."""
 
     def __init__(self, number: int, identity: str, make: Make = frame_of) -> None:
-        self.texts: dict[int, list[str]] = {}
+        self.texts: dict[int, list[str]] = {}  # by upstream's `summary_index`
         self._number = number
         self._identity = identity
         self._make = make
@@ -34,7 +35,10 @@ class NativeSummary:
         return summary_parts("".join(said) for _, said in sorted(self.texts.items()))
 
     def read(self, event: Json, frame: bytes | None, *, keep: bool = True) -> list[Native] | None:
-        """One of upstream's events; None where it is out of order. `keep`: there is room."""
+        """Read one upstream event; return None if it is out of order.
+
+        Without `has_room` its text is passed on, but not stored.
+        """
         kind, index = event["type"], event.get("summary_index")
         part = index if isinstance(index, int) else 0
         if part != index:
@@ -49,7 +53,7 @@ class NativeSummary:
         return [*opening, *(self._go_on(kind, event, frame, keep=keep) or ())]
 
     def close(self) -> list[Native]:
-        """Close the part that is open, if one is."""
+        """Close the open part, if there is one."""
         if self._open is None:
             return []
         closing = [] if self._last == SAID else [self._made(SAID)]
@@ -58,7 +62,7 @@ class NativeSummary:
         return closing
 
     def complete(self, item: Json) -> list[Native]:
-        """The item is done: say what its summary says that was not said before."""
+        """Emit the parts of the finished item's summary that were not streamed."""
         said, parts = self.close(), texts(item.get("summary"))
         for index, text in enumerate(parts if any(parts) else ()):
             if index not in self.texts:
@@ -75,7 +79,7 @@ class NativeSummary:
     def _go_on(
         self, kind: str, event: Json, frame: bytes | None, *, keep: bool
     ) -> list[Native] | None:
-        """More of the part that is open."""
+        """Read another event of the open part; return None if it is out of order."""
         if kind == ADDED or (kind != DONE and self._last == SAID):
             return None
         if kind == DELTA:
@@ -94,7 +98,7 @@ class NativeSummary:
         return [self._made(DELTA)] if text else []
 
     def _made(self, kind: str) -> Native:
-        """An event that upstream left out. A delta says all of its part."""
+        """Make an event that upstream left out. A delta has the whole text of its part."""
         index = self._open or 0
         text = "" if kind == ADDED else "".join(self.texts[index])
         part = {"part": {"type": "summary_text", "text": text}}
@@ -108,6 +112,6 @@ class NativeSummary:
 
 
 def _whole(event: Json) -> str:
-    """The text that closes a part."""
+    """Return the text that a done event repeats."""
     said = [string(event.get("text")), *texts([event.get("part")])]
     return next(filter(None, said), "")

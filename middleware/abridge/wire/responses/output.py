@@ -1,9 +1,9 @@
-"""The items of a response, as they are added to it.
+"""The output items of a response, in the order in which they were added.
 
-An item is known by the id it was added with, which stays its id whatever upstream calls it later
-(GitHub Copilot changes it from event to event); where an id is unknown, by its `output_index`. An
-item that has none, as llama.cpp's calls have, or another's, as older vLLM's messages have their
-reasoning's, is given one.
+An item keeps the id it was added with, whatever upstream calls it later (GitHub Copilot changes the
+id from event to event). Where an event's id is unknown, its `output_index` finds the item. An item
+gets a new id if it has none (llama.cpp's calls) or another item's (messages of older vLLM have the
+id of their reasoning item).
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
 class Output:
-    """At most `limit` characters are kept of what is said of them."""
+    """The items of one response, of which at most `limit` characters are stored."""
 
     def __init__(self, limit: int, make: Make = frame_of) -> None:
         self._room = limit
         self._make = make
         self._items: dict[int, Item] = {}
-        self._places: dict[int, Item] = {}
-        self._known: dict[str, Item] = {}
+        self._places: dict[int, Item] = {}  # by upstream's `output_index`
+        self._known: dict[str, Item] = {}  # by every id in use
 
     def take(self, size: int) -> bool:
-        """Make room for so many characters; whether there was any."""
+        """Reserve so many characters; return whether as many were left."""
         if size > self._room:
             return False
         self._room -= size
         return True
 
     def has(self, added: Json, index: Any) -> bool:
-        """Whether this item was added before."""
+        """Return whether this item was added before."""
         given, kind = string(added.get("id")), string(added.get("type"))
         item = self.find("", index) if isinstance(index, int) else self._known.get(given)
         return item is not None and (item.given, item.kind) == (given, kind)
 
     def add(self, added: Json, index: Any) -> Item:
-        """A new item, under the next number."""
+        """Add an item under the next output index."""
         number, name = len(self._items), identity(added)
         prefix = PREFIXES.get(string(added.get("type")), "item_")
         own = mint(prefix) if not name or name in self._known else name
@@ -54,12 +54,12 @@ class Output:
         return item
 
     def name(self, item: Item, name: Any) -> None:
-        """Know the item by what upstream calls it now."""
+        """Let upstream's current id find the item."""
         if string(name):
             self._known[name] = item
 
     def resume(self, item: Item) -> Item:
-        """What goes on although it ended goes on as an item of its own."""
+        """Add an item that continues one which was closed, and receives its events from now on."""
         rest = self.add({**item.added, "id": None}, None)
         item.split = rest.split = True
         self._known.update({name: rest for name, of in self._known.items() if of is item})
@@ -76,8 +76,11 @@ class Output:
         return None if number is None else self._items.get(number)
 
     def settle(self, output: Any) -> list[tuple[int | None, Any]]:
-        """A response's output as the stream showed it: its items settled, and what it lacks of
-        those that are done in its place. Each comes with its number, if it was in the stream."""
+        """Reconcile the final response's output with the items as they were streamed.
+
+        Insert finished items that the output lacks at their index. Return each entry with its
+        output index, or with None if the stream did not have it.
+        """
         given = output if isinstance(output, list) else []
         missing, last = dict(self._items), -1
         entries: list[tuple[int, bool, int | None, Any]] = []
@@ -95,7 +98,7 @@ class Output:
         return [(number, entry) for *_, number, entry in entries]
 
     def _match(self, output: list[Any]) -> list[Item | None]:
-        """Which item each entry is: by its id, else the first of its type that is left."""
+        """Find the item of each entry: by id, else the first of its type that is left."""
         left = dict(self._items)
         found: list[Item | None] = []
         for entry in output:
@@ -112,8 +115,10 @@ class Output:
 
 
 def identity(item: Json) -> str:
-    """What upstream calls an item by: where it has no id, a call has still the one of its output,
-    which is what llama.cpp addresses its arguments to."""
+    """Return upstream's id of an item: its `id`, else its `call_id`.
+
+    llama.cpp's calls have no `id`, and events with their arguments name the `call_id`.
+    """
     return string(item.get("id")) or string(item.get("call_id"))
 
 

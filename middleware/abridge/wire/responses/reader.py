@@ -1,6 +1,6 @@
-"""Reads the Responses API: the events of a stream, or a whole response, into turn events.
+"""Read the Responses API, a stream or a whole response, into events.
 
-Everything is in one lane; an item's number is its `output_index`.
+Everything is in one lane. An item's number is its `output_index`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OLD_NAMES = {
     "response.reasoning_summary.delta": "response.reasoning_summary_text.delta",
     "response.reasoning_summary.done": "response.reasoning_summary_text.done",
 }
-"""Names that early builds of Open Responses used (openresponses schema/events.tsp)."""
+"""Event types that early builds of Open Responses used (openresponses schema/events.tsp)."""
 
 FIRST = ("response.created", "error")
 
@@ -47,9 +47,10 @@ _Method = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
 
 
 class ResponsesReader:
-    """Reads one response. See `abridge.wire.api.Reader`.
+    """Reads one response. See `abridge.apis.api.Reader`.
 
-    What makes its events framed are its items' reader, and `_carried`.
+    Events get their frames from the item reader and `_carry_frame`. The translating reader
+    overrides both.
     """
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
@@ -58,7 +59,7 @@ class ResponsesReader:
         self._items: ItemReader = FramedItems(limit, hidden=self._hidden)
         self._life = Lifecycle()
         self._response: bytes | None = None
-        self._final: list[tuple[int | None, Any]] = []
+        self._final: list[tuple[int | None, Any]] = []  # output indexes and items
         self._failure: Trouble | None = None
         self._ended = False
         self._seen = NOTHING
@@ -96,7 +97,7 @@ class ResponsesReader:
         return [*lead, *events] if lead else events
 
     def _lead(self, event: Json, kind: str) -> list[Event]:
-        """The beginning of the response, where upstream begins with another event."""
+        """Emit the beginning of the response, where upstream begins with another event."""
         if kind in FIRST or not kind.startswith("response."):
             return []
         fields = {"response": self._life.begun(event)}
@@ -136,15 +137,18 @@ class ResponsesReader:
         return self._seen
 
     def _look(self, item: Any) -> None:
-        """An item, as upstream says it, that is done."""
+        """Observe a finished item as upstream sent it."""
         if is_reasoning(item) and summary_text(item).strip():
             self._seen = Seen(masked=is_masked(item))
 
-    # What is no item's
+    # Events about the response
 
     def _no_event(self, data: bytes | None, frame: bytes) -> list[Event]:
-        """Comments pass, and so does the mark of the end once all is said; while raw reasoning is
-        hidden nothing else does, since nobody knows what is in it."""
+        """Read a frame that holds no event, or one after the end.
+
+        Comments pass, and so does `[DONE]` after the end. While raw reasoning is hidden nothing
+        else does, since it may contain some.
+        """
         if data is None:
             passes = not self._hidden or frame.startswith(b":")
         else:
@@ -189,7 +193,7 @@ class ResponsesReader:
         return [Ended(None, frame, ok=ok, usage=RESPONSES.read(response.get("usage")))]
 
     def _carried(self, frame: bytes | None) -> bytes | None:
-        """What an event carries of the frame it was read from."""
+        """Return the frame that the events read from this one carry."""
         return frame
 
     def _settled(self, event: Json) -> Json:
@@ -198,7 +202,7 @@ class ResponsesReader:
         return {**event, "response": {**response, "output": items}}
 
     def _broken_off(self, trouble: Trouble) -> bytes | None:
-        """The end that upstream did not send, with what it said before."""
+        """Make the end that upstream did not send, with the output so far."""
         if self._response is None:
             if self._failure is not None:
                 return None

@@ -1,4 +1,4 @@
-"""What a client gets to see of a response as a whole: a snapshot on the way, or the final one."""
+"""Build the response that the client is shown: snapshots on the way, and the final one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from abridge.wire.responses.sealing import Blobs
 from abridge.wire.usage import RESPONSES
 
 TRANSCRIPT = ("input_messages", "output_messages")
-"""All that the model read, what it thought before included, and wrote, in its own format (vLLM's
-`enable_response_messages`)."""
+"""Fields with all that the model read, earlier reasoning included, and wrote, in its own format
+(vLLM's `enable_response_messages`)."""
 
 
 def snapshot(response: Json, display: Display) -> Json:
-    """The response so far, with no more of its reasoning than is shown."""
+    """Return the response so far, with no more of its reasoning than is shown."""
     return _shown(response, display, lambda _, item: dress(item, NO_SUMMARY, display))
 
 
 def final(
     response: Json, end: Ended, ids: Mapping[int, str], display: Display, blobs: Blobs
 ) -> Json:
-    """The final response: its items as they were shown, and the whole bill. `ids` are those of the
-    stream by output index; an item that is in none is known by its place."""
+    """Return the final response: its items as they were shown, and all of the usage.
+
+    `ids` are those of the streamed reasoning items, by output index. Other items are known by their
+    position.
+    """
     numbers = {identity: number for number, identity in ids.items() if identity}
 
     def dressed(place: int, item: Json) -> Json:
@@ -39,16 +42,18 @@ def final(
 
 
 def failed(response: Json, trouble: Trouble) -> Json:
-    """`error.code` is `server_error`: the API's description allows no code of our own."""
+    """Return the response as failed.
+
+    `error.code` is `server_error`: the API's description allows no code of our own.
+    """
     error = {"code": "server_error", "message": trouble.message}
     return {**response, "status": "failed", "error": error}
 
 
 def _shown(response: Json, display: Display, show: Callable[[int, Json], Json]) -> Json:
-    """The response with its reasoning items as `show` has them.
+    """Return the response with its reasoning items as `show_item` returns them.
 
-    `reasoning.summary` is what is honoured. Source of the key's meaning: openai-openapi,
-    `Response.reasoning`.
+    `reasoning.summary` is the style in effect (openai-openapi, `Response.reasoning`).
     """
     shown: Json = {}
     reasoning, output = response.get("reasoning"), response.get("output")

@@ -1,7 +1,8 @@
-"""The input of a request that was written for a client of another API.
+"""Read the input of a request that is translated from another API.
 
-Such a client says in one message all that was said without a break, whatever was thought in its
-midst: so all of that is one turn here, and what upstream said in a response is put back whole.
+A client of such an API sends everything the assistant said without a break as one message, whatever
+reasoning came in between. So all of that is one turn here, and the items of a response are restored
+as a whole.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from abridge.wire.responses.conversation import ResponsesConversation, turns
 from abridge.wire.responses.items import LANE, is_reasoning, raw_text
 
 BETWEEN = "\n\n"
-"""Goes between texts where they become one."""
+"""Separates texts that are joined."""
 
 PLACES = {"reasoning": 0, "message": 1}
-"""The order of clients that know but one place for text and one for calls."""
+"""Order of items for clients that have one place for text and one for calls."""
 
 TOLD = ("reasoning", "message", "function_call", "custom_tool_call")
-"""What a client of another API is told of."""
+"""Types of items that clients of another API are shown."""
 
 
 class RoundsConversation(ResponsesConversation):
-    """See `abridge.wire.api.Conversation`."""
+    """See `abridge.apis.api.History`."""
 
     def _read(self, items: Sequence[Json]) -> Iterator[Turn]:
         return rounds(items)
@@ -41,7 +42,7 @@ class RoundsConversation(ResponsesConversation):
 
 
 def rounds(items: Sequence[Json]) -> Iterator[Turn]:
-    """The turns that items make, those of the assistant without a break as one."""
+    """Yield the turns that the items make, consecutive turns of the assistant as one."""
     run: list[Turn] = []
     for turn in turns(items):
         if turn.role == "assistant":
@@ -56,13 +57,15 @@ def rounds(items: Sequence[Json]) -> Iterator[Turn]:
 
 
 def shown(items: Iterable[Json]) -> tuple[str, ...]:
-    """What items say where reasoning stands."""
+    """Return the raw reasoning of all items as one text."""
     return (BETWEEN.join(filter(None, map(raw_text, filter(is_reasoning, items)))),)
 
 
 def hear(output: Sequence[tuple[int | None, Any]]) -> list[Heard]:
-    """The turn that a response makes, if there is reasoning in it, whoever can read it. Where its
-    items are in another order than clients know, the original has all of them."""
+    """Return the turn of a response, if there is reasoning in it, readable or not.
+
+    If its items are in an order that clients cannot keep, the original has all of them.
+    """
     items = [item for _, item in output if isinstance(item, dict)]
     reasoning = list(filter(is_reasoning, items))
     if not reasoning:
@@ -84,7 +87,7 @@ def _says(items: Sequence[Json]) -> bytes:
 
 
 def _told(items: Sequence[Json]) -> Turn:
-    """The turn that a client makes of them."""
+    """Return the turn that the client has of these items."""
     told = rounds([item for item in items if item.get("type") in TOLD])
     return next(told, Turn("assistant"))
 

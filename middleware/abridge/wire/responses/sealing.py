@@ -1,7 +1,7 @@
-"""The blobs of a response's reasoning items.
+"""Seal the reasoning items of a response.
 
-An item is told more than once, when it is done and in the final response, and has the same blob
-each time: so it is sealed once.
+An item is sent more than once, when it is done and in the final response, with the same blob each
+time. So it is sealed once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from abridge.wire.envelope import Envelope, Seal
 from abridge.wire.responses.items import raw_text
 
 MOST = 1 << 22
-"""Characters of blobs that are kept until a response's end. What comes after gets none."""
+"""Characters of blobs that are stored until a response's end. Items after that get no blob."""
 
 
 class Blobs:
-    """Seals the items of one response. Opaque state alone is nothing to seal: it is the client's to
-    return as it is."""
+    """Seals the items of one response.
+
+    An item with only opaque state is not sealed: the client can return that as it is.
+    """
 
     def __init__(self, seal: Seal | None) -> None:
         self._seal = seal
@@ -24,7 +26,7 @@ class Blobs:
         self._room = MOST
 
     def blob(self, number: int, item: Json) -> str:
-        """That of the item with this number, as upstream says it; empty where it has none."""
+        """Return the blob of upstream's item with this output index, or an empty string."""
         if self._seal is None or number < 0:
             return ""
         if number not in self._made and self._room > 0 and raw_text(item).strip():

@@ -1,4 +1,4 @@
-"""How items spell what they say: the parts of a content, the arguments of a call."""
+"""The kinds of content that items stream: content parts, and the arguments of calls."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ CLOSED = "response.content_part.done"
 
 @dataclass(slots=True, frozen=True)
 class Spelling:
-    """`field` holds a part's text once that is whole; `beside` is what else the part has. With
-    `wrapped` false it is all that its item says, and nothing but the item opens or closes it."""
+    """One kind of content: its event types and fields."""
 
-    kind: str
-    field: str
-    wrapped: bool = True
-    beside: Json = having(default_factory=dict)
+    kind: str  # the `type` of a part, and the middle of event types: `response.{name}.delta`
+    field: str  # has the whole text, in a part or in the item
+    wrapped: bool = True  # else all the content of its item, without events for a part
+    beside: Json = having(default_factory=dict)  # other fields of a part
 
     @property
     def delta(self) -> str:
@@ -34,7 +33,7 @@ class Spelling:
         return f"response.{self.kind}.done"
 
     def event(self, stage: Stage, text: str) -> tuple[str, Json]:
-        """An event's type, and the fields that say its text."""
+        """Return the type of an event, and the fields with its text."""
         if stage == "delta":
             return self.delta, {"delta": text}
         if stage == "said":
@@ -42,7 +41,7 @@ class Spelling:
         return OPENED if stage == "opened" else CLOSED, {"part": self.part(text)}
 
     def near(self, stage: Stage, item: Json) -> Json:
-        """What else an event of this item has."""
+        """Return the other fields that an event of this item has."""
         if self is TEXT and stage in ("delta", "said"):
             return {"logprobs": []}
         if self is ARGUMENTS and stage == "said":
@@ -69,10 +68,10 @@ SAYS: Mapping[str, tuple[Spelling, ...]] = {
     "function_call": (ARGUMENTS,),
     "custom_tool_call": (INPUT,),
 }
-"""What items say, by their type."""
+"""The kinds of content that an item can have, by its type."""
 
 LOOSE = ("text", "")
-"""What some servers call a part that is text."""
+"""Types that some servers give to parts of output text."""
 
 STAGES: Mapping[str, Stage] = {
     OPENED: "opened",
@@ -83,8 +82,10 @@ STAGES: Mapping[str, Stage] = {
 
 
 def spelling_in(event: Json, kind: str) -> Spelling | None:
-    """How an event spells something that an item of this type can say. All parts of reasoning are
-    reasoning, whatever upstream calls them."""
+    """Return the kind of content an event streams, if an item of this type can have it.
+
+    All parts of a reasoning item are reasoning, whatever upstream calls them.
+    """
     name, part = event.get("type"), event.get("part")
     for spelling in SAYS.get(kind, ()):
         if name in (spelling.delta, spelling.said):
@@ -101,7 +102,7 @@ def says_reasoning(event: Json) -> bool:
 
 
 def text_in(event: Json, spelling: Spelling) -> str:
-    """What an event says: new text of a part, or all of it."""
+    """Return the text of an event: a delta, or all of a part."""
     part = event.get("part")
     if isinstance(part, dict):
         return string(part.get(spelling.field))
@@ -109,7 +110,7 @@ def text_in(event: Json, spelling: Spelling) -> str:
 
 
 def spoken_in(item: Json, kind: str) -> list[tuple[Spelling, str]]:
-    """What an item of this type says, part by part."""
+    """Return the content of an item of this type, part by part."""
     said = SAYS.get(kind, ())
     if said and not said[0].wrapped:
         return [(said[0], string(item.get(said[0].field)))]
@@ -122,7 +123,7 @@ def spoken_in(item: Json, kind: str) -> list[tuple[Spelling, str]]:
 
 
 def unsaid(item: Json) -> Json:
-    """The item at its beginning, when it has said nothing."""
+    """Return the item as it is at its beginning, without content."""
     said = SAYS.get(string(item.get("type")), ())
     if not said:
         return item
@@ -130,7 +131,7 @@ def unsaid(item: Json) -> Json:
 
 
 def respelled(item: Json, kind: str, texts: list[tuple[Spelling, str]]) -> Json:
-    """The item, saying this."""
+    """Return the item with this content."""
     if texts and not texts[0][0].wrapped:
         return {**item, texts[0][0].field: texts[0][1]}
     left, content = list(texts), list[Json]()

@@ -1,4 +1,4 @@
-"""The events in which a part of a summary is said."""
+"""Write the events of a summary part."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from abridge.turn.events import PartClosed, PartOpened, PartSaid
 from abridge.wire.codec import Json
 
 Spoken: TypeAlias = Iterator[tuple[str, Json]]
-"""Events of a stream, unnumbered: their types, and their other fields."""
+"""Stream events without their numbers: the type of each, and its other fields."""
 
 _KIND = "response.reasoning_summary_"
 
 
 def spoken(event: PartOpened | PartSaid | PartClosed, at: Json) -> Spoken:
-    """`at` is the item's address and the part's `summary_index`."""
+    """Write an event. `address` has the item's id and index, and the part's `summary_index`."""
     match event:
         case PartOpened():
             yield from part_opened(at)

@@ -1,4 +1,4 @@
-"""What a request says by reference: a response that goes before it, items that are known by id."""
+"""References in a request: to the previous response, and to items by their ids."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ PREFIXES: Mapping[str, str] = MappingProxyType(
         "tool_search_output": "tso_",
     }
 )
-"""How the ids of items begin."""
+"""Prefixes of item ids, by item type."""
 
 CALL = "call_"
-"""Begins the ids by which outputs know their calls, which some clients have as an output's own."""
+"""Prefix of call ids. Some clients send the call's id as the id of its output item."""
 
 
 def prefix_of(item: Json) -> str:
@@ -36,7 +36,7 @@ def prefix_of(item: Json) -> str:
 
 
 def given(body: Json) -> list[Any]:
-    """The items of a request's input; a text is a message of the user's."""
+    """Return the items of a request's input; a string is a message of the user."""
     said = body.get("input")
     if isinstance(said, str):
         return [{"role": "user", "content": said}]
@@ -44,7 +44,7 @@ def given(body: Json) -> list[Any]:
 
 
 def named_by(item: Any) -> str:
-    """The id of the item that one stands for; empty where it stands for itself."""
+    """Return the id that an item reference names; empty for an item that is no reference."""
     if not isinstance(item, dict):
         return ""
     bare = item.get("type") is None and item.keys() <= {"type", "id"}
@@ -52,7 +52,7 @@ def named_by(item: Any) -> str:
 
 
 def own_id(item: Any) -> str:
-    """The id of ours under which the client was given an item that it sends back."""
+    """Return the minted id of an item that the client sends back; empty if it has none."""
     if not isinstance(item, dict) or named_by(item):
         return ""
     identity = string(item.get("id"))
@@ -60,7 +60,7 @@ def own_id(item: Any) -> str:
 
 
 def is_same(item: Json, other: Json) -> bool:
-    """Whether two items say the same: clients spell out what is null."""
+    """Return whether two items are equal but for null fields, which clients may add."""
     return _said(item) == _said(other)
 
 
@@ -69,8 +69,10 @@ def _said(item: Json) -> Json:
 
 
 def forget_ids(body: Json) -> int:
-    """Take the ids of ours out of a request to an upstream, which cannot know them; returns how
-    many there were."""
+    """Remove minted ids from a request, since upstream cannot know them.
+
+    Return how many there were.
+    """
     items = [item for item in objects(body.get("input")) if own_id(item)]
     for item in items:
         del item["id"]

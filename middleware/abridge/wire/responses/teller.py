@@ -1,4 +1,4 @@
-"""Reads the Responses API for clients of another API."""
+"""Read the Responses API for clients of another API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS: Mapping[str, StopReason] = {
 
 
 class ResponsesTeller(ResponsesReader):
-    """Reads one response. See `abridge.wire.api.Reader`; its events are told."""
+    """Reads one response into translated events. See `abridge.apis.api.Reader`."""
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         super().__init__(profile, display, limit)
@@ -39,7 +39,7 @@ class ResponsesTeller(ResponsesReader):
         return hear(self._final)
 
     def _told(self, events: list[Event]) -> list[Event]:
-        """What of them says something; each stage of a response names it again."""
+        """Drop events that say nothing, and the start of the response after the first time."""
         told = []
         for event in events:
             if isinstance(event, Began):
@@ -50,14 +50,20 @@ class ResponsesTeller(ResponsesReader):
                 told.append(event)
         return told
 
-    def _lead(self, event: Json, kind: str) -> list[Event]:  # noqa: ARG002 -- whoever composes begins
+    def _lead(self, event: Json, kind: str) -> list[Event]:  # noqa: ARG002 -- the writer adds it
         return []
 
-    def _carried(self, frame: bytes | None) -> bytes | None:  # noqa: ARG002 -- told without
+    def _carried(self, frame: bytes | None) -> bytes | None:  # noqa: ARG002 -- no frames
         return None
 
-    def _over(self, response: Json, frame: bytes | None, *, ok: bool) -> list[Event]:  # noqa: ARG002
-        """The end, and what only the final response says."""
+    def _over(
+        self,
+        response: Json,
+        frame: bytes | None,  # noqa: ARG002 -- no frames
+        *,
+        ok: bool,
+    ) -> list[Event]:
+        """Emit what only the final response says, and the end."""
         ok = ok and response.get("status") not in ("failed", "cancelled")
         unsaid = self._unsaid(response)
         stopped = [Stopped(LANE, None, self._reason(response))] if ok else []

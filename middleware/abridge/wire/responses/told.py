@@ -1,4 +1,4 @@
-"""Reads the items of a stream, or of a whole response, for clients of another API."""
+"""Read the items of a stream, or of a whole response, for clients of another API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from abridge.wire.responses.items import LANE, is_sealed, unknown_keys
 from abridge.wire.responses.spelling import TEXT, spelling_in, text_in
 
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""What the client is to call, and where its arguments stand."""
+"""Types of calls that the client answers, and the field of their arguments."""
 
 HOSTED = frozenset(
     {
@@ -31,27 +31,26 @@ HOSTED = frozenset(
         "compaction",
     }
 )
-"""What upstream does by itself, and needs no answer from the client."""
+"""Types of items that upstream handles itself, without an answer from the client."""
 
 
 SPELLED = ("delta", "text", "refusal")
-"""Where a message's text stands."""
+"""Fields that may hold the text of a message."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What was told of an item that answers. `number` counts those of its kind, calls as they are
-    told of; `said`: something was told of a call's arguments."""
+    """Progress in translating an item of the answer."""
 
-    number: int | None = None
-    said: bool = False
+    number: int | None = None  # among the messages, or among the calls announced so far
+    said: bool = False  # arguments of the call were emitted
 
 
 _Tell = Callable[["ToldItems", Item, _Told, Json], list[Event]]
 
 
 class ToldItems(ItemReader):
-    """The same, without frames."""
+    """Reads the items of one response into translated events."""
 
     def __init__(self, limit: int, *, hidden: bool) -> None:
         super().__init__(limit, hidden=hidden, make=no_frame)
@@ -62,11 +61,11 @@ class ToldItems(ItemReader):
 
     @property
     def called(self) -> bool:
-        """Whether the client is called upon to do something."""
+        """Return whether there are calls for the client to answer."""
         return self._calls > 0
 
     def whole(self, number: int | None, item: Json) -> list[Event]:
-        """An item of a final response, as far as it was not told before."""
+        """Read an item of a final response, as far as it was not streamed."""
         known = self.output.at(number)
         if known is None:
             known = self.output.add(item, number)
@@ -77,7 +76,7 @@ class ToldItems(ItemReader):
     def complete(self, item: Item, done: Json, _frame: bytes | None) -> list[Event]:
         events = [*self._rest(item, done), *item.native.complete(done)]
         state = string(done.get("encrypted_content"))
-        if state and is_sealed(done):  # what is in the clear was told
+        if state and is_sealed(done):  # else it repeats the reasoning
             events.append(Sealed(LANE, None, item.number, state))
         if self._hidden:
             self.dropped += unknown_keys(done)
@@ -100,13 +99,18 @@ class ToldItems(ItemReader):
         return [*told, *self._tell(item, event["item"], ToldItems._item)]
 
     def _think(self, event: Json, frame: bytes | None, text: str = "") -> list[Event]:
-        """Reasoning of an item that is none is of one that nobody announced."""
+        """Read reasoning; add an item for it where none was announced."""
         opening: list[Event] = []
         if text and self._thinker(event) is None:
             opening = self._announce(self.output.add({"type": "reasoning"}, None))
         return [*opening, *super()._think(event, frame, text)]
 
-    def _other(self, event: Json, frame: bytes | None, text: str = "") -> list[Event]:  # noqa: ARG002
+    def _other(
+        self,
+        event: Json,
+        frame: bytes | None,
+        text: str = "",  # noqa: ARG002 -- read from the event
+    ) -> list[Event]:
         tell, item = self._TELL.get(string(event.get("type"))), self._named(event)
         if tell is None:
             return []
@@ -119,7 +123,7 @@ class ToldItems(ItemReader):
         return self._tell(item, event, tell)
 
     def _spokesman(self, event: Json, text: str) -> Item | None:
-        """The message of a text that names none that is known: the open one, or else another."""
+        """Find the message of text that names no known item: the open one, else a new one."""
         item, index = self._message, event.get("output_index")
         if text and (item is None or not item.open):
             item = self.output.add({"type": "message", "id": event.get("item_id")}, index)
@@ -129,7 +133,7 @@ class ToldItems(ItemReader):
         return item
 
     def _tell(self, item: Item, said: Json, tell: _Tell) -> list[Event]:
-        """What is said of an item that answers; what was thought before it is closed."""
+        """Translate part of an item of the answer; close the reasoning before it."""
         if item.reasoning:
             return []
         if item.number not in self._told:
@@ -155,7 +159,7 @@ class ToldItems(ItemReader):
         return self._said(told, pieces or (), objects([event.get("part"), event]))
 
     def _said(self, told: _Told, pieces: Iterable[Piece], whole: list[Json]) -> list[Event]:
-        """What is new of a message. Log probabilities are of all that `whole` says at once."""
+        """Emit new text of a message; log probabilities only where they are for just that text."""
         events, number = list[Event](), told.number or 0
         for piece in (piece for piece in pieces if piece.text):
             said = (part for part in whole if piece.text in (part.get(key) for key in SPELLED))
@@ -169,8 +173,10 @@ class ToldItems(ItemReader):
     # Calls
 
     def _head(self, item: Item, told: _Told, added: Json) -> list[Event]:
-        """A call is told of once its name is known; its arguments are its deltas', or those that it
-        is done with."""
+        """Announce a call once its name is known.
+
+        Its arguments come from its deltas, or else from its end.
+        """
         name = string(added.get("name"))
         if item.kind not in CALLS or told.number is not None or not name:
             return []
@@ -193,7 +199,7 @@ class ToldItems(ItemReader):
         return self._arguments(item, told, {"delta": event.get(CALLS[item.kind])})
 
     def _nothing(self, item: Item, told: _Told, done: Json) -> list[Event]:
-        """Arguments are an object, even if there are none; some servers leave them out."""
+        """Emit `{}` for a call without arguments, which some servers leave out."""
         if item.kind != "function_call" or told.said or done.get("status") == "incomplete":
             return []
         return self._arguments(item, told, {"delta": "{}"})
@@ -203,7 +209,7 @@ class ToldItems(ItemReader):
         return Called(LANE, None, call=told.number or 0, arguments=text, custom=custom)
 
     def _item(self, item: Item, told: _Told, done: Json) -> list[Event]:
-        """The rest of an item that is done."""
+        """Emit what is left of a finished item."""
         if item.kind in CALLS:
             head = self._head(item, told, done)
             rest = self._arguments_done(item, told, done)
@@ -225,7 +231,7 @@ class ToldItems(ItemReader):
 
 
 def tells(event: Event) -> bool:
-    """Whether an event without a frame says anything."""
+    """Return whether an event without a frame says anything."""
     silent = isinstance(event, Raw) and not event.text
     unsaid = isinstance(event, Native) and event.kind == "say" and not event.text
     return not (silent or unsaid or isinstance(event, Other))

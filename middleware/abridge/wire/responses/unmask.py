@@ -1,7 +1,7 @@
-"""For providers whose "summary" is the reasoning itself: gives it its true name.
+"""Rename the "summary" of providers that put the raw reasoning there.
 
 Ollama puts the raw thinking into `summary[0].text`, into `reasoning_summary_text.delta` and, in the
-clear, into `encrypted_content`, by which an item that is done can be told (ollama
+clear, into `encrypted_content`, by which a finished item can be recognized (ollama
 openai/responses.go).
 """
 
@@ -35,7 +35,7 @@ def unmask_event(event: Json) -> Json:
 
 
 def unmask_response(response: Json, *, sure: bool = True) -> Json:
-    """The response with its items unmasked; unless it is `sure`, those that can be told."""
+    """Rename the raw summaries in a response: every one if `always`, else those recognized."""
     output = response.get("output")
     if not isinstance(output, list):
         return response
@@ -46,7 +46,7 @@ def unmask_response(response: Json, *, sure: bool = True) -> Json:
 
 
 def is_masked(item: Any) -> bool:
-    """Whether an item's "summary" is what is to come back to upstream as its reasoning."""
+    """Return whether an item's "summary" equals the state that stands for its reasoning."""
     said = summary_text(item) if is_reasoning(item) else ""
     return bool(said.strip()) and item.get("encrypted_content") == said
 

@@ -1,7 +1,7 @@
-"""Writes the Responses API: turn events as the events of a stream, or into a whole response.
+"""Write the Responses API: events as a stream, or into a whole response.
 
-An event of upstream's goes out in the bytes it came in, with only its number spliced in. The Writer
-owns `sequence_number`, dense from 0; ids and `output_index` are upstream's and stay.
+An upstream event goes out in the bytes it came in, with only its number spliced in. The writer owns
+`sequence_number`, dense from 0; ids and `output_index` stay as the reader has them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _PART = re.compile(rb'"summary_index"(\s*:\s*)\d+')
 
 
 class ResponsesWriter:
-    """Writes one response. See `abridge.wire.api.Writer`."""
+    """Writes one response. See `abridge.apis.api.Writer`."""
 
     def __init__(self, _profile: Profile, display: Display) -> None:
         self._display = display
         self._next = 0
-        self._numbered: bool | None = None
+        self._numbered: bool | None = None  # None until the first event shows it
         self._response: bytes | None = None
-        self._ids: dict[int, str] = {}
+        self._ids: dict[int, str] = {}  # of reasoning items, by output index
         self._blobs = Blobs(display.seal)
         self.shown: Json | None = None
 
@@ -70,13 +70,13 @@ class ResponsesWriter:
         return self._number(event.frame) if event.frame else b""
 
     def beat(self) -> bytes:
-        """The response so far once more, which every client takes and Codex counts as life."""
+        """Repeat the response so far, which every client accepts and Codex counts as activity."""
         if self._response is None:
             return b""
         return self._event("response.in_progress", {"response": read_object(self._response)})
 
     def note(self, event: Event) -> None:
-        """All is in the body that came, which the end brings."""
+        """Do nothing: the end brings the whole body."""
 
     def whole(self, end: Ended) -> bytes:
         body = end.frame or b""
@@ -93,7 +93,7 @@ class ResponsesWriter:
     # Frames
 
     def _number(self, frame: bytes) -> bytes:
-        """The frame with the next number, spliced in where it can only be the event's own."""
+        """Give a frame the next number, spliced in where it can only be the event's own."""
         plain = b'"response"' not in frame and (self._display.raw or _RAW not in frame)
         if self._numbered and plain and frame.count(_KEY) == 1:
             found = _NUMBER.search(frame)
@@ -107,7 +107,7 @@ class ResponsesWriter:
         return frame if event is None else self._read(event, frame)
 
     def _read(self, event: Json, frame: bytes) -> bytes:
-        """A frame that has to be looked into. Upstream numbers all of its events or none."""
+        """Write a frame that had to be parsed. Upstream numbers all of its events or none."""
         number = event.get("sequence_number")
         if self._numbered is None:
             self._numbered = isinstance(number, int)
@@ -118,7 +118,7 @@ class ResponsesWriter:
         return frame
 
     def _veiled(self, event: Json) -> Json:
-        """The event, with no more in the response or item it may hold than is shown."""
+        """Return the event with no more reasoning in its response or item than is shown."""
         veiled, response = event, event.get("response")
         if isinstance(response, dict):
             veiled = {**veiled, "response": snapshot(response, self._display)}

@@ -1,1 +1,1 @@
-"""Requests of the Responses API, as questions and back."""
+"""Read requests of the Responses API into model requests, and write them."""

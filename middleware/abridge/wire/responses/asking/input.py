@@ -1,4 +1,4 @@
-"""Speeches, written as the input of a request."""
+"""Write messages as the input of a request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from abridge.wire.responses.items import raw_parts, summary_parts
 
 
 class Input:
-    """Writes the items of one request. `unfit` is what they cannot say."""
+    """Writes the input items of one request."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._custom: set[str] = set()
         self.items: list[Json] = []
-        self.unfit: list[Unfit] = []
+        self.unfit: list[Unfit] = []  # what the items cannot express
 
     def write(self, speeches: Iterable[Speech]) -> None:
         for speech in told(speeches):
@@ -51,7 +51,7 @@ class Input:
         return []
 
     def _call(self, call: ToolCall) -> Json:
-        """An item's own id is upstream's to give: none is made up."""
+        """Write a call without an item id, since that is upstream's to give."""
         said = {"call_id": call.id, "name": call.name}
         if call.custom:
             self._custom.add(call.id)
@@ -59,8 +59,11 @@ class Input:
         return {"type": "function_call", **said, "arguments": call.arguments}
 
     def _thought(self, thought: Thought) -> list[Json]:
-        """What was signed elsewhere is a summary here, as all that such APIs show is one; the
-        signature itself means nothing here."""
+        """Write reasoning.
+
+        Signed reasoning of another API becomes a summary, which is all that such APIs show. The
+        signature is dropped: it means nothing here.
+        """
         summary, raw = thought.summary, thought.text
         if thought.signed and raw.strip():
             summary, raw = (*summary, raw), ""

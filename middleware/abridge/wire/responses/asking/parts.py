@@ -1,4 +1,4 @@
-"""A content, part by part."""
+"""Read and write the parts of a message's content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from abridge.wire.asking.require import an_object, entries
 from abridge.wire.codec import Json, string
 
 TEXTS = ("input_text", "output_text", "text")
-"""`text` is what some servers and clients say for either of the others."""
+"""Some servers and clients send `text` for either of the others."""
 
 
 def read_parts(content: Any, param: str) -> list[Part]:

@@ -1,4 +1,4 @@
-"""A request's question: read from a client's Responses body, written into upstream's."""
+"""Read a client's Responses body into a model request, and write one into upstream's body."""
 
 from __future__ import annotations
 
@@ -65,8 +65,11 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         },
     }
 )
-"""The plain parameters (openai-openapi, `CreateResponse`; the penalties are of Open Responses,
-`top_k` is vLLM's, the last two are Codex's, and errors to many a chat: litellm issue 29834)."""
+"""The fields of plain parameters, by neutral name.
+
+Source: openai-openapi, `CreateResponse`. The penalties are of Open Responses, `top_k` is vLLM's.
+The last two are Codex's, and many chat servers reject them (litellm issue 29834).
+"""
 
 SEALED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
 
@@ -79,7 +82,7 @@ STRUCTURE = frozenset(
 
 
 def read_question(body: Json) -> Question:
-    """Raises RequestError for what cannot be understood."""
+    """Read a request. Raise RequestError for what cannot be understood."""
     names = Names()
     tools = read_tools(body, names)
     reasoning = _object(body, "reasoning")
@@ -105,7 +108,7 @@ def read_question(body: Json) -> Question:
 
 
 def asks_for_state(body: Json) -> bool:
-    """Whether reasoning is to come with opaque state: it says so, or has nothing stored."""
+    """Return whether reasoning must come with opaque state: requested, or `store` is false."""
     included = body.get("include")
     return (isinstance(included, list) and SEALED in included) or body.get("store") is False
 
@@ -139,8 +142,11 @@ def _read_format(given: Any) -> Format | None:
 
 
 def write_question(question: Question, asking: Asking) -> Written:
-    """The client keeps its history itself, so that upstream is to keep none and to give all of what
-    it would."""
+    """Write a request for upstream.
+
+    The client keeps the history itself, so upstream is to store nothing unless the client asks for
+    it, and to return the state it would store.
+    """
     profile = asking.profile
     body = named(question)
     written = Written(body, foreign(question.speeches))
@@ -166,7 +172,7 @@ def write_question(question: Question, asking: Asking) -> Written:
 
 
 def _write_params(question: Question, profile: Profile, written: Written) -> list[Unfit]:
-    fields = {**FIELDS, "store": "", "logprobs": "", "include": ""}  # told otherwise
+    fields = {**FIELDS, "store": "", "logprobs": "", "include": ""}  # written elsewhere
     if not written.tools:
         fields["parallel_tool_calls"] = ""
     lacks = profile.lacks.get("responses", ())

@@ -1,4 +1,4 @@
-"""The input of a request, read as speeches."""
+"""Read the input of a request as messages."""
 
 from __future__ import annotations
 
@@ -32,21 +32,24 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
 )
 ELSEWHERE = ("prompt", "conversation", "previous_response_id")
-"""Where input may be that the request does not hold."""
+"""Fields that refer to input which the request does not hold."""
 
 REFERRED = (
     "This model's API stores nothing that an item could refer to: send the item itself, as clients "
     "do with store: false."
 )
-"""Told where `store` was taken to be true, as it is by default; the AI SDK then returns ids."""
+"""Error for a client that assumes `store`, the default: the AI SDK then sends only ids."""
 
 RESTING = frozenset({"web_search_call", "mcp_list_tools"})
-"""Items of what hosted tools did that the model's next answer can do without."""
+"""Items of hosted tools that the model can do without in its next answer."""
 
 
 def read_speeches(body: Json, names: Names) -> Iterator[Speech]:
-    """What one speaker said without a break is one speech; each message of another's is one of its
-    own."""
+    """Yield the messages.
+
+    Consecutive items of the assistant, or of tools, are one message. Each message of another role
+    is one of its own.
+    """
     instructions = body.get("instructions")
     if instructions:
         yield Speech("system", read_parts(instructions, "instructions"), param="instructions")
@@ -122,7 +125,7 @@ def _custom_call(item: Json, param: str, names: Names) -> Part:
 
 
 def _called(item: Json, param: str, names: Names) -> tuple[str, str]:
-    """A call's id, which is not its item's, and the name of what is called."""
+    """Return a call's id, which is not its item's, and the tool's name for upstream."""
     own = a_string(item.get("name"), f"{param}.name")
     name = names.give(own, string(item.get("namespace")))
     return a_string(item.get("call_id"), f"{param}.call_id"), name
@@ -134,7 +137,7 @@ def _shell_call(item: Json, param: str, names: Names) -> Part:
 
 
 def _search_call(item: Json, param: str, names: Names) -> Part:
-    """A search that OpenAI ran itself has come to nothing that another model knows of."""
+    """Read a tool search. One that OpenAI ran itself means nothing to another model."""
     if item.get("execution") == "server":
         return Foreign(item, param, matters=False)
     arguments = an_object(item.get("arguments"), f"{param}.arguments")
@@ -142,7 +145,7 @@ def _search_call(item: Json, param: str, names: Names) -> Part:
 
 
 def _found(item: Json, param: str, names: Names) -> Part:
-    """The tools themselves are offered beside the others."""
+    """Read the result of a tool search. The tools themselves are offered with the others."""
     if item.get("execution") == "server":
         return Foreign(item, param, matters=False)
     found = read_found(item, param, names)
@@ -160,7 +163,7 @@ def _output(item: Json, param: str, _: Names) -> Part:
 
 
 def _call_id(item: Json) -> str:
-    """A shell's items have had no `call_id` of their own at times, only the call's in `id`."""
+    """Return the call's id. Shell items sometimes lack `call_id` and have it in `id`."""
     return string(item.get("call_id")) or string(item.get("id"))
 
 

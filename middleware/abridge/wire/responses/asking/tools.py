@@ -1,4 +1,4 @@
-"""Tools and calls, as Responses spells them."""
+"""Read and write the tools, tool choices and calls of the Responses API."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from abridge.wire.codec import Json, read_object, string
 MODES = ("none", "auto", "required")
 
 ADDITIONAL, FOUND = "additional_tools", "tool_search_output"
-"""Items of the input that bring tools (openai-openapi, `AdditionalToolsItemParam`,
-`ToolSearchOutputItemParam`): those a client has besides, all that Codex has where it knows a model
-to take them so; and those a search has found."""
+"""Types of input items that bring tools: additional ones, and those that a search found.
+
+Codex sends all of its tools as additional ones to models that it knows to accept them. Source:
+openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
+"""
 
 
 def read_tools(body: Json, names: Names) -> list[Tool]:
-    """The tools, a namespace's one by one, each once however often the client tells of it. Those of
-    no namespace get their names first, since they may keep them; a hosted one's is its type."""
+    """Read the tools, including each of a namespace, once however often the client sends one.
+
+    Tools outside of namespaces get their names first, since they may keep them. The name of a
+    hosted tool is its type.
+    """
     given = [*entries(body.get("tools"), "tools"), *_brought(body.get("input"))]
     told = (each for tool, param in given for each in _read(tool, param))
     read = list({_identity(tool): tool for tool in told}.values())
@@ -33,21 +38,21 @@ def read_tools(body: Json, names: Names) -> list[Tool]:
 
 
 def _brought(items: Any) -> Iterator[tuple[Json, str]]:
-    """Those that come in the course of the input."""
+    """Yield the tools that come in input items."""
     for i, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and item.get("type") in (ADDITIONAL, FOUND):
             yield from entries(item.get("tools"), f"input[{i}].tools")
 
 
 def read_found(item: Json, param: str, names: Names) -> list[str]:
-    """What upstream knows the tools by that a search has found."""
+    """Return the names that upstream gets for the tools that a search found."""
     given = entries(item.get("tools"), f"{param}.tools")
     found = [each for tool, name in given for each in _read(tool, name)]
     return [names.give(tool.own, tool.group) for tool in found if tool.kind != "hosted"]
 
 
 def _identity(tool: Tool) -> tuple[str, str, str]:
-    """Of hosted ones there may be several of a type."""
+    """Return what identifies a tool. There may be several hosted ones of a type."""
     return tool.group, tool.own, tool.param if tool.kind == "hosted" else ""
 
 
@@ -79,9 +84,11 @@ def _read(tool: Json, param: str) -> Iterator[Tool]:
 
 
 def _function(tool: Json, param: str) -> Tool:
-    """A function may also be spelled nested, as on Chat Completions. Where the client does not say
-    whether it is strict, it is if it can be: this API makes do where it cannot, others refuse
-    (OpenAI's guide to function calling, strict mode)."""
+    """Read a function, flat or nested as on Chat Completions.
+
+    If the client does not set `strict`, a function is strict if its schema can be: this API falls
+    back where it cannot, others refuse (OpenAI's guide to function calling, strict mode).
+    """
     inner = tool.get("function")
     holder, said = (f"{param}.function", inner) if isinstance(inner, dict) else (param, tool)
     name = a_string(said.get("name"), f"{holder}.name")
@@ -91,7 +98,7 @@ def _function(tool: Json, param: str) -> Tool:
 
 
 def _described(tool: Json, param: str) -> tuple[str, Json | None]:
-    """What a tool is for, and its parameters."""
+    """Return a tool's description and its parameters."""
     parameters = tool.get("parameters")
     if parameters is not None:
         an_object(parameters, f"{param}.parameters")
@@ -99,7 +106,7 @@ def _described(tool: Json, param: str) -> tuple[str, Json | None]:
 
 
 def _is_closed(schema: Json | None) -> bool:
-    """Whether all objects in a schema have just what they require, as a strict one's must."""
+    """Return whether every object of a schema allows just what it requires, as strict ones do."""
     left: list[Any] = [{} if schema is None else schema]
     closed = "properties" in left[0]
     while left:
@@ -149,7 +156,7 @@ def read_choice(body: Json, names: Names) -> ToolChoice | None:
 
 
 def _named(said: Json, param: str, names: Names) -> list[str]:
-    """The tools that an entry names: of a hosted one its type is its name."""
+    """Return the names of the tools that an entry names. A hosted tool's name is its type."""
     kind = string(said.get("type"))
     if kind == "namespace":
         return names.group(a_string(said.get("name"), f"{param}.name"))
@@ -160,7 +167,7 @@ def _named(said: Json, param: str, names: Names) -> list[str]:
 
 
 def spell_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    """`tools` are those offered, by name."""
+    """Write a tool choice. `tools` are those offered, by name."""
     if not choice.names:
         return choice.mode
     named: list[Json] = [_spell_named(name, tools.get(name)) for name in choice.names]
@@ -185,8 +192,11 @@ def spell_call(
     *,
     status: str = "completed",
 ) -> Json:
-    """A call as the item that the client's own tool would be called by. `tool` is the one offered
-    by that name, if one was; `arguments` are whole, or empty where they are yet to come."""
+    """Write a call as an item that calls the client's own tool.
+
+    `tool` is the one offered by that name, if any. `arguments` are whole, or empty if they are
+    still to come.
+    """
     head: Json = {"id": item_id, "status": status, "call_id": call_id}
     if tool is None:
         return {"type": "function_call", **head, "name": name, "arguments": arguments}

@@ -1,1 +1,1 @@
-"""What a composed response is made of: the response object, and the items that stream into it."""
+"""The parts of a translated response: the response object, and the items streamed into it."""

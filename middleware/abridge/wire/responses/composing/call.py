@@ -1,4 +1,4 @@
-"""A call of one of the client's own tools."""
+"""Write a call of one of the client's own tools."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from abridge.wire.responses.spoken import Spoken
 
 PREFIXES = {"custom": "ctc_", "local_shell": "lsh_", "tool_search": "tsc_"}
 LATE = ("local_shell", "tool_search")
-"""Kinds whose calls have no events that tell them piece by piece."""
+"""Kinds of tools whose calls have no events for their arguments."""
 
 
 class ComposedCall(Composed):
-    """`number` is its own among the answer's calls.
+    """Writes one call.
 
-    Arguments stream as they come, unless the tool was offered to upstream in the guise of a
-    function: what they mean to the client is known once they are whole.
+    Stream arguments as they come, unless the tool is offered to upstream as a function: then what
+    they are for the client is known once they are whole.
     """
 
     def __init__(self, event: Called, tool: Tool | None, index: int, mint: Mint) -> None:
@@ -29,7 +29,7 @@ class ComposedCall(Composed):
             tool = Tool(event.name, "custom", own=event.name)
         self._kind = tool.kind if tool is not None else "function"
         super().__init__(mint(PREFIXES.get(self._kind, "fc_")), index)
-        self.number = event.call
+        self.number = event.call  # among the calls of the answer
         self.late = self._kind in LATE
         self._tool = tool
         self._custom = event.custom
@@ -40,8 +40,10 @@ class ComposedCall(Composed):
 
     @property
     def whole(self) -> bool:
-        """Whether all is said, as far as can be seen: of free text nobody can. Looked at closely
-        only where the last of it may end an object, since it may be much."""
+        """Return whether the arguments are complete JSON. Free text never counts as complete.
+
+        Parse them only if the last fragment can end an object, since they may be long.
+        """
         if self._custom or not self._last.rstrip().endswith("}"):
             return False
         return read_object(self._text.encode(errors="surrogatepass")) is not None

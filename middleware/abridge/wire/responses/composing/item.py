@@ -1,4 +1,4 @@
-"""An item that is being composed."""
+"""The base class of translated items."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ Status: TypeAlias = Literal["completed", "incomplete"]
 
 
 class Composed(ABC):
-    """It is added, says what it has to say, ends, and is done. `at` is its address; with `late`
-    true it can be added no sooner than it ends."""
+    """An item being written: it is added, streams its content, ends, and is done."""
 
     def __init__(self, identity: str, index: int) -> None:
         self.id = identity
-        self.late = False
+        self.late = False  # the item can be added only when it ends
         self.index = index
         self.at: Json = {"item_id": identity, "output_index": index}
 
     @abstractmethod
     def added(self) -> Json:
-        """The item at its beginning."""
+        """Return the item at its beginning."""
 
     @abstractmethod
     def end(self) -> Spoken:
-        """Close whatever is open in it."""
+        """Close what is open in the item."""
 
     @abstractmethod
     def done(self, status: Status) -> Json:
-        """The item at its end."""
+        """Return the item at its end."""

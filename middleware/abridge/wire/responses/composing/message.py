@@ -1,4 +1,4 @@
-"""A message: its texts and its refusals, each a content part of its own."""
+"""Write a message. Text and refusal are content parts of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Kind = Literal["output_text", "refusal"]
 
 
 class _Content:
-    """One content part. `at` is its address."""
+    """Writes one content part."""
 
     def __init__(self, kind: _Kind, at: Json) -> None:
         self.kind = kind
@@ -53,11 +53,11 @@ class _Content:
 
 
 class ComposedMessage(Composed):
-    """`number` is upstream's message that it says."""
+    """Writes one message."""
 
     def __init__(self, identity: str, index: int, number: int) -> None:
         super().__init__(identity, index)
-        self.number = number
+        self.number = number  # among upstream's messages
         self._parts: list[_Content] = []
 
     def added(self) -> Json:

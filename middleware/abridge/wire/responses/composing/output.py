@@ -1,7 +1,7 @@
-"""What a composed response says: its items, one after the other.
+"""Write the items of a translated response, one after the other.
 
-One item is open at a time, and all that is said is of it or closes it. Calls may come in pieces
-that take turns, which items cannot: what is not of the open call waits until that is whole.
+One item is open at a time, and every event belongs to it or closes it. Fragments of several calls
+may alternate, but items cannot: what is not of the open call is queued until that is complete.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from abridge.wire.responses.spoken import Spoken
 
 
 class ComposedOutput:
-    """`items` are those that are done; `tools` what upstream was offered."""
+    """Writes the items of one response. `tools` are those offered to upstream, by name."""
 
     def __init__(self, display: Display, tools: Mapping[str, Tool], mint: Mint) -> None:
-        self.items: list[Json] = []
+        self.items: list[Json] = []  # those that are done
         self._display = display
         self._tools = tools
         self._mint = mint
@@ -49,12 +49,12 @@ class ComposedOutput:
     # Reasoning
 
     def begin(self) -> Spoken:
-        """A stretch of reasoning begins."""
+        """Start a stretch of reasoning."""
         yield from self.let_go()
         yield from self._add(self._reasoning())
 
     def think(self, event: Event) -> Spoken:
-        """Something of the reasoning that is open."""
+        """Write an event of the open reasoning item."""
         item = self._open
         if not isinstance(item, ComposedReasoning):
             return
@@ -69,7 +69,7 @@ class ComposedOutput:
                 item.seal(event)
 
     def close(self, event: Closed) -> Spoken:
-        """A stretch ends. Opaque state beyond what one item can hold goes in items of its own."""
+        """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
         key = event.lane or 0, event.item
         trouble = event.summary.trouble
         item = self._open if isinstance(self._open, ComposedReasoning) else None
@@ -99,10 +99,10 @@ class ComposedOutput:
                 yield from self._go_on(event)
 
     def _go_on(self, event: Said) -> Spoken:
-        """The next thing of the answer, or more of the message that is open."""
+        """Write an event into the open message, or into a new item."""
         if isinstance(event, Called):
             if event.call < self._calls:
-                return  # of a call that was whole before
+                return  # of a call that is already complete
             self._calls = event.call + 1
             yield from self._finish()
             tool = self._tools.get(event.name)
@@ -122,7 +122,7 @@ class ComposedOutput:
         return waiting
 
     def let_go(self, status: Status = "completed") -> Spoken:
-        """Nothing more comes of what is open."""
+        """Finish the open item, and everything that is queued behind it."""
         while self._waiting:
             yield from self._finish()
             yield from self.answer(*self._take_waiting())

@@ -1,4 +1,4 @@
-"""A reasoning item: raw reasoning as its content, a summary, opaque state."""
+"""Write a reasoning item: raw reasoning as its content, a summary, opaque state."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from abridge.wire.responses.spoken import Spoken, part_closed, part_opened, part
 
 
 class ComposedReasoning(Composed):
-    """`trouble` is why there is no more of a summary, `left` the opaque state beyond what one item
-    can hold."""
+    """Writes one reasoning item."""
 
     def __init__(
         self, identity: str, index: int, display: Display, sealed: str | None = None
     ) -> None:
         super().__init__(identity, index)
-        self.trouble: Trouble | None = None
+        self.trouble: Trouble | None = None  # why the summary is missing or incomplete
         self._display = display
         self._sealed = sealed
         self._raw = StringIO()
         self._summary: list[str] = []
         self._native: tuple[int, list[str]] | None = None
         self._pieces = Pieces() if display.seal is not None else None
-        self.left: list[str] = []
+        self.left: list[str] = []  # opaque state beyond what one item can hold
 
     def added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
         return {**head, "summary": [], "content": []}
 
     def seal(self, event: Sealed) -> None:
-        """Opaque state, a signature marked as one."""
+        """Add opaque state; mark a signature as one."""
         state = SIGNED + event.data if event.signs else event.data
         if self._pieces is not None:
             self._pieces.seal(state)
@@ -59,15 +58,17 @@ class ComposedReasoning(Composed):
         yield "response.reasoning_text.delta", {**at, "delta": text}
 
     def summarize(self, event: PartOpened | PartSaid | PartClosed) -> Spoken:
-        """A piece of a part of ours. Parts are counted from 0 in each item, whatever came of the
-        stretches before."""
+        """Write an event of one of Abridge's summary parts.
+
+        Parts are counted from 0 in each item, however many earlier stretches had.
+        """
         yield from self._end_native()
         yield from spoken(event, self._part_at)
         if isinstance(event, PartClosed):
             self._summary.append(event.text)
 
     def tell(self, event: Native) -> Spoken:
-        """A piece of upstream's own summary, which may leave out where a part begins or ends."""
+        """Write a piece of the native summary, which may lack the beginning or end of a part."""
         if not self._display.summary:
             return
         if event.kind == "close":
@@ -89,7 +90,7 @@ class ComposedReasoning(Composed):
             yield "response.content_part.done", {**self._raw_at, "part": part}
 
     def done(self, status: Status) -> Json:
-        """What a blob holds has no other place."""
+        """Return the item at its end. Opaque state in the blob is not repeated beside it."""
         if blob := self._blob():
             self._sealed, self.left = blob, []
         item: Json = {

@@ -1,4 +1,4 @@
-"""The response object, which repeats what was asked."""
+"""Build the response object, which repeats the parameters of the request."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ DEFAULTS: Json = {
     "frequency_penalty": 0.0,
     "truncation": "disabled",
 }
-"""What a response says of a request's parameters where the request says nothing. Which of them must
-be there: openresponses, `ResponseResource`."""
+"""Values of the parameters that the request does not set. Which of them a response must have:
+openresponses, `ResponseResource`."""
 
 STATED: Json = {"background": False, "service_tier": "default"}
-"""What is so whatever was asked."""
+"""Fields that have the same value whatever the request says."""
 
 
 def response_of(asked: Asked, display: Display, identity: str, model: str, created: int) -> Json:
-    """A response that has just begun."""
+    """Return a response that has just begun."""
     body = asked.body
     given = {key: body[key] for key in DEFAULTS if body.get(key) is not None}
     return {
@@ -61,7 +61,7 @@ def response_of(asked: Asked, display: Display, identity: str, model: str, creat
 
 
 def _tool(tool: Json) -> Json:
-    """A function with all its fields: on Responses it is strict unless the request says not."""
+    """Return a function with all its fields. It is strict unless the request says otherwise."""
     if tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": True, **tool}
