@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, in an answer of any API."""
+"""Show which reasoning led to which tool call, in an answer of any API."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from abridge.wire.responses.attributing import attribute_response
 
 
 def attribute(body: Json) -> Json:
-    """The body of a whole answer, each of its tool calls with what led to it: `reasoning`, a list
-    of parts, or `reasoning_ref`, the id of the latest call before it that has one.
+    """Return a whole answer with the reasoning that led to it at each of its tool calls.
 
-    The answer may be a Chat completion, a Responses response or a message of Anthropic's, of
-    Abridge's or anybody else's; anything else comes back as it is. The body is not changed, and
-    what is not new in the result is shared with it. It is for looking at: other servers than
-    Abridge may refuse it where it is sent back to them.
+    Adds `reasoning`, a list of parts, or `reasoning_ref`, the id of the latest call before it that
+    has one.
 
-    A Chat completion has one text for all that was thought, which is taken for the model's own
-    where nothing in the body says that it is a summary.
+    The answer may be a Chat completion, a Responses response or an Anthropic message, from Abridge
+    or any other server; anything else is returned unchanged. The body is not modified, and the
+    result shares with it what is not new. The result is meant for display: servers other than
+    Abridge may refuse it if it is sent back to them.
+
+    A Chat completion has one text for all reasoning. It is taken for the model's own unless the
+    body says that it is a summary.
     """
     if isinstance(body.get("choices"), list):
         return each_choice(body, _choice)

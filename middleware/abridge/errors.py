@@ -1,14 +1,14 @@
-"""What can go wrong, as exceptions.
+"""The exceptions.
 
 ::
 
     AbridgeError
-    ├── SettingsError          the settings are wrong; the start stops
-    ├── RequestError           the client's request is at fault; has a status and a field
-    ├── EndpointMissing        upstream does not have the API that it was asked on
-    ├── EventTooLarge          upstream sent an event larger than `limits.event`
-    ├── UpstreamBroken         upstream fell silent or broke off within its response
-    └── SummarizerError        no summary came of a call; has a code for the client
+    ├── SettingsError      the settings are wrong; the server does not start
+    ├── RequestError       the client's request is at fault; has a status and a field
+    ├── EndpointMissing    upstream does not have the requested API
+    ├── EventTooLarge      upstream sent an event larger than `limits.event`
+    ├── UpstreamBroken     upstream fell silent or disconnected within its response
+    └── SummarizerError    a call gave no summary; has a code for the client
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class AbridgeError(Exception):
-    """Everything that Abridge raises."""
+    """Base class of all exceptions that Abridge raises."""
 
 
 class SettingsError(AbridgeError):
-    """The settings are wrong. The text is one line that names the key."""
+    """The settings are wrong. The message is one line that names the key."""
 
 
 class RequestError(AbridgeError):
@@ -47,19 +47,22 @@ class RequestError(AbridgeError):
 
 
 class EndpointMissing(AbridgeError):
-    """Upstream answered that it does not have the endpoint. No client ever sees this."""
+    """Upstream responded that it does not have the endpoint. Never shown to a client."""
 
 
 class EventTooLarge(AbridgeError):
-    """An event of upstream's is larger than `limits.event` bytes."""
+    """An event from upstream is larger than `limits.event` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"An event from upstream is larger than {limit} bytes.")
 
 
 class UpstreamBroken(AbridgeError):
-    """Upstream's response has begun and will not be whole. The message may be shown to a client;
-    `code` is `upstream_timeout` or `upstream_broken`, `upstream` the name in the settings."""
+    """Upstream's response has begun and will not be completed.
+
+    The message may be shown to a client. `code` is `upstream_timeout` or `upstream_broken`,
+    `upstream` the upstream's name in the settings.
+    """
 
     def __init__(
         self, message: str, *, code: str = "upstream_broken", upstream: str = "default"
@@ -70,8 +73,11 @@ class UpstreamBroken(AbridgeError):
 
 
 class SummarizerError(AbridgeError):
-    """No summary came of a call. `code` is one of `timeout`, `upstream_error`, `empty`; the
-    message may be shown to a client. `spent` and `model` are what the call still reported."""
+    """A summarizer call gave no summary.
+
+    `code` is `timeout`, `upstream_error` or `empty`. The message may be shown to a client. `spent`
+    and `model` are what the call reported all the same.
+    """
 
     def __init__(
         self, code: str, message: str, *, spent: Tokens | None = None, model: str | None = None

@@ -1,4 +1,4 @@
-"""What a turn and a conversation are, in no API's words.
+"""Turns, conversations and summaries, independent of any API.
 
-Pure: no I/O, no clock, no task. Time comes in as an argument.
+Pure: no I/O, no clock, no tasks. Time comes in as an argument.
 """

@@ -1,8 +1,8 @@
-"""Which reasoning led to which tool call.
+"""Determine which reasoning led to which tool call.
 
-A call is given all that was thought since the one before it, which is then spent. A call for which
-nothing was thought since refers to the latest of its turn that was given something. Text spends
-nothing, so it is no step here: what is left when the turn ends led to it.
+A call is attributed all reasoning since the call before it. A call without reasoning since then
+refers to the turn's latest call that has some. Text in between changes nothing; the reasoning that
+is left at the end of the turn led to its text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ SUMMARY: Kind = "summary_text"
 REDACTED: Kind = "redacted"
 
 WEIGHT = 64
-"""Characters that a part, or a call, takes of what may be kept, beside its text."""
+"""Characters that a part or a call counts for, beside its text."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class Part(NamedTuple):
-    """Reasoning as it was shown; `redacted` stands for some that nobody shows, and has no text."""
+    """Reasoning as the client sees it; `redacted` stands for hidden reasoning and has no text."""
 
     kind: Kind
     text: str = ""
@@ -31,10 +31,10 @@ class Part(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Attribution(Generic[Key]):
-    """What led to a call: `parts`, or what led to the call that `ref` names, or nothing known."""
+    """The reasoning that led to a call. With no `parts` and no `ref` it is unknown."""
 
     parts: tuple[Part, ...] = ()
-    ref: Key | None = None
+    ref: Key | None = None  # the call that has the reasoning
 
 
 @dataclass(slots=True)
@@ -45,8 +45,11 @@ class _Growing:
 
 
 class Attributor(Generic[Key]):
-    """Follows one turn. Of all that is thought in it, and its calls, it keeps at most `room`
-    characters; past that nothing more is known, since half of it would be wrong."""
+    """Follows the reasoning and the calls of one turn.
+
+    Keeps at most `max_chars` characters. Beyond that nothing more is attributed, since a part of
+    the reasoning would be misleading.
+    """
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -56,11 +59,11 @@ class Attributor(Generic[Key]):
 
     @property
     def over(self) -> bool:
-        """Whether there was more than could be kept."""
+        """The turn had more reasoning than could be kept."""
         return self._room < 0
 
     def think(self, kind: Kind, text: str, *, part: Hashable = 0, stretch: Hashable = 0) -> None:
-        """A piece of a part. A stretch is reasoning that may be shown both raw and summarized."""
+        """Add a piece of a part. A stretch is reasoning that may come both raw and summarized."""
         if not text:
             return
         growing = self._growing.get((stretch, kind, part))
@@ -70,13 +73,13 @@ class Attributor(Generic[Key]):
         self._weigh(len(text))
 
     def redact(self, *, stretch: Hashable = 0) -> None:
-        """Some reasoning that nobody shows; what goes on after it goes on as another part."""
+        """Add reasoning that nobody shows; reasoning after it begins a new part."""
         self._growing.clear()
         self._add(REDACTED, stretch)
         self._weigh(0)
 
     def call(self, key: Key) -> Attribution[Key]:
-        """The next call of the turn, told apart by its key."""
+        """Attribute the pending reasoning to the turn's next call; `key` identifies the call."""
         self._weigh(WEIGHT)
         parts = self.left
         self._spend()
@@ -87,7 +90,7 @@ class Attributor(Generic[Key]):
 
     @property
     def left(self) -> tuple[Part, ...]:
-        """What no call was given: at the end of a turn, what led to its text."""
+        """The reasoning that no call was given: at the end of the turn, what led to its text."""
         stretches: dict[Hashable, list[Part]] = {}
         for said in self._pending:
             part = Part(said.kind, "".join(said.pieces))
@@ -110,8 +113,10 @@ class Attributor(Generic[Key]):
 
 
 def _told(parts: list[Part]) -> list[Part]:
-    """What is told of a stretch: raw reasoning rather than its summary, and that rather than that
-    there was some. What is blank says nothing."""
+    """Drop blank parts and, of a stretch, the less precise ones.
+
+    Raw reasoning is preferred to its summary, and a summary to `redacted`.
+    """
     said = [part for part in parts if part.kind == REDACTED or part.text.strip()]
     kinds = {part.kind for part in said}
     if RAW in kinds:

@@ -1,4 +1,4 @@
-"""What the summary of one response may cost, beside what the model itself has said."""
+"""The limit on a response's summary cost, relative to the model's own tokens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from abridge.turn.part import Passage
 from abridge.turn.usage import Tokens
 
 BYTES = 4
-"""Of UTF-8 to a token, near enough in any script: for what is not reported, or not yet."""
+"""Bytes of UTF-8 per token, near enough in any script. Used where usage is not reported (yet)."""
 
 
 class Budget:
-    """`share` is the most, as a share of the model's own tokens; None is no bound.
+    """Allows summarizer calls up to a share of the model's own tokens.
 
-    The model's are estimated, since they are reported when it is too late; a call's are estimated
-    until they are reported. The first call is always within it.
+    The model's tokens are estimated, since they are reported when it is too late. A call's tokens
+    are estimated until they are reported. The first call is always allowed. Without `max_overhead`
+    there is no limit.
     """
 
     def __init__(self, share: float | None) -> None:
@@ -23,21 +24,21 @@ class Budget:
         self._estimated: dict[int, int] = {}
 
     def earn(self, text: str) -> None:
-        """The model said this."""
+        """Count text of the model's, reasoning or answer."""
         if self._share is not None:
             self._own += _bytes(text)
 
     def ask(self, part: int, passage: Passage) -> None:
-        """A call was made for a part."""
+        """Count a call's input."""
         self._estimated[part] = _bytes(passage.text) + _bytes(passage.before)
 
     def write(self, part: int, text: str) -> None:
-        """It said this."""
+        """Count a piece of a call's output."""
         if part in self._estimated:
             self._estimated[part] += _bytes(text)
 
     def settle(self, part: int, spent: Tokens | None) -> None:
-        """It is over. What it did not report stays estimated."""
+        """Replace a finished call's estimate with its reported usage, if that is complete."""
         if spent is not None and spent.input is not None and spent.output is not None:
             self._estimated.pop(part, None)
             self._reported += spent.input + spent.output

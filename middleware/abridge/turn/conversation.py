@@ -1,8 +1,8 @@
-"""The turns already said.
+"""The turns of a conversation, in a form that is independent of any API.
 
-A conversation is read out of a request, and a response is remembered as a turn of one. The texts
-and calls here are what both sides agree on however they spell it; what stands only for reasoning is
-left out of every comparison, since clients drop, keep and replace it as they like.
+A conversation is read from a request, and a response is remembered as a turn of one. Texts and
+calls are comparable however either side writes them. Reasoning is left out of every comparison,
+since clients drop, keep and replace it as they like.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from hashlib import blake2b
 from typing import Any, TypeAlias
 
 ItemKey: TypeAlias = tuple[int, int]
-"""A reasoning item's address within a response: its lane, its item."""
+"""A reasoning item's address within a response: its lane and its item number."""
 
 
 SHORT = 500
-"""Characters of arguments that are kept in mind: a conversation is sent again and again."""
+"""The longest arguments, in characters, that are cached: a conversation is sent again and again."""
 
 _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(slots=True, frozen=True)
 class Call:
-    """A tool call; `arguments` is JSON as the model wrote it."""
-
     id: str
     name: str
-    arguments: str
+    arguments: str  # JSON as the model wrote it
 
     def canonical(self) -> list[str]:
-        """The same for every way to write the same arguments, no arguments included."""
+        """Return the call in one form for all equivalent ways to write its arguments.
+
+        No arguments are the same as an empty object.
+        """
         canonical = _canonical if len(self.arguments) > SHORT else _canonical_again
         return [self.id, self.name, canonical(self.arguments)]
 
@@ -50,66 +51,60 @@ _canonical_again = lru_cache(4096)(_canonical)
 
 @dataclass(slots=True)
 class Turn:
-    """One speaker's turn.
-
-    `answers` is the id of the call that a tool's output is for. `shown` are the texts that stand
-    where reasoning stands: reasoning itself, or a summary of it; `opaque`: there is state of
-    upstream's beside what is said. `items` is the JSON it came from, in place: a message, or the
-    items of a turn.
-    """
+    """One speaker's turn."""
 
     role: str
     text: str = ""
     calls: tuple[Call, ...] = ()
-    answers: str = ""
+    answers: str = ""  # id of the call that a tool's output is for
     shown: tuple[str, ...] = ()
-    opaque: bool = False
+    """Texts in the place of reasoning: reasoning or summaries."""
+    opaque: bool = False  # has opaque state of upstream's beside the texts
     items: list[dict[str, Any]] = field(default_factory=list)
+    """The request's own JSON objects, to be changed in place: a message, or items."""
     _called: list[list[str]] | None = field(default=None, compare=False, repr=False)
 
     @property
     def called(self) -> list[list[str]]:
-        """Its calls, canonical; worked out once."""
+        """The turn's calls in canonical form, computed once."""
         if self._called is None:
             self._called = [call.canonical() for call in self.calls]
         return self._called
 
     def identity(self) -> bytes:
-        """What the turn is known by: its calls, else its text."""
+        """Return the bytes that identify the turn: its calls if it has any, else its text."""
         if not self.calls:
             return b"said " + self.text.encode(errors="surrogatepass")
         return b"called " + _framed([part for call in self.called for part in call])
 
     def canonical(self) -> bytes:
-        """Everything in it that is no reasoning."""
+        """Return everything in the turn except reasoning, as bytes."""
         said = self.role, self.text, self.answers
         return _framed([*said, *(part for call in self.called for part in call)])
 
 
 def _framed(parts: Sequence[str]) -> bytes:
-    """The parts, none of which can pass for another split of the same text."""
+    """Join the parts with their lengths, so that no two lists give the same bytes."""
     lengths = ",".join([str(len(part)) for part in parts])
     return f"{lengths}:{''.join(parts)}".encode(errors="surrogatepass")
 
 
 @dataclass(slots=True)
 class Heard:
-    """An assistant turn as upstream said it, with reasoning of the model's own.
-
-    `raw` is the reasoning's text, `original` the reasoning in upstream's spelling: keys of a
-    message on Chat Completions, items on Responses. `keys` are its items'. `before` are the turns
-    that the same response said first.
-    """
+    """An assistant turn with reasoning, as upstream sent it."""
 
     turn: Turn
-    raw: str
+    raw: str  # text of the reasoning
     original: list[dict[str, Any]]
-    keys: tuple[ItemKey, ...]
-    before: tuple[Turn, ...] = ()
+    """The reasoning as upstream wrote it: keys of a message on Chat Completions, items on
+    Responses.
+    """
+    keys: tuple[ItemKey, ...]  # its reasoning items
+    before: tuple[Turn, ...] = ()  # turns that precede it in the same response
 
 
 class Prefix:
-    """A running digest of turns: the same for the same turns, however a client spells them."""
+    """A running digest over turns: the same for the same turns, however a client writes them."""
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=16)
@@ -122,7 +117,7 @@ class Prefix:
         return self._running.digest()
 
     def after(self, turns: Iterable[Turn]) -> Prefix:
-        """The prefix that these turns would make of it."""
+        """Return a copy of the prefix, extended by these turns."""
         later = Prefix()
         later._running = self._running.copy()
         for turn in turns:

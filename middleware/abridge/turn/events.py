@@ -1,39 +1,49 @@
-"""The vocabulary of a turn being said.
+"""The events of a response, independent of any API.
 
-A Reader turns wire events into these, the Weaver puts them into the one legal order together with
-the summary's own, a Writer spells them out again::
+A Reader turns wire events into these, the Sequencer puts them into one order together with the
+summary's own events, and a Writer turns them into wire events again.
+
+::
 
     Event
-    ├── Began        the response has an id and a model
-    ├── Opened       a reasoning item, or the next stretch of one, begins
-    ├── Raw          reasoning as the model wrote it
-    ├── Native       a piece of a summary that upstream made
-    ├── Closed       the item, or this stretch of it, ends
-    ├── Said         a piece of the answer: its text
-    │   ├── Refused      of its refusal
-    │   └── Called       of a tool call
-    ├── Reasoned     the lane's turn is whole, and there was reasoning in it
-    ├── Stopped      why the answer ends
-    ├── Sealed       opaque state that stands for reasoning, or signs it
-    ├── Other        anything else of a lane, or of none
-    ├── Billed       upstream's usage, where it comes apart from the end
-    ├── Failed       an error in the stream; not yet its end
-    ├── Ended        the end
-    │                of the Weaver's own making:
-    ├── PartOpened   a summary part begins
-    ├── PartSaid     a piece of its text
-    └── PartClosed   it ends
+    ├── ResponseStarted    the response's id and model are known
+    ├── ReasoningStarted   a reasoning item, or the next stretch of one, begins
+    ├── ReasoningDelta     a piece of reasoning as the model wrote it
+    ├── NativeSummary      a piece of a summary that upstream made itself
+    ├── ReasoningEnded     the item, or this stretch of it, ends
+    ├── ContentDelta       a piece of the answer: of its text
+    │   ├── RefusalDelta       of a refusal
+    │   └── ToolCallDelta      of a tool call
+    ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
+    ├── Finished           the finish reason of the lane
+    ├── ProviderState      opaque state that stands for reasoning, or signs it
+    ├── Passthrough        anything else, of a lane or of the whole response
+    ├── UsageReported      upstream's usage, where it comes before the end
+    ├── ErrorReported      an error within the stream; the end still follows
+    ├── ResponseEnded      the end
+    │                      and, made by the Sequencer:
+    ├── SummaryPartAdded   a summary part begins
+    ├── SummaryTextDelta   a piece of its text
+    └── SummaryPartDone    it ends
 
-A *lane* is what waits together: 0 on Responses, the choice on Chat Completions, None for what
-concerns all. An *item* is a reasoning item: the output index on Responses; on Chat Completions each
-choice has one, opened anew for every stretch of reasoning. A *frame* is the wire event an event was
-read from, whole, as it came; None for what upstream did not send as a frame of its own.
+The words used here:
 
-Events come in two manners. Read for a client of the same API they are *framed*: what their frames
-say need not be known, so that a `Said` may stand for a refusal or a call and nothing tells of
-`Stopped` or `Sealed`; but where an answer is to be sealed as a whole, `Reasoned` says what it is.
-Read for a client of another API they are *told*: no event has a frame, and each says all that
-another API can be told.
+* A *lane* is a set of events that wait together: 0 on Responses, the choice's index on Chat
+  Completions, None for an event that concerns the whole response.
+* An *item* is a reasoning item, numbered by its output index on Responses. On Chat Completions each
+  choice has one item, which is opened again for every stretch of reasoning.
+* A *stretch* is one run of reasoning.
+* A *frame* is the wire event from which an event was read, in its original bytes. It is None where
+  upstream did not send the event as a frame of its own.
+
+An event either carries its original frame or is translated:
+
+* A Reader for a client of the same API emits events with frames. It need not parse what a frame
+  says beyond its kind: a `ContentDelta` may stand for a piece of a refusal or of a tool call, and
+  there is no `Finished` and no `ProviderState`. If the answer is to be sealed as a whole,
+  `TurnRecorded` has its turn.
+* A translating reader, for a client of another API, emits events without frames, and each says
+  everything that another API can express.
 """
 
 from __future__ import annotations
@@ -52,7 +62,7 @@ NativeKind = Literal["open", "say", "close", "whole"]
 
 @dataclass(slots=True, frozen=True)
 class Trouble:
-    """Why something did not come about, as a client may read it."""
+    """Why something failed, in words that a client may read."""
 
     code: str
     message: str
@@ -63,18 +73,13 @@ class Trouble:
 
 @dataclass(slots=True, frozen=True)
 class Summary:
-    """What was said of one reasoning item.
+    """The finished summary of one reasoning item."""
 
-    `parts` holds our own only; with `native` true the item also has, or only has, upstream's.
-    `unfinished` counts parts that were cut short or never spoke, `extracted` those an extract
-    stands in for; `trouble` is the first thing that went wrong.
-    """
-
-    parts: tuple[str, ...] = ()
-    trouble: Trouble | None = None
-    native: bool = False
-    unfinished: int = 0
-    extracted: int = 0
+    parts: tuple[str, ...] = ()  # texts of the parts that Abridge made
+    trouble: Trouble | None = None  # the first thing that went wrong
+    native: bool = False  # some or all of the summary was made by upstream
+    unfinished: int = 0  # number of parts that were cut short or never began
+    extracted: int = 0  # number of parts that an extract stands in for
 
 
 NO_SUMMARY = Summary()
@@ -82,41 +87,33 @@ NO_SUMMARY = Summary()
 
 @dataclass(slots=True)
 class Event:
-    lane: int | None
-    frame: bytes | None
+    lane: int | None  # None if the event concerns the whole response
+    frame: bytes | None  # the original bytes; None if translated or made by Abridge
 
 
 @dataclass(slots=True)
 class Began(Event):
-    """`created` is in seconds since the epoch, as upstream said it."""
-
     id: str
     model: str
-    created: int
+    created: int  # seconds since the epoch, as upstream reported it
 
 
 @dataclass(slots=True)
 class Opened(Event):
-    """`field` is where upstream puts this reasoning, where its API leaves a choice."""
-
     item: int
-    field: str = ""
+    field: str = ""  # the wire field that holds this reasoning, where the API has several
 
 
 @dataclass(slots=True)
 class Raw(Event):
-    """`text` is what is new; a frame that only repeats or closes what was said has none."""
-
     item: int
-    text: str
+    text: str  # new text only; empty if the frame repeats or closes earlier text
 
 
 @dataclass(slots=True)
 class Native(Event):
-    """`part` is upstream's own count, and on emission the item's."""
-
     item: int
-    part: int
+    part: int  # as read, upstream's count of its parts; as emitted, the item's
     kind: NativeKind
     text: str = ""
 
@@ -129,39 +126,36 @@ class Closed(Event):
 
 @dataclass(slots=True)
 class Said(Event):
-    """`text` is the answer's; a refusal's or a tool call's fragment has none. `logprobs` are its
-    tokens' log probabilities, as both of OpenAI's APIs spell them: `{"token", "logprob", "bytes",
-    "top_logprobs"}`. `message` counts the lane's messages, where its API has several."""
-
-    text: str = ""
+    text: str = ""  # text of the answer; empty for a refusal or a tool call
     logprobs: Sequence[Mapping[str, Any]] = ()
-    message: int = 0
+    """The text's log probabilities, in the form that both of OpenAI's APIs use: `{"token",
+    "logprob", "bytes", "top_logprobs"}`.
+    """
+    message: int = 0  # index of the message in the lane, where its API has several
 
 
 @dataclass(slots=True)
 class Refused(Said):
-    """A piece of a refusal: `refusal` is its text."""
-
     refusal: str = ""
 
 
 @dataclass(slots=True)
 class Called(Said):
-    """A piece of a tool call. `call` counts the lane's calls from 0; `id` is the one that its
-    output will refer to, and comes with the first piece, as `name` does; `arguments` is what is
-    new of them, JSON as the model wrote it. With `custom` true they are free text."""
+    """A piece of a tool call."""
 
-    call: int = 0
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-    custom: bool = False
+    call: int = 0  # index of the call in the lane
+    id: str = ""  # the id that the call's output refers to; comes with the first piece
+    name: str = ""  # comes with the first piece
+    arguments: str = ""  # new text only: JSON as the model wrote it
+    custom: bool = False  # `arguments` is free text
 
 
 @dataclass(slots=True)
 class Reasoned(Event):
-    """`heard` is all that the lane says. Comes right before the event that ends the lane, which may
-    say the last of the answer, too."""
+    """The lane's whole turn.
+
+    Comes right before the event that ends the lane, which may carry the last of the answer, too.
+    """
 
     heard: Heard
 
@@ -171,20 +165,21 @@ StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
 
 @dataclass(slots=True)
 class Stopped(Event):
-    """The lane says no more. A stop with calls in the answer is `tool_calls` (OLS-07)."""
+    """The lane ends. A lane that stops with tool calls in it has the reason `tool_calls`."""
 
     reason: StopReason
 
 
 @dataclass(slots=True)
 class Sealed(Event):
-    """Opaque state of an open item, whole. With `signs` true it signs the reasoning that was said
-    of the item since the last one (Anthropic's `signature`); else it stands for reasoning that
-    nobody shows (`encrypted_content`, `redacted_thinking`)."""
+    """Opaque state of the open item, whole."""
 
     item: int
     data: str
     signs: bool = False
+    """True if it signs the item's reasoning since the last signature (Anthropic's `signature`);
+    False if it stands for reasoning that nobody shows (`encrypted_content`, `redacted_thinking`).
+    """
 
 
 @dataclass(slots=True)
@@ -194,11 +189,9 @@ class Other(Event):
 
 @dataclass(slots=True)
 class Billed(Event):
-    """`trouble` is set when the setting is that a failed summary ends the response."""
-
     usage: Tokens
-    share: Share | None = None
-    trouble: Trouble | None = None
+    share: Share | None = None  # set by the Sequencer
+    trouble: Trouble | None = None  # set if a failed summary is to fail the response
 
 
 @dataclass(slots=True)
@@ -208,22 +201,17 @@ class Failed(Event):
 
 @dataclass(slots=True)
 class Ended(Event):
-    """`ok` is false when upstream failed or was cut short, and `trouble` then says why; with `ok`
-    it is as with `Billed`."""
-
-    ok: bool
+    ok: bool  # False if upstream failed or was cut short
     usage: Tokens | None = None
-    summaries: Mapping[ItemKey, Summary] = field(default_factory=dict)
-    share: Share | None = None
-    trouble: Trouble | None = None
+    summaries: Mapping[ItemKey, Summary] = field(default_factory=dict)  # set by the Sequencer
+    share: Share | None = None  # set by the Sequencer
+    trouble: Trouble | None = None  # the reason if not `ok`; else as in UsageReported
 
 
 @dataclass(slots=True)
 class PartOpened(Event):
-    """`index` counts the item's parts, native ones included, from 0."""
-
     item: int
-    index: int
+    index: int  # counts the item's parts from 0, native ones included
 
 
 @dataclass(slots=True)
@@ -235,9 +223,7 @@ class PartSaid(Event):
 
 @dataclass(slots=True)
 class PartClosed(Event):
-    """`text` is all that was said; `complete` is false when it was cut short."""
-
     item: int
     index: int
-    text: str
-    complete: bool
+    text: str  # the whole text of the part
+    complete: bool  # False if the part was cut short

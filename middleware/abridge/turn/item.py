@@ -13,25 +13,20 @@ from abridge.turn.segment import Cut, Segmenter
 
 @dataclass(slots=True)
 class Item:
-    """`arrived` and `shown` count its stretches, as upstream said them and as the client saw them.
-
-    `native` maps upstream's count of its own parts to the item's; with `owned` true upstream
-    summarizes the item itself.
-    """
-
     key: ItemKey
     segmenter: Segmenter
-    arrived: int = 0
-    arriving: bool = False
-    shown: int = 0
+    arrived: int = 0  # stretches that upstream has begun
+    arriving: bool = False  # its reasoning is still coming in
+    shown: int = 0  # stretches whose ReasoningStarted was emitted
     parts: list[Part] = field(default_factory=list)
-    indexes: int = 0
+    indexes: int = 0  # number of part indexes given out
     native: dict[int, int] = field(default_factory=dict)
-    owned: bool = False
-    trouble: Trouble | None = None
+    """From upstream's index of a native part to the item's index."""
+    owned: bool = False  # upstream makes a summary of this item
+    trouble: Trouble | None = None  # the first thing that went wrong
 
     def plan(self, number: int, cut: Cut) -> Part:
-        """The part that says `cut`: a new one, or the last if that could not be asked for yet."""
+        """Add `cut` to the last part if that is not requested yet, else to a new one; return it."""
         last = self.unasked()
         if last is not None:
             last.text += cut.text
@@ -42,20 +37,20 @@ class Item:
         return self.parts[-1]
 
     def unasked(self) -> Part | None:
-        """The last part, if it could not be asked for yet."""
+        """Return the last part if it is not requested yet."""
         return self.parts[-1] if self.parts and self.parts[-1].planned else None
 
     @property
     def silent(self) -> bool:
-        """Whether no part has anything to say any more, or yet."""
+        """No part has anything to emit."""
         return not self.parts or self.parts[-1].closed
 
     def due(self) -> Iterator[Part]:
-        """The open parts that are due by the end of the stretch now shown, lowest first."""
+        """Yield the unclosed parts that are due by the end of the emitted stretch, lowest first."""
         return (part for part in self.parts if not part.closed and part.stretch <= self.shown)
 
     def titles(self) -> tuple[str, ...]:
-        """Those of the parts that are closed."""
+        """Return the titles of the closed parts."""
         return tuple(part.title for part in self.parts if part.closed and part.title)
 
     def next_index(self) -> int:

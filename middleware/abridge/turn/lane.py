@@ -1,4 +1,4 @@
-"""What waits together: the whole output on Responses, one choice on Chat Completions."""
+"""A lane: the whole output on Responses, one choice on Chat Completions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from abridge.turn.part import Part
 
 @dataclass(slots=True)
 class Lane:
-    """`queue` is what has arrived and not left, `speaker` the item that is open as the client sees
-    it. `grace` is what is left of the seconds the lane may wait; `held_since` is set while it does,
-    and `held_for` is how long it has."""
-
-    grace: float
+    grace: float  # seconds that the lane may still wait
     queue: deque[Event] = field(default_factory=deque)
+    """Events that have arrived and are not emitted yet."""
     items: dict[int, Item] = field(default_factory=dict)
     speaker: Item | None = None
-    held_since: float | None = None
-    held_for: float = 0.0
+    """The item between its ReasoningStarted and ReasoningEnded, as emitted."""
+    held_since: float | None = None  # start of the present hold
+    held_for: float = 0.0  # seconds of all holds that are over
 
     def waits_for(self) -> list[Part]:
-        """The parts that keep the head of the queue from leaving."""
+        """Return the parts that keep the head of the queue from being emitted."""
         head = self.queue[0] if self.queue else None
         if isinstance(head, Closed):
             return list(self.items[head.item].due())
@@ -34,7 +32,7 @@ class Lane:
         return []
 
     def moments(self, first_token: float) -> Iterator[float]:
-        """When patience ends: with the hold, and with each part that is still silent."""
+        """Yield the times at which waiting ends: for the hold, and for each part without text."""
         if self.held_since is not None:
             yield self.held_since + self.grace
             for part in self.waits_for():
@@ -42,7 +40,7 @@ class Lane:
                     yield max(self.held_since, part.asked_at) + first_token
 
     def release(self, waited: float) -> None:
-        """Nothing waits any more."""
+        """End the hold, which has lasted for `seconds`."""
         self.held_for += waited
         self.grace -= waited
         self.held_since = None

@@ -1,4 +1,4 @@
-"""One part of a summary: planned, asked for, speaking, closed."""
+"""One part of a summary, from planned to closed."""
 
 from __future__ import annotations
 
@@ -7,58 +7,53 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Style = Literal["concise", "auto", "detailed"]
-"""What a client may ask for, besides nothing."""
+"""The values of `reasoning.summary` in a request."""
 
 _TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
 
 
 @dataclass(slots=True, frozen=True)
 class Passage:
-    """What a summarizer is given: reasoning to say in one part, and what it needs around it.
+    """The input for one summary part: reasoning to summarize, and its context."""
 
-    `whole` is true when `text` is all the reasoning there is; else the part is one of several and
-    wants a title. `before` is the reasoning just before `text`, `titles` those of the parts that
-    were closed when this one was asked for.
-    """
-
-    text: str
+    text: str  # the reasoning to summarize
     style: Style = "auto"
     whole: bool = True
-    before: str = ""
-    titles: tuple[str, ...] = ()
+    """`text` is all the reasoning; otherwise the part is one of several and needs a title."""
+    before: str = ""  # the reasoning just before `text`
+    titles: tuple[str, ...] = ()  # titles of the parts that were closed when this one was requested
 
 
 @dataclass(slots=True)
 class Part:
-    """`stretch` is the stretch of its item by whose end it is due. `waiting` is what the summarizer
-    has said and the client has not seen yet; `index` is None until the part is announced."""
-
     id: int
-    stretch: int
-    text: str
-    before: str
-    whole: bool
-    asked_at: float | None = None
+    stretch: int  # the stretch of its item by whose end the part is due
+    text: str  # the reasoning to summarize
+    before: str  # the reasoning just before it
+    whole: bool  # see Passage
+    asked_at: float | None = None  # None if not requested yet, or refused
     waiting: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    index: int | None = None
-    ended: bool = False
-    complete: bool = False
-    extracted: bool = False
-    closed: bool = False
+    """Received from the summarizer, not emitted yet."""
+    said: list[str] = field(default_factory=list)  # emitted
+    index: int | None = None  # None until its SummaryPartAdded is emitted
+    ended: bool = False  # no more text will come
+    complete: bool = False  # the summarizer finished its text
+    extracted: bool = False  # the text is a fallback, not the summarizer's
+    closed: bool = False  # nothing is left to emit
 
     @property
     def planned(self) -> bool:
-        """Not asked for yet, or refused."""
+        """Not requested yet, or refused."""
         return self.asked_at is None and not self.ended
 
     @property
     def silent(self) -> bool:
-        """Nothing has come of it yet."""
+        """No text has come for it yet."""
         return self.index is None and not self.waiting and not self.ended
 
     @property
     def speaking(self) -> bool:
+        """Between its SummaryPartAdded and its SummaryPartDone."""
         return self.index is not None and not self.closed
 
     @property
@@ -67,7 +62,7 @@ class Part:
         return found[1] if found else None
 
     def say(self) -> str:
-        """Move what is waiting to what is said."""
+        """Return the text that is to be emitted now, and count it as emitted."""
         text = "".join(self.waiting)
         self.waiting.clear()
         self.said.append(text)
@@ -76,15 +71,15 @@ class Part:
     def end(self, *, complete: bool) -> None:
         self.ended, self.complete = True, complete
         if not complete and self.index is None:
-            self.waiting.clear()  # a part that fails before it spoke leaves no trace
+            self.waiting.clear()  # a part that fails before it was announced leaves no trace
 
     def close(self) -> None:
-        """All is said; the reasoning is not needed any more, and there may be much of it."""
+        """Mark the part as closed and free its reasoning, which may be large."""
         self.closed = True
         self.text = self.before = ""
 
     def stand_in(self, text: str) -> None:
-        """Say `text` in the summarizer's place."""
+        """Use `text` in place of what the summarizer would have written."""
         self.waiting = [text]
         self.extracted = True
         self.end(complete=True)

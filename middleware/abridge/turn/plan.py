@@ -1,4 +1,4 @@
-"""How one response is to be summarized."""
+"""The settings for the summary of one response."""
 
 from __future__ import annotations
 
@@ -13,28 +13,22 @@ Substitute = Callable[[Passage], str]
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """Sizes are in characters of reasoning, times in seconds, `held` in bytes on the wire.
+    """Sizes are in characters of reasoning and times in seconds, unless stated otherwise."""
 
-    `style` None asks for nothing. `grace` is how long the answer may wait, a budget per lane, and
-    `first_token` how much of it a part gets that has said nothing. `reasoning` is the most that is
-    gathered for one part. `max_overhead` is what the summary may cost, as a share of the model's
-    own tokens; None is no bound. `substitute` makes a part's text where its summarizer failed.
-    `fail`: a failed summary ends the response, after the answer.
-    """
-
-    style: Style | None = "auto"
-    live: bool = True
-    part_chars: int = 1500
-    max_parts: int = 12
-    tail_chars: int = 400
-    min_chars: int = 1
-    reasoning: int = 4 << 20
-    grace: float = 5.0
-    first_token: float = 2.0
-    held: int = 256 << 10
+    style: Style | None = "auto"  # None: no summary
+    live: bool = True  # summarize while the model still reasons
+    part_chars: int = 1500  # size of the first part
+    max_parts: int = 12  # number of parts after which they grow faster
+    tail_chars: int = 400  # the least rest that gets a part of its own
+    min_chars: int = 1  # the least reasoning that is summarized, without blanks
+    reasoning: int = 4 << 20  # the most that is gathered for one part
+    grace: float = 5.0  # time that a lane's answer may wait, in total
+    first_token: float = 2.0  # time within the grace that a part without text gets
+    held: int = 256 << 10  # bytes of the answer that may wait
     max_overhead: float | None = None
-    substitute: Substitute | None = None
-    fail: bool = False
+    """The most the summary may cost, as a share of the model's own tokens; None: no limit."""
+    substitute: Substitute | None = None  # makes a part's text if its summarizer failed
+    fail: bool = False  # a failed summary fails the response, after the answer
 
     def segmenter(self) -> Segmenter:
         return Segmenter(

@@ -1,7 +1,7 @@
-"""What a request asks, in no API's words.
+"""A model request, independent of any API.
 
-A client's request is read into a `Question` by its own API and written by its upstream's. `param`
-is always the name by which the client knows a thing, so that a refusal can name it.
+A client's request is read into a `ModelRequest` by the client's API and written by the upstream's.
+`param` is always the field's name in the client's request, for use in error messages.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ToolKind: TypeAlias = Literal["function", "custom", "local_shell", "tool_search", "hosted"]
 
 SIGNED = "sig1."
-"""Begins a signature where a client's API has one place for it and for opaque state alike."""
+"""Prefix of a signature in APIs that have one field for signatures and other opaque state."""
 
 
 def _named() -> str:
-    """A field for the client's name of a thing, which says nothing of what it is."""
+    """Declare a `param` field, which is ignored in comparisons."""
     return field(default="", compare=False)
 
 
@@ -35,62 +35,51 @@ class Refusal:
 
 @dataclass(slots=True, frozen=True)
 class Image:
-    """`url` may be a data URL; `file` is the id of one that was uploaded."""
-
-    url: str = ""
-    file: str = ""
+    url: str = ""  # may be a data URL
+    file: str = ""  # id of an uploaded file
     detail: str = ""
     param: str = _named()
 
 
 @dataclass(slots=True, frozen=True)
 class File:
-    """`data` is base64, as a data URL or bare."""
-
-    data: str = ""
+    data: str = ""  # base64, as a data URL or bare
     url: str = ""
-    file: str = ""
+    file: str = ""  # id of an uploaded file
     name: str = ""
     param: str = _named()
 
 
 @dataclass(slots=True, frozen=True)
 class Audio:
-    """`data` is base64; `id` is that of audio the model said before."""
-
-    data: str = ""
+    data: str = ""  # base64
     format: str = ""
-    id: str = ""
+    id: str = ""  # id of audio from an earlier answer of the model's
     param: str = _named()
 
 
 @dataclass(slots=True, frozen=True)
 class Thought:
-    """Reasoning as the client returns it: `text` of the model's own, `summary` that upstream made,
-    `sealed` opaque state. With `signed` true that is the text's signature."""
+    """Reasoning of an earlier turn, as the client returns it."""
 
-    text: str = ""
-    summary: tuple[str, ...] = ()
-    sealed: str = ""
-    signed: bool = False
+    text: str = ""  # as the model wrote it
+    summary: tuple[str, ...] = ()  # made by upstream
+    sealed: str = ""  # opaque state
+    signed: bool = False  # the opaque state is a signature of `text`
     id: str = ""
     param: str = _named()
 
 
 @dataclass(slots=True, frozen=True)
 class ToolCall:
-    """`arguments` is JSON, or free text where the tool is a custom one."""
-
     id: str
     name: str
-    arguments: str
+    arguments: str  # JSON; free text if custom
     custom: bool = False
 
 
 @dataclass(slots=True, frozen=True)
 class ToolOutput:
-    """What came of a call."""
-
     call: str
     parts: tuple[Text | Image | File, ...]
     failed: bool = False
@@ -98,14 +87,12 @@ class ToolOutput:
 
 @dataclass(slots=True, frozen=True)
 class Foreign:
-    """A part or an item that no other API has, as the client spelled it. `matters`: what the model
-    is asked is not the same without it. `message` is what the client is told of it, if there is
-    more to tell than that."""
+    """A part or an item that exists in the client's API only."""
 
-    spelled: Json
+    spelled: Json  # the client's JSON of it
     param: str = _named()
-    matters: bool = True
-    message: str = ""
+    matters: bool = True  # the request means something else without it
+    message: str = ""  # error message for the client, if a generic one is not enough
 
 
 Part: TypeAlias = Text | Refusal | Image | File | Audio | Thought | ToolCall | ToolOutput | Foreign
@@ -113,9 +100,12 @@ Part: TypeAlias = Text | Refusal | Image | File | Audio | Thought | ToolCall | T
 
 @dataclass(slots=True)
 class Speech:
-    """One speaker's parts, in order. Of the assistant: thoughts, then text, then calls, and as
-    often as it came about. A tool's outputs are a speech of their own. A message's texts that
-    follow each other may be one; those of two messages never are."""
+    """One speaker's parts, in order.
+
+    Of the assistant: reasoning, then text, then calls, repeated as often as it happened. Tool
+    outputs are a message of their own. Adjacent texts of one message may be merged, those of two
+    messages never.
+    """
 
     role: Role
     parts: list[Part] = field(default_factory=list)
@@ -125,38 +115,30 @@ class Speech:
 
 @dataclass(slots=True, frozen=True)
 class Tool:
-    """A tool that the model may call.
+    """A tool that the model may call."""
 
-    `name` is the one offered to upstream, unique and of `[A-Za-z0-9_-]{1,64}`; `own` the client's,
-    in its `group` if it is of one. `strict` is what the client's API makes of it where the client
-    did not say. `grammar` is a custom tool's format: `syntax` and `definition`; offered as a
-    function, a custom tool has `parameters`. A `hosted` tool is one that only its own API's
-    provider can run, its name its type; `spelled` is what the client wrote.
-    """
-
-    name: str
-    kind: ToolKind = "function"
+    name: str  # as offered to upstream: unique, `[A-Za-z0-9_-]{1,64}`; of a hosted tool, its type
+    kind: ToolKind = "function"  # `hosted`: only the provider of the tool's own API can run it
     description: str = ""
-    parameters: Json | None = None
-    strict: bool = False
-    grammar: Json | None = None
-    own: str = ""
-    group: str = ""
-    spelled: Json = field(default_factory=dict)
+    parameters: Json | None = None  # also set on a custom tool that is offered as a function
+    strict: bool = False  # the API's default if the client left it open
+    grammar: Json | None = None  # a custom tool's `syntax` and `definition`
+    own: str = ""  # the client's name for it
+    group: str = ""  # the client's name for the group it belongs to, if any
+    spelled: Json = field(default_factory=dict)  # the client's JSON of it
     param: str = "tools"
 
 
 @dataclass(slots=True, frozen=True)
 class ToolChoice:
-    """`names`: only these of the tools; with `required` and one name, this tool and no other."""
-
     mode: Literal["none", "auto", "required"]
     names: tuple[str, ...] = ()
+    """Only these tools may be called; if required and only one, it must be."""
 
 
 @dataclass(slots=True, frozen=True)
 class Format:
-    """A structured output: JSON of a schema, or of any where there is none."""
+    """Structured output: JSON that follows a schema, or any JSON if there is none."""
 
     schema: Json | None = None
     name: str = ""
@@ -166,44 +148,45 @@ class Format:
 
 @dataclass(slots=True)
 class Question:
-    """`values` are the plain parameters, under neutral names (see `wire/asking/params.py`): figures
-    and flags that mean the same wherever they exist, none of them null or without effect. `params`
-    gives the client's names of them, and of `format` and `effort`. `extra` holds the keys that
-    Abridge does not know: they go on as they are.
-
-    `effort` is how much to think; `summary` the style of summary that upstream itself is to make;
-    `sealed`: the client wants opaque state back.
-    """
-
     model: str = ""
     speeches: list[Speech] = field(default_factory=list)
     tools: list[Tool] = field(default_factory=list)
     choice: ToolChoice | None = None
     format: Format | None = None
-    effort: str | None = None
-    summary: str | None = None
-    sealed: bool = False
+    effort: str | None = None  # reasoning effort
+    summary: str | None = None  # style of the summary that upstream itself is to make
+    sealed: bool = False  # the client wants opaque state in the answer
     stream: bool = False
     values: dict[str, Any] = field(default_factory=dict)
+    """Plain parameters that mean the same in every API, under neutral names (see `PARAMS` in
+    `apis/params.py`), without those that are null or have no effect.
+    """
     params: dict[str, str] = field(default_factory=dict)
+    """The client's names of these, and of the output format and the effort."""
     extra: Json = field(default_factory=dict)
+    """Keys unknown to Abridge, which are passed on as they are."""
 
 
 @dataclass(slots=True, frozen=True)
 class Unfit:
-    """Something of a question that an API cannot carry. `matters`: without it the answer would mean
-    something else, so that the request is refused, unless settings say to drop it."""
+    """Something in a request that the upstream's API cannot express."""
 
     param: str
     message: str
     matters: bool
+    """The answer would mean something else without it: the request is refused, unless the settings
+    allow to drop it.
+    """
 
 
 @dataclass(slots=True)
 class Written:
-    """A question in an API's words, and what of it that API cannot say. `tools` are those offered,
-    by the name upstream calls them by: a composer needs them to spell calls as the client does."""
+    """A request in the upstream's API."""
 
     body: Json
     unfit: list[Unfit] = field(default_factory=list)
+    """Parts of the request that this API cannot express."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The tools offered, by the name that upstream uses; needed to translate the calls in the
+    answer.
+    """

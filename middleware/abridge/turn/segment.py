@@ -1,9 +1,9 @@
-"""When a stretch of reasoning becomes a part.
+"""Split reasoning into passages, each of which becomes a summary part.
 
-Where a cut falls depends on the text alone, never on how it was split into deltas, so that a
-streamed and a whole answer are summarized alike. A cut is due at `size` characters and made at the
-first paragraph that ends from there on; when none has come within the slack, at the best boundary
-that the second half of the text offers.
+A cut depends on the text alone, never on how it was split into deltas, so that a streamed and an
+unstreamed answer get the same parts. A cut is due at `part_chars` characters and is made at the
+first end of a paragraph after that. If none comes within the slack, it is made at the best boundary
+in the second half of the text: paragraph, then sentence or line, then word.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass
 
 GROWTH = 1.25
+"""Factor by which each part's size exceeds the one before."""
 CONTEXT = 500
+"""The most characters of earlier reasoning that go along with a part."""
 CONTEXT_SHARE = 0.1
-"""The most of what came before a part that goes along with it: in characters, and as a share of
-the part's own, so that what is sent stays in proportion to what is said."""
+"""The most of it as a share of the part's own text, to keep the two in proportion."""
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _BOUNDARIES = (
@@ -27,19 +28,17 @@ _BOUNDARIES = (
 
 @dataclass(slots=True, frozen=True)
 class Cut:
-    """Reasoning worth a part, and the end of what came before it."""
-
-    text: str
-    before: str
+    text: str  # the reasoning for one part
+    before: str  # the end of the reasoning before it
 
 
 class Segmenter:
-    """Gathers one item's reasoning.
+    """Gathers one item's reasoning and cuts it into passages.
 
-    `size` is the first part's, in characters; each next is `GROWTH` times as large, and past
-    `parts` of them twice as large, so that their number stays small however long the thinking is.
-    `live` false cuts nothing before the end. Of more than `ceiling` characters gathered for one
-    part, head and tail are kept.
+    The first cut is due at `part_chars` characters, each next one at `SIZE_GROWTH` times the last
+    size, and after `max_parts` cuts at twice the last size, so that their number stays small
+    however long the model reasons. With `live` false nothing is cut before the end. If more than
+    `max_chars` are gathered for one part, only their head and tail are kept.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Segmenter:
         self.cuts = 0
 
     def feed(self, text: str) -> list[Cut]:
-        """Take more reasoning; return the parts it fills."""
+        """Add reasoning and return the cuts that are complete."""
         self._gather(text)
         made: list[Cut] = []
         while self._live and self._length >= self._size and self._weight >= self._least:
@@ -71,9 +70,9 @@ class Segmenter:
         return made
 
     def close(self) -> Cut | None:
-        """The stretch has ended: return the rest if it is worth a part.
+        """End the stretch and return its rest as a cut, or None if the rest is too short.
 
-        A short rest after a cut is not; it stays, for a next stretch to take along.
+        A rest of fewer than `tail_chars` after a cut stays, and goes with the next stretch.
         """
         rest = self._joined()
         size = len(rest.strip())
@@ -83,7 +82,7 @@ class Segmenter:
         return self._cut(rest)
 
     def reopen(self) -> None:
-        """Another stretch of the same item begins."""
+        """Begin another stretch of the same item."""
         if self._joined().strip():
             self._gather("\n\n")
 
@@ -112,7 +111,7 @@ class Segmenter:
 
 
 def _place(text: str, size: int) -> int | None:
-    """Where to cut `text`, or None while a better place may still come."""
+    """Return the position at which to cut `text`, or None while a better one may still come."""
     limit = size + min(size // 4, 1000)
     paragraph = _PARAGRAPH.search(text, max(0, size - 2), limit)
     if paragraph is not None and paragraph.end() >= size:

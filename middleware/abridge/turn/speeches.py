@@ -1,4 +1,4 @@
-"""A question's speeches, as every upstream can be told them."""
+"""Reorder a request's messages into a form that every API accepts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from abridge.turn.question import Foreign, Part, Speech, Text, Thought, ToolCall
 
 
 def told(speeches: Iterable[Speech]) -> list[Speech]:
-    """The same without what is foreign, what the assistant said without a break as one speech, and
-    what came of its calls right after it, as all but Responses demand.
+    """Return the messages in the order that all APIs but Responses require.
 
-    Reasoning rides on what the assistant says next; where somebody else speaks first, or nobody,
-    it is left out.
+    Drops unknown parts, merges what the assistant said without interruption into one message, and
+    puts the outputs of its calls right after it. Reasoning stays with what the assistant says next;
+    if somebody else speaks next, or nobody, it is left out.
     """
     ordered: list[Speech] = []
     outputs: dict[str, Speech] = {}
@@ -48,7 +48,7 @@ def _joined(speeches: Iterable[Speech]) -> Iterator[Speech]:
 
 
 def foreign(speeches: Iterable[Speech]) -> list[Unfit]:
-    """What of them no other API has."""
+    """List the parts that exist in the client's API only."""
     return [
         Unfit(part.param, part.message or _unknown(part), part.matters)
         for speech in speeches
@@ -58,7 +58,7 @@ def foreign(speeches: Iterable[Speech]) -> list[Unfit]:
 
 
 def as_one(parts: Iterable[Part]) -> list[Part]:
-    """What the model said in one message is one text, in however many pieces it came."""
+    """Merge adjacent texts: a message's text may come in any number of pieces."""
     joined: list[Part] = []
     for part in parts:
         last = joined[-1] if joined else None
@@ -70,7 +70,7 @@ def as_one(parts: Iterable[Part]) -> list[Part]:
 
 
 def untold(part: Part) -> Unfit:
-    """That an API has no words for a part."""
+    """Report that an API cannot express a part."""
     param = getattr(part, "param", "")
     return Unfit(param, f"This model's API has no way to take {param}.", matters=True)
 

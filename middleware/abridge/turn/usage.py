@@ -1,39 +1,34 @@
-"""What was spent, merged and apart. What nobody reported is None, never invented."""
+"""Token usage of the model and of the summarizer. A figure that nobody reported is None."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 EXTRACTIVE = "extractive"
-"""The model's name in the share where no model wrote the summary."""
+"""Stands for the model's name where no model wrote the summary."""
 
 
 @dataclass(slots=True, frozen=True)
 class Tokens:
-    """Tokens as an upstream reported them; None is not reported.
-
-    `reasoning` may be reported inside or outside `output` and `total`, so no figure is ever
-    derived from the others. `cached` and `written` are those of the input that were read from a
-    cache and written to one.
-    """
+    """Tokens as an upstream reported them; None if not reported."""
 
     input: int | None = None
-    output: int | None = None
+    output: int | None = None  # may or may not include `reasoning`
     total: int | None = None
+    """May or may not include `reasoning`, so no figure is ever derived from the others."""
     reasoning: int | None = None
-    cached: int | None = None
-    written: int | None = None
+    cached: int | None = None  # input read from a cache
+    written: int | None = None  # input written to a cache
 
 
 @dataclass(slots=True, frozen=True)
 class Share:
-    """The summarizer's part of the bill. `parts` counts its calls; `incomplete`: some call did not
-    report what it spent."""
+    """The summarizer's share of the usage."""
 
     tokens: Tokens
-    model: str | None
-    parts: int
-    incomplete: bool
+    model: str | None  # names of the models, joined by commas
+    parts: int  # number of calls
+    incomplete: bool  # some call did not report all of its usage
 
     def as_dict(self) -> dict[str, int | str | bool | None]:
         return {
@@ -48,7 +43,7 @@ class Share:
 
 @dataclass(slots=True)
 class Ledger:
-    """Adds up what the summarizer's calls for one response reported."""
+    """Adds up the usage of the summarizer's calls for one response."""
 
     tokens: Tokens = Tokens()
     models: list[str] = field(default_factory=list)
@@ -56,7 +51,7 @@ class Ledger:
     incomplete: bool = False
 
     def book(self, spent: Tokens | None, model: str | None = None) -> None:
-        """Enter one call, with what it reported."""
+        """Add one call with its reported usage."""
         self.parts += 1
         if model is not None and model not in self.models:
             self.models.append(model)
@@ -66,12 +61,12 @@ class Ledger:
             self.tokens = _sum(self.tokens, spent)
 
     def note_extract(self) -> None:
-        """An extract stood in for a call that failed."""
+        """Record that an extract replaced the summary of a failed call."""
         if EXTRACTIVE not in self.models:
             self.models.append(EXTRACTIVE)
 
     def share(self) -> Share | None:
-        """The bill so far; None where no call was made."""
+        """Return the sum so far, or None if no call was made."""
         if not self.parts:
             return None
         return Share(self.tokens, ", ".join(self.models) or None, self.parts, self.incomplete)

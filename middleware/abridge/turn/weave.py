@@ -1,21 +1,30 @@
-"""The one legal order.
+"""The Sequencer: puts upstream's events and the summary's events into the one legal order.
 
-The Weaver takes what upstream says (turn events), what summarizers say (deltas, ends and failures
-of parts) and moments in time, and returns what is to be done: events to emit, in order; `Ask` for a
-part; `Cancel` one. It performs nothing, reads no clock and knows no API.
+It is given upstream's events, the output of summarizers (deltas, ends and failures of parts) and
+the time. It returns what to do, in order: events to emit, `RequestPart` to have a summary part
+written, `CancelPart` to stop that. It performs no I/O, reads no clock and knows no API.
 
-Theory of operation. Every event makes two passes. On *arrival* its reasoning is segmented and parts
-are asked for; nothing ever waits. On *emission* the events of a lane leave in the order in which
-they came, out of the lane's queue, and only two of them can wait:
+Theory of operation. Every event is processed twice, on arrival and on emission.
 
-* `Closed`, until every part due by then is closed: the lane *holds*, and what follows queues up
-  behind it. A hold ends by itself, or at the lane's deadline, when complete parts are spoken whole,
-  a speaking one is closed as it stands and the rest is cancelled.
-* `Native`, while a part of ours is speaking: a part is closed before the next opens.
+On arrival its reasoning goes to the item's segmenter, and the parts that the segmenter cuts are
+requested. Nothing waits here.
 
-Between the emission of its `Opened` and its `Closed` an item's parts speak, the lowest one first,
-whenever they have something to say. What concerns all lanes goes through a queue of its own: the
-bill, a failure and the end wait until no lane has anything left.
+On emission the events of a lane leave its queue in the order in which they arrived. Only two kinds
+of event can wait at the head of a queue:
+
+* `ReasoningEnded` waits until every summary part due by then is closed. Meanwhile the lane *holds*:
+  what follows queues up behind the event. A hold ends when the parts are done. It is ended by the
+  lane's deadline, at which its grace is used up, or when too many bytes are held: a part whose text
+  is complete is then emitted whole, one that is being emitted is closed as it stands, and the rest
+  is cancelled. A part without any text is given up earlier, after the first-token timeout.
+* `NativeSummary` waits while a part of ours is being emitted, since a part must be closed before
+  the next one opens.
+
+Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
+parts are emitted as their text comes in, one after the other, the lowest first.
+
+Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
+`ResponseEnded` wait there until the queues of all lanes are empty.
 
 Times are in seconds, on a clock that stands still while the client is not reading.
 """
@@ -59,7 +68,7 @@ SHED = Trouble("shed", "Too many summaries were being made at once.")
 CUT_OFF = Trouble("upstream_error", "The response broke off before its summary was made.")
 
 NEVER_WAITS = (Raw, Said, Other)
-"""What leaves at once where nothing is queued before it."""
+"""Events that are emitted at once if nothing is queued before them."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,23 +82,17 @@ class Ask:
 
 @dataclass(slots=True, frozen=True)
 class Cancel:
-    """Stop writing this part; nothing more of it will be used. `late`: it was waited for, and did
-    not even begin."""
+    """Stop writing this part; nothing more of it will be used."""
 
     part: int
-    late: bool = False
+    late: bool = False  # it had no text by the first-token timeout
 
 
 Effect: TypeAlias = Event | Ask | Cancel
 
 
 class Weaver:
-    """Weaves one response.
-
-    `held` is what waits, in bytes on the wire, `holding` in how many lanes; `missed` and `pressed`
-    say whether a hold ended for want of patience or at the ceiling of what may be held; `done`,
-    whether the end was emitted.
-    """
+    """Sequences one response."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -100,13 +103,13 @@ class Weaver:
         self._ledger = Ledger()
         self._budget = Budget(plan.max_overhead)
         self._effects: list[Effect] = []
-        self.held = 0
-        self.holding = 0
-        self.missed = False
-        self.pressed = False
-        self.done = False
+        self.held = 0  # bytes that wait, as on the wire
+        self.holding = 0  # number of lanes that hold
+        self.missed = False  # a hold ended by timeout
+        self.pressed = False  # a hold ended because too many bytes were held
+        self.done = False  # ResponseEnded was emitted
 
-    # What is to be looked at
+    # State
 
     @property
     def held_for(self) -> float:
@@ -115,21 +118,21 @@ class Weaver:
 
     @property
     def spent(self) -> Tokens:
-        """What summarizers have reported so far, also of a response that never ends."""
+        """Usage that summarizers have reported so far, also for a response that never ends."""
         return self._ledger.tokens
 
     @property
     def deadline(self) -> float | None:
-        """When `tick` is due, if nothing else comes in before."""
+        """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
         if not self.holding:
             return None
         lanes, first_token = self._lanes.values(), self._plan.first_token
         return min((moment for lane in lanes for moment in lane.moments(first_token)), default=None)
 
-    # What comes in
+    # Input
 
     def upstream(self, event: Event, now: float) -> list[Effect]:
-        """Upstream said something."""
+        """Take an event from upstream."""
         lane = self._lane(event.lane) if event.lane is not None else None
         if lane is not None and not lane.queue and isinstance(event, NEVER_WAITS):
             self._arrive(lane, event, now)
@@ -146,7 +149,7 @@ class Weaver:
         return self._settle(now)
 
     def said(self, part: int, text: str, now: float) -> list[Effect]:
-        """A summarizer said some of a part."""
+        """Take a piece of a part's text from its summarizer."""
         if part in self._asked:
             self._asked[part][1].waiting.append(text)
             self._budget.write(part, text)
@@ -155,7 +158,7 @@ class Weaver:
     def finished(
         self, part: int, now: float, spent: Tokens | None = None, model: str | None = None
     ) -> list[Effect]:
-        """A summarizer has said all of a part, and what it spent if that was reported."""
+        """Take the end of a part's text, with the usage if the summarizer reported it."""
         if part in self._asked:
             item, asked = self._asked.pop(part)
             self._book(part, spent, model)
@@ -173,7 +176,7 @@ class Weaver:
         spent: Tokens | None = None,
         model: str | None = None,
     ) -> list[Effect]:
-        """A summarizer failed."""
+        """Take a summarizer's failure."""
         if part in self._asked:
             item, asked = self._asked.pop(part)
             self._book(part, spent, model)
@@ -181,10 +184,10 @@ class Weaver:
         return self._settle(now)
 
     def refused(self, part: int, now: float, trouble: Trouble = SHED) -> list[Effect]:
-        """No summarizer may be asked for this part now.
+        """Take note that no summarizer may be called for this part now.
 
-        While its item's reasoning goes on, and nothing was said yet, the part stays planned, and
-        joins the next one cut.
+        While its item's reasoning goes on, and none of its text has come, the part stays planned
+        and is merged with the next one that is cut.
         """
         if part in self._asked:
             item, asked = self._asked.pop(part)
@@ -195,7 +198,7 @@ class Weaver:
         return self._settle(now)
 
     def tick(self, now: float) -> list[Effect]:
-        """Time has passed."""
+        """Take note of the time."""
         return self._settle(now)
 
     # Arrival
@@ -242,14 +245,14 @@ class Weaver:
         if lane.grace > 0:
             self._ask(item, last, now)
         else:
-            self._give_up(item, last, DEADLINE)  # what nobody can wait for is not asked for
+            self._give_up(item, last, DEADLINE)  # not waited for, so not requested
 
     def _number(self) -> int:
         self._count += 1
         return self._count
 
     def _ask(self, item: Item, part: Part, now: float) -> None:
-        """Ask for a part, if there is a budget for it; else it stays planned, as if refused."""
+        """Request a part if the budget allows it; if not, it stays planned, as if refused."""
         if not self._budget.allows_more():
             if not item.arriving:
                 part.end(complete=False)
@@ -261,7 +264,7 @@ class Weaver:
         self._effects.append(Ask(part.id, item.key, passage))
 
     def _book(self, part: int, spent: Tokens | None, model: str | None = None) -> None:
-        """A call is over, or no longer waited for."""
+        """Record the usage of a call that is over or cancelled."""
         self._ledger.book(spent, model)
         self._budget.settle(part, spent)
 
@@ -270,7 +273,7 @@ class Weaver:
         return Passage(part.text, style, part.whole, part.before, item.titles())
 
     def _give_way(self, item: Item) -> None:
-        """Upstream summarizes this item itself: what of ours has not spoken never will."""
+        """End the parts that are not announced yet: upstream summarizes this item itself."""
         item.owned = True
         for part in item.parts:
             if part.index is None:
@@ -278,7 +281,7 @@ class Weaver:
                 part.end(complete=False)
 
     def _break_off(self) -> None:
-        """Upstream has failed: nothing more is asked for, what is being said ends as it stands."""
+        """Upstream has failed: cancel all parts; the one being emitted closes as it stands."""
         for item in self._items():
             item.arriving = False
         for item, part in list(self._asked.values()):
@@ -292,6 +295,7 @@ class Weaver:
             self._effects.append(Cancel(part.id, late))
 
     def _give_up(self, item: Item, part: Part, trouble: Trouble) -> None:
+        """Use the fallback for a failed part of which nothing was emitted, else end it."""
         item.trouble = item.trouble or trouble
         substitute = self._plan.substitute if part.index is None else None
         text = substitute(self._passage(item, part)) if substitute is not None else ""
@@ -304,7 +308,7 @@ class Weaver:
     # Emission
 
     def _settle(self, now: float, only: Lane | None = None) -> list[Effect]:
-        """Let out what may leave, of one lane where nothing can have changed in the others."""
+        """Emit what may leave: of one lane, if nothing can have changed in the others."""
         for lane in self._lanes.values() if only is None else (only,):
             self._drain(lane, now)
         if self.held > self._plan.held:
@@ -346,8 +350,7 @@ class Weaver:
             self._speak(lane)
 
     def _speak(self, lane: Lane) -> None:
-        """Let the lowest open part of the open item say what it has to say; when it is closed, the
-        next."""
+        """Emit what there is of the open item's parts, the lowest unclosed one first."""
         item = lane.speaker
         if item is None or item.silent:
             return
@@ -388,14 +391,14 @@ class Weaver:
         return (item for lane in self._lanes.values() for item in lane.items.values())
 
     def _fatal(self) -> Trouble | None:
-        """The first trouble with a summary, where the plan is that one ends the response."""
+        """Return the first error of a summary if the plan is that one fails the response."""
         troubles = (item.trouble for item in self._items() if item.trouble is not None)
         return next(troubles, None) if self._plan.fail else None
 
-    # Patience
+    # End of waiting
 
     def _lose_patience(self, lane: Lane, waiting: list[Part], now: float) -> bool:
-        """Give up the parts waited for too long; return whether there were any."""
+        """Give up the parts that were waited for too long; return True if there were any."""
         if lane.held_since is None:
             lane.held_since = now
             self.holding += 1
@@ -419,7 +422,7 @@ class Weaver:
         return bool(parts)
 
     def _press(self, now: float) -> None:
-        """Too much is held: release the oldest holds until it is not."""
+        """Release the oldest holds until no more than the limit is held."""
         holding = [lane for lane in self._lanes.values() if lane.held_since is not None]
         for lane in sorted(holding, key=lambda lane: lane.held_since or 0.0):
             self.pressed = True

@@ -1,24 +1,27 @@
-"""What an event takes up in memory."""
+"""The size of an event in memory."""
 
 from __future__ import annotations
 
 from abridge.turn.events import Event, Said
 
 FRAME = 150
-"""Bytes: what a frame takes to say anything at all, and an event about as much."""
+"""Bytes that a frame takes beside its texts; an event in memory takes about as much."""
 
 TEXTS = ("text", "refusal", "arguments", "data")
 
 
 def said(event: Event) -> int:
-    """Characters that an event adds to what is said, log probabilities told for as many."""
+    """Count the characters of an event's texts, plus a fixed size for each log probability."""
     size = sum(len(getattr(event, name, "")) for name in TEXTS)
     return size + FRAME * len(event.logprobs) if isinstance(event, Said) else size
 
 
 def weight(event: Event) -> int:
-    """What it keeps while it waits, in bytes: those of its frame. One that was told has none, and
-    weighs what a frame would that says as much."""
+    """Return the bytes that an event occupies while it waits.
+
+    That is the size of its frame. For a translated event, which has none, it is the estimated size
+    of a frame with the same texts.
+    """
     if event.frame is not None:
         return len(event.frame)
     size = said(event)

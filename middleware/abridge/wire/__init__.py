@@ -1,4 +1,4 @@
-"""How each API and each provider spells a turn.
+"""The wire formats of each API and the differences between providers.
 
-Pure: no I/O, no clock, no task. Bytes come in and go out as arguments and results.
+Pure: no I/O, no clock, no tasks. Bytes come in and go out as arguments and results.
 """

@@ -1,4 +1,4 @@
-"""What the rest of Abridge knows of an API: how to read it and how to write it."""
+"""The interface of an API: how to read it and how to write it."""
 
 from __future__ import annotations
 
@@ -17,56 +17,54 @@ from abridge.wire.profile import ApiName, Profile
 
 
 class Reader(Protocol):
-    """Turns one response into turn events, always legal ones.
-
-    `dropped` counts the unknown fields that went with hidden reasoning, `faults` what upstream said
-    out of order.
-    """
+    """Turns one response into events, always in a legal order."""
 
     @property
-    def dropped(self) -> int: ...
+    def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
 
     @property
-    def faults(self) -> int: ...
+    def faults(self) -> int: ...  # events that upstream sent out of order
 
     def read(self, frame: bytes) -> list[Event]:
-        """One frame of a stream."""
+        """Read one frame of a stream."""
 
     def end(self, trouble: Trouble | None = None) -> list[Event]:
-        """The stream is over; with `trouble`, because it broke."""
+        """End the stream; with `error` because it broke."""
 
     def whole(self, body: bytes) -> list[Event]:
-        """A response that is no stream."""
+        """Read a response that is not a stream."""
 
     def heard(self) -> list[Heard]:
-        """The turns with reasoning in them, once all is read."""
+        """Return the turns with reasoning in them, once all is read."""
 
     def seen(self) -> Seen:
-        """What the response showed of its provider's ways, once all is read."""
+        """Return what the response showed of its provider's behaviour, once all is read."""
 
 
 class Writer(Protocol):
     """Turns the events of one response into bytes for the client."""
 
     def write(self, event: Event) -> bytes:
-        """One event of a stream; empty where nothing is to be sent."""
+        """Write one event of a stream; return nothing if there is nothing to send."""
 
     def note(self, event: Event) -> None:
-        """One event, the end excepted, of a response that is no stream."""
+        """Take one event, except the end, of a response that is not a stream."""
 
     def whole(self, end: Ended) -> bytes:
-        """A response that is no stream."""
+        """Write a response that is not a stream."""
 
     def beat(self) -> bytes:
-        """A sign of life that a client takes for an event; empty where the API has none."""
+        """Return a keep-alive that clients take for an event, or nothing if the API has none."""
 
     @property
     def shown(self) -> Json | None:
-        """The response as the client was shown it, once it is over, on an API that stores them."""
+        """The finished response as the client saw it, on an API that stores responses."""
 
 
 Spelt: TypeAlias = Literal["as it was", "moved", "dropped"]
-"""What became of reasoning that upstream may read elsewhere than where its client has it."""
+"""Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
+where the client has it.
+"""
 
 
 class Conversation(Protocol):
@@ -76,103 +74,103 @@ class Conversation(Protocol):
 
     @property
     def insists(self) -> bool:
-        """Whether the API itself refuses calls, while they are answered, without what was thought
-        before them."""
+        """True if the API itself refuses calls, while they are answered, without the reasoning
+        before them.
+        """
 
     def strip(self, turn: Turn, ours: Callable[[str], bool]) -> tuple[int, bool]:
         """Take out of a turn what Abridge put into it.
 
-        `ours` knows a summary of Abridge's by its text. Returns how much was taken, and whether
-        reasoning is left that is the model's own.
+        `is_our_summary` recognizes a summary by its text. Return the number of things taken out,
+        and True if reasoning is left that is the model's own.
         """
 
     def unmark(self, turn: Turn) -> int:
-        """Take out of a turn's calls what was said to have led to them; return how much that was.
-        It tells nothing of whether the turn's reasoning is amiss."""
+        """Take the attribution out of a turn's calls; return how many fields that were.
+
+        Attribution says nothing about the state of the turn's reasoning.
+        """
 
     def unseal(self, turn: Turn, opened: Open) -> bool:
-        """Put in place of the blobs in a turn what `opened` finds in them; return whether that was
-        anything. No blob of ours is left, whoever's turn it stands in."""
+        """Replace each envelope in a turn by what `open_envelope` returns for it.
+
+        Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
+        """
 
     def put_back(self, turn: Turn, original: list[Json]) -> None:
-        """Give a turn the reasoning that upstream said with it, and no other."""
+        """Give a turn the reasoning that upstream sent with it, and no other."""
 
     def drop(self, turn: Turn) -> bool:
-        """Take all reasoning out of a turn, inline and opaque as well; whether there was any."""
+        """Remove all reasoning from a turn, inline and opaque included; return True if there was
+        any.
+        """
 
     def spell(self, turn: Turn, profile: Profile) -> Spelt:
-        """Say a turn's reasoning where the profile reads it, if anywhere."""
+        """Put a turn's reasoning where the profile reads it, if anywhere."""
 
     def body(self) -> Json:
-        """The request's body, as it now is."""
+        """Return the request's body in its present state."""
 
 
 @dataclass(slots=True, frozen=True)
 class Asked:
-    """What a client asked, as far as its answer repeats it. `body` is the request as the client
-    wrote it; `tools` are those offered to upstream, by the names used there. `now` tells the time,
-    in seconds since the epoch. `stored`: the answer can be asked for again."""
+    """The parts of a client's request that its answer repeats."""
 
-    body: Json = field(default_factory=dict)
+    body: Json = field(default_factory=dict)  # the request as the client wrote it
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    now: Callable[[], float] = float
-    stored: bool = False
+    """The tools offered, by the names that upstream uses."""
+    now: Callable[[], float] = float  # returns seconds since the epoch
+    stored: bool = False  # the answer can be retrieved later
 
 
 @dataclass(slots=True, frozen=True)
 class Asking:
-    """How a question is put to an upstream: its profile, and what settings say of it.
-    `max_tokens` is for an API that demands a bound where the client gave none."""
+    """Options for writing a request to an upstream."""
 
     profile: Profile
-    max_tokens: int = 16384
+    max_tokens: int = 16384  # for an API that requires a limit, where the client gave none
 
 
 @dataclass(slots=True, frozen=True)
 class UpstreamApi:
-    """An API that an upstream may speak, whatever its clients speak.
-
-    `path` is how its endpoint ends. A `teller` is a Reader whose events are told, not framed.
-    `write` puts a question in the API's words; `problem` says an error body of its own in the shape
-    that both of OpenAI's APIs give errors. `headers` go with every request, and a key goes in
-    `key_header`, unless the upstream's profile names another.
-    """
+    """An API that an upstream may speak, whatever its clients speak."""
 
     name: ApiName
-    path: str
+    path: str  # end of its endpoint's path
     teller: Callable[[Profile, Display, int], Reader]
+    """Makes a Reader of translated events. The number limits the characters that it keeps."""
     conversation: Callable[[Json], Conversation]
     write: Callable[[Question, Asking], Written]
+    """Writes a request in this API."""
     problem: Callable[[bytes], bytes] = bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    """Translates an error body of this API into the form of OpenAI's APIs."""
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
+    """The header for the key, unless the upstream's profile names another."""
 
 
 @dataclass(slots=True, frozen=True)
 class Api:
-    """An API that clients speak.
-
-    `path` is how its endpoint ends; `auto` is what `expose = "auto"` shows on it (raw, summary);
-    `knows_summary`: `reasoning.summary` is a field of its own, and no extension; `stores`: its
-    answers are kept, and may be referred to. A reader is made
-    for a profile and a display, and keeps at most so many characters of what it read. `question`
-    reads a request for an upstream that speaks another API, a `composer` writes its answer,
-    and keeps as many; `sealed` tells whether a request asks for opaque state, and None where the
-    API has no words for that; `attributing` is a Writer around another, which says of each call
-    what led to it, and keeps so many characters of that; `upstream` is this API as upstreams speak
-    it.
-    """
+    """An API that clients speak."""
 
     name: ApiName
-    path: str
-    auto: tuple[bool, bool]
+    path: str  # end of its endpoint's path
+    auto: tuple[bool, bool]  # meaning of `expose = "auto"` on it: (raw, summary)
     knows_summary: bool
-    stores: bool
+    """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
+    stores: bool  # its answers are stored and may be referred to
     reader: Callable[[Profile, Display, int], Reader]
+    """Makes a Reader. The number limits the characters that it keeps."""
     writer: Callable[[Profile, Display], Writer]
     conversation: Callable[[Json], Conversation]
     question: Callable[[Json], Question]
+    """Reads a request for an upstream that speaks another API."""
     sealed: Callable[[Json], bool | None]
+    """True if a request asks for opaque state; None if the API has no field for that."""
     composer: Callable[[Profile, Display, Asked, int], Writer]
+    """Makes the Writer of translated events. The number limits the characters that it keeps."""
     attributing: Callable[[Writer, Display, int], Writer]
-    upstream: UpstreamApi
+    """Wraps a Writer in one that adds to each call the reasoning that led to it. The number limits
+    the characters of reasoning that it keeps.
+    """
+    upstream: UpstreamApi  # this API as upstreams speak it

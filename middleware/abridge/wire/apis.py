@@ -1,4 +1,4 @@
-"""The APIs that clients speak, by the path they call, and those that upstreams speak."""
+"""The APIs that clients speak, by path, and those that upstreams speak, by name."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
 
 @lru_cache(maxsize=1024)
 def api_for(path: str, written: str = "") -> Api | None:
-    """The API whose endpoint a request's path is, or None.
+    """Return the API whose endpoint a request's path is, or None.
 
-    Servers merge slashes and resolve dots, some before they decode what the client has `written`,
-    others after: what any of them would take for an endpoint is one.
+    Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
+    some after it. A path that any of them would take for an endpoint is one.
     """
     ends = _ends(path, written)
     return next((api for api in APIS if any(end.endswith(api.path) for end in ends)), None)
 
 
 def may_hold_answers(path: str, written: str) -> bool:
-    """Whether a path is an API's endpoint, or beneath it, where answers may be kept."""
+    """Return True if a path is an API's endpoint or below it, where stored answers may be."""
     ends = _ends(path, written)
     return any(f"{api.path}/" in f"{end}/" for api in APIS for end in ends)
 

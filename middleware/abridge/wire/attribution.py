@@ -1,8 +1,8 @@
-"""How a call says which reasoning led to it, on any API: fields of its own object.
+"""Attribution fields: which reasoning led to a call, written into the call's own object.
 
 Either `"reasoning": [{"type": "reasoning_text" | "summary_text", "text"}, {"type": "redacted"}]` or
-`"reasoning_ref"`, the id of the latest call of the same turn that has them. They are for the client
-alone: what made an answer does not know them, and must not get them back.
+`"reasoning_ref"`, the id of the turn's latest call that has reasoning. They are for the client
+only: upstream does not know them and must not get them back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PARTS, REF = "reasoning", "reasoning_ref"
 
 
 def attributed(call: Json, parts: Sequence[Part], ref: str) -> Json:
-    """The call with what led to it, and nothing else that may have been said to."""
+    """Return the call with its attribution in place of any that it has."""
     call = {key: value for key, value in call.items() if not _is_mark(key, value)}
     if parts:
         return {**call, PARTS: [_spelled(part) for part in parts]}
@@ -25,7 +25,7 @@ def attributed(call: Json, parts: Sequence[Part], ref: str) -> Json:
 
 
 def unmark(call: Json) -> int:
-    """Take out of a call what it says of reasoning; return how much that was."""
+    """Remove the attribution from a call; return the number of fields removed."""
     marks = [key for key, value in call.items() if _is_mark(key, value)]
     for key in marks:
         del call[key]
@@ -33,7 +33,9 @@ def unmark(call: Json) -> int:
 
 
 def within(body: bytes, change: Callable[[Json], Json]) -> bytes:
-    """A body with its answer changed, which that of a failure holds in its error."""
+    """Apply `change` to the answer in a body; the body of a failure has the answer within its
+    error.
+    """
     answer = read_object(body, loads_exactly)
     if answer is None:
         return body
@@ -45,8 +47,10 @@ def within(body: bytes, change: Callable[[Json], Json]) -> bytes:
 
 
 def _is_mark(key: str, value: Any) -> bool:
-    """Whether a field is one of these. Under the name of the first another may say why in words of
-    its own, which are not ours to take."""
+    """Return True for an attribution field.
+
+    Other servers may use `reasoning` for text of their own, which is not ours to remove.
+    """
     return key == REF or (key == PARTS and isinstance(value, list))
 
 

@@ -1,7 +1,7 @@
-"""JSON as providers write it: orjson for speed, the standard library for what it refuses.
+"""JSON as providers write it: orjson for speed, the standard library for what orjson rejects.
 
-orjson rejects lone surrogates (deltas may split a pair), NaN and infinities, and reads integers
-past 64 bits as floats; all of these occur on the wire and must come out as they came in.
+orjson rejects lone surrogates (deltas may split a pair), NaN and infinities, and reads integers of
+more than 64 bits as floats. All of these occur on the wire and must be preserved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONG = b"0" * 19
 
 
 def loads(data: bytes) -> Any:
-    """Parse; raises ValueError."""
+    """Parse. Raises ValueError."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -27,12 +27,12 @@ def loads(data: bytes) -> Any:
 
 
 def loads_exactly(data: bytes) -> Any:
-    """Parse what will be written again, so that no number changes on the way; raises ValueError."""
+    """Parse without changing any number, for JSON that will be written again. Raises ValueError."""
     return json.loads(data) if _LONG in data.translate(_DIGITS) else loads(data)
 
 
 def read_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | None:
-    """The object that `data` spells, or None if it spells none."""
+    """Parse a JSON object; return None if `data` is anything else."""
     try:
         value = parse(data)
     except (ValueError, RecursionError):
@@ -48,17 +48,21 @@ def dumps(value: Any) -> bytes:
 
 
 def packed(value: Any) -> bytes:
-    """What is to be kept: a parsed object takes five times as much as its JSON, and what orjson
-    gives has room for more than is in it."""
+    """Serialize for storage.
+
+    A parsed object takes five times the memory of its JSON, and the bytes that orjson returns have
+    spare room at their end, so that they are copied.
+    """
     return bytes(memoryview(dumps(value)))
 
 
 def string(value: Any) -> str:
-    """`value` if it is a string, else an empty one: structured content where a string was expected
-    is no reason to fail."""
+    """Return `value` if it is a string, else "". Structured content where a string was expected is
+    no reason to fail.
+    """
     return value if isinstance(value, str) else ""
 
 
 def objects(value: Any) -> list[Json]:
-    """The objects in `value` if it is a list, else none."""
+    """Return the objects in `value` if it is a list, else nothing."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""How a key is shown to an upstream: as its provider wants it, else as its API does."""
+"""The header with an upstream's key: as its provider wants it, else as its API does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bearer(key: bytes) -> Header:
 
 
 def credential(key: bytes, profile: Profile, api: UpstreamApi | None = None) -> Header:
-    """The header that shows a key."""
+    """Return the header for a key."""
     name = profile.key_header
     if name == AUTHORIZATION and api is not None:
         name = api.key_header
@@ -26,8 +26,10 @@ def credential(key: bytes, profile: Profile, api: UpstreamApi | None = None) -> 
 
 
 def readdressed(headers: list[Header], profile: Profile, api: UpstreamApi) -> list[Header]:
-    """A client's headers: a bearer's key becomes what upstream takes for one, unless the client
-    shows one there itself."""
+    """Move a client's bearer key to the header that upstream reads.
+
+    Headers that already contain that one are returned as they are.
+    """
     place, _ = credential(b"", profile, api)
     if any(name == place for name, _ in headers):
         return headers

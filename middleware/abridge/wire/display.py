@@ -1,4 +1,4 @@
-"""What a client is to see, and where."""
+"""Settings for the display of reasoning to a client."""
 
 from __future__ import annotations
 
@@ -14,23 +14,18 @@ Listed = Literal["reasoning_details", "thinking_blocks"]
 
 @dataclass(slots=True, frozen=True)
 class Display:
-    """`raw` and `summary`: which of the two is shown. `style` is the summary that was asked for,
-    None where none is made. `merged`: the summarizer's tokens are in the totals. The fields are of
-    Chat Completions, where `auto` chooses; `details` adds `reasoning_details` there.
-    `seal` makes the blobs in which what is not shown travels, if there are to be any; `envelope` is
-    the list in which they stand on Chat Completions."""
-
-    raw: bool = True
-    summary: bool = True
-    style: str | None = "auto"
-    merged: bool = True
-    summary_field: SummaryField = "auto"
-    raw_field: SummaryField = "auto"
-    details: bool = False
+    raw: bool = True  # raw reasoning is shown
+    summary: bool = True  # summaries are shown
+    style: str | None = "auto"  # the requested summary; None if none is made
+    merged: bool = True  # the totals include the summarizer's tokens
+    summary_field: SummaryField = "auto"  # for summaries on Chat Completions
+    raw_field: SummaryField = "auto"  # for raw reasoning on Chat Completions
+    details: bool = False  # adds `reasoning_details` on Chat Completions
     seal: Seal | None = None
-    envelope: Listed = "reasoning_details"
+    """Seals what is not shown, if that is to travel with the client."""
+    envelope: Listed = "reasoning_details"  # the list for envelopes on Chat Completions
 
     @property
     def plain(self) -> bool:
-        """Whether all is shown as upstream shows it: no summary is made, and none hidden."""
+        """Everything is shown as upstream sends it: no summary is made and nothing is hidden."""
         return self.raw and self.summary and self.style is None

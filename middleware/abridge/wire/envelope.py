@@ -1,8 +1,9 @@
-"""Reasoning that travels with the client, sealed.
+"""Envelopes: sealed reasoning that travels with the client.
 
-A blob holds it in the spelling of the client's own API, as that client would have it had everything
-been shown: so what comes back is read as if it had. It is written where an API has a place for
-opaque state, and whoever made that state, what does not begin as ours does is left alone.
+An envelope's string form is a blob. It holds reasoning as the client's API would have it if
+everything were shown, so that it can be read the same way when it comes back. It is written where
+an API has a field for opaque state. State there that does not begin with Abridge's prefix is
+somebody else's and left alone.
 """
 
 from __future__ import annotations
@@ -16,25 +17,23 @@ from abridge.turn.conversation import Turn
 from abridge.wire.codec import Json
 
 PREFIX = "abr1."
-"""Begins every blob of ours."""
+"""Begins every blob of Abridge's."""
 
 DAMAGED = "invalid_encrypted_content"
-"""The code of the refusal of one that does not open."""
+"""Error code for a blob that cannot be opened."""
 
 
 @dataclass(slots=True, frozen=True)
 class Envelope:
-    """`reasoning`: items on Responses, keys of a message on Chat Completions. `item` is the id of
-    the item it stands in; `calls` are the ids of the calls said with it, `text` the text, where
-    those are known by then. What the client sends of them must be the same."""
+    """Sealed reasoning and the turn it belongs to, which the client must return unchanged."""
 
-    reasoning: list[Json]
-    item: str = ""
-    calls: tuple[str, ...] | None = None
-    text: str | None = None
+    reasoning: list[Json]  # items on Responses, keys of a message on Chat Completions
+    item: str = ""  # id of the item that contains it
+    calls: tuple[str, ...] | None = None  # ids of the turn's calls, if known when it was sealed
+    text: str | None = None  # text of the turn, if known when it was sealed
 
     def fits(self, turn: Turn, item: str = "") -> bool:
-        """Whether it is this turn's, and stood in this item; clients may leave out an item's id."""
+        """Return True if it belongs to this turn and item; clients may leave out the item's id."""
         calls = tuple(call.id for call in turn.calls)
         return (
             turn.role == "assistant"
@@ -45,16 +44,18 @@ class Envelope:
 
 
 Seal: TypeAlias = Callable[[Envelope], str]
-"""Makes a blob; empty where there is to be none."""
+"""Returns a blob, or "" if there is to be none."""
 
 Open: TypeAlias = Callable[[str, str, Turn, str], Envelope | None]
-"""Opens the blob that stands in a field, of a turn, in the item of this id, if in one. None where
-it is to be left out: it belongs elsewhere, or the turn is another by now. Raises RequestError for
-one that is damaged."""
+"""Opens a blob, given the field that contains it, its turn, and the id of its item if any.
+
+Returns None if the blob is to be left out, since it belongs elsewhere or the turn was changed.
+Raises RequestError if it is damaged.
+"""
 
 
 def damaged(param: str) -> RequestError:
-    """That what begins as ours cannot be opened."""
+    """Return the error for a blob of Abridge's that cannot be opened."""
     return RequestError(
         f"The encrypted content in {param} could not be verified.",
         param=param,

@@ -1,9 +1,9 @@
-"""What `auto` learns from what it sees.
+"""Learn from the responses of an upstream, for the profile `auto`.
 
-A reader says what one response showed of its provider's ways (`Seen`); an upstream's `Learned`
-keeps that by model, since one address may serve many, and refines the profile of later requests.
-Nothing of what anyone said is kept, and text, which a model can be talked into, counts for less
-than what only its server can show.
+A reader reports what one response showed of its provider's behaviour (`Observation`). An upstream's
+`Learned` keeps that per model, since one address may serve many, and refines the profile of later
+requests. No content is kept. Text, which a model can be talked into, counts for less than what only
+its server can show.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ SURE = 2
 
 @dataclass(slots=True, frozen=True)
 class Seen:
-    """What a response showed, or several in a row.
+    """Observations from one response, or from several in a row."""
 
-    `place`: where its reasoning was. `masked`: whether its "summary" is the reasoning itself; None
-    where it held none. `unopened`: how often a text closed a block that nothing opened.
-    """
-
-    place: Place | None = None
+    place: Place | None = None  # location of the reasoning
     masked: bool | None = None
-    unopened: int = 0
+    """True if its "summary" was the reasoning itself; None if it had no summary."""
+    unopened: int = 0  # answers in a row whose text closed a block that nothing opened
 
     def after(self, earlier: Seen) -> Seen:
-        """What is known of both."""
+        """Merge with earlier observations."""
         place = self.place
         if place is None or (place == "tags" and earlier.place is not None):
             place = earlier.place
@@ -44,14 +41,13 @@ NOTHING = Seen()
 
 
 class Learned:
-    """One upstream's memory, of the models it was last asked for."""
+    """Observations of one upstream, for the models that were used last."""
 
     def __init__(self) -> None:
         self._models: OrderedDict[str, Seen] = OrderedDict()
 
     def note(self, model: str, seen: Seen) -> bool:
-        """A response of a model showed this. Returns whether it now, and before did not, seem
-        prefilled."""
+        """Record an observation; return True if the model begins to seem prefilled."""
         seemed = self.seems_prefilled(model)
         self._models[model] = seen.after(self._models.pop(model, NOTHING))
         if len(self._models) > MOST_MODELS:
@@ -59,7 +55,7 @@ class Learned:
         return self.seems_prefilled(model) and not seemed
 
     def refine(self, profile: Profile, model: str) -> Profile:
-        """The profile, with what is known of a model, if it is one that learns."""
+        """Return the profile with the observations of the model applied, if the profile learns."""
         seen = self._models.get(model, NOTHING)
         if not profile.learns or seen == NOTHING:
             return profile
@@ -73,6 +69,9 @@ class Learned:
         return profile
 
     def seems_prefilled(self, model: str) -> bool:
-        """Whether a model's answers seem to begin in the midst of reasoning. To read them so is for
-        settings to say: if it is a mistake, a whole answer is taken for reasoning."""
+        """Return True if the model's answers seem to begin inside reasoning.
+
+        Only the settings can make a reader treat them so: by mistake, a whole answer would become
+        reasoning.
+        """
         return self._models.get(model, NOTHING).unopened >= SURE

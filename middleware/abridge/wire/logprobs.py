@@ -1,4 +1,4 @@
-"""Log probabilities of tokens, which both APIs spell alike."""
+"""Log probabilities of tokens, which both of OpenAI's APIs write alike."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from abridge.wire.codec import Json, objects, string
 
 
 def spelled(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Each with all its fields: the deltas of Responses leave some out. What has no token or no
-    probability is none."""
+    """Return the valid entries with all their fields; the deltas of Responses leave some out.
+
+    An entry without a token or a probability is invalid.
+    """
     return [
         {**_whole(entry), "top_logprobs": list(map(_whole, _told(entry.get("top_logprobs"))))}
         for entry in _told(list(entries))

@@ -1,6 +1,7 @@
-"""Ids for what upstream gave none, in OpenAI's form.
+"""Ids, in OpenAI's form, for what upstream gave none.
 
-Each says that it is ours, whoever asks and whatever was forgotten: no upstream knows it.
+Each contains a mark by which it is recognized as Abridge's even if nothing else is known about it:
+no upstream knows such an id.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Mint: TypeAlias = Callable[[str], str]
-"""Makes an id that begins so."""
+"""Returns a new id with the given prefix."""
 
 OURS = "ab71d6e0"
-"""Follows the prefix of every id of ours."""
+"""Follows the prefix in every id of Abridge's."""
 
 SIZE = 20
-"""Bytes that follow."""
+"""Number of bytes after the mark."""
 
 _MINTED = re.compile(rf"[a-z]+[_-]{OURS}[0-9a-f]{{{2 * SIZE}}}")
 
@@ -27,7 +28,7 @@ def mint(prefix: str) -> str:
 
 
 def named(prefix: str, digest: bytes) -> str:
-    """An id that is always the same for a digest, of which it takes the beginning."""
+    """Return the id for a digest, always the same, made of the digest's beginning."""
     return f"{prefix}{OURS}{digest[:SIZE].hex()}"
 
 

@@ -1,7 +1,7 @@
-"""What settings say of a request where its client does not: how much to think, how long to answer.
+"""Defaults from the settings for what a client left open: effort and verbosity.
 
-Efforts and verbosities are those of OpenAI's description (`ReasoningEffort`, `Verbosity`); which of
-them a model takes is its own affair.
+Their values are those of OpenAI's API description (`ReasoningEffort`, `Verbosity`). It depends on
+the model which of them it accepts.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Verbosity: TypeAlias = Literal["low", "medium", "high"]
 
 @dataclass(slots=True, frozen=True)
 class Preset:
-    """Set for an upstream, and with that for the models that go to it."""
+    """Defaults of an upstream, for all models that go to it."""
 
     effort: Effort | None = None
     verbosity: Verbosity | None = None
 
     def fill(self, body: Json, api: ApiName, profile: Profile) -> tuple[str, ...]:
-        """Say in a request's body what its client left unsaid; return what that was.
+        """Set in a request's body what its client left open; return the names of what was set.
 
-        `profile` is upstream's where the body goes there as it is.
+        `profile` is upstream's if the body goes there untranslated.
         """
         fields = {
             "effort": self._effort(body, api, profile),
@@ -38,7 +38,7 @@ class Preset:
         return tuple(name for name, said in fields.items() if said)
 
     def unsayable(self, profile: Profile) -> bool:
-        """Whether a provider's chat has no field for the effort."""
+        """Return True if an effort is set for which the provider's chat API has no field."""
         return self.effort is not None and not profile.thinking(self.effort)
 
     def _effort(self, body: Json, api: ApiName, profile: Profile) -> Json:
@@ -58,7 +58,7 @@ class Preset:
 
 
 def _says(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Whether any of these fields is in a body, whatever it says."""
+    """Return True if any of these fields is in a body, with any value."""
     for key, value in fields.items():
         said = body.get(key)
         inner = isinstance(value, Mapping) and isinstance(said, Mapping)
@@ -68,7 +68,7 @@ def _says(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
 
 
 def _lay(body: Json, fields: Mapping[str, Any]) -> None:
-    """Lay fields into a body, leaving what is beside them."""
+    """Set fields in a body, merging nested objects."""
     for key, value in fields.items():
         if isinstance(value, Mapping):
             within = body.get(key)

@@ -1,4 +1,4 @@
-"""Errors, in the shape that both APIs give them."""
+"""Error bodies, in the form that both of OpenAI's APIs use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def problem(
     param: str | None = None,
     code: str | None = None,
 ) -> Json:
-    """`{"error": {"message", "type", "param", "code"}}`, as the API reference has it."""
+    """Return `{"error": {"message", "type", "param", "code"}}`, as in the API reference."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def trouble_in(body: Any) -> Trouble | None:
-    """What an error says, in that shape or one like it; None where none is said."""
+    """Read an error body in this form or a similar one; return None if it is not one."""
     error = body.get("error") if isinstance(body, dict) else None
     message = string(error.get("message") if isinstance(error, dict) else error)
     return Trouble("upstream_error", message) if message else None

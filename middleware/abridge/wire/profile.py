@@ -1,6 +1,7 @@
-"""The columns of the atlas: all that one provider, or server, can do differently from another.
+"""The columns of the provider catalog: everything in which providers and servers differ.
 
-A fact that is a provider's stands in its row (`wire/profiles.py`) and nowhere else in the code.
+A fact about a provider is in its row of the catalog (`providers/catalog.py`) and nowhere else in
+the code.
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ Place: TypeAlias = Literal[
     "extra_content",
     "nothing",
 ]
-"""Where a chat message holds reasoning: in a field of its own (`wire/chat/dialects.py`), in
-`thinking` chunks of a content list, or inline between tags. What stands in `extra_content`, a
-message's and its tool calls', is opaque state alone; `thinking_blocks` holds what is signed or
-sealed, and `reasoning_content` beside it what is neither."""
+"""Location of reasoning in a chat message: in a field of its own (`apis/chat/reasoning.py`), in
+`thinking` chunks of a content list, or inline between tags. `extra_content`, of a message and of
+its tool calls, has opaque state only. `thinking_blocks` has what is signed or sealed, and
+`reasoning_content` beside it the rest.
+"""
 
 When: TypeAlias = Literal["always", "thinking", "asked"]
+"""Condition under which a model rejects a field: `thinking` unless it is asked not to reason,
+`asked` only if it is asked to reason.
+"""
 
 TAGS = (
     Tag("<think>", "</think>"),
@@ -44,45 +49,35 @@ TAGS = (
     Tag("<|channel|>analysis<|message|>", "<|end|>"),
     Tag("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
 )
-"""Tags in which reasoning stands inline at the beginning of an answer: DeepSeek R1 and Qwen, some
+"""Tags around inline reasoning at the beginning of an answer: DeepSeek R1 and Qwen, some
 fine-tunes, Gemini's compatible endpoint, Bedrock's (a closed tag for each fragment), Kimi-VL and
 Command R (SGLang's table of reasoning parsers; llama.cpp issue 11607), LiteLLM's, and harmony's
-analysis channel where gpt-oss is served without its parser (openai/harmony, docs/format.md)."""
+analysis channel where gpt-oss is served without its parser (openai/harmony, docs/format.md).
+"""
 
 
 @dataclass(slots=True, frozen=True)
 class Returns:
-    """How earlier reasoning must come back in a chat request: `place` is where it is read, and
-    `nothing` says that it must not be sent at all.
+    """Rules for sending earlier reasoning back in a chat request."""
 
-    `wanted`: without it answers get worse, or are errors. `on_calls`: turns that call tools are
-    refused without it; with `even_empty` there must then be an empty string where there was none.
-    `refuses`: fields of a message that are answered with an error.
-    """
-
-    place: Place = "reasoning_content"
-    wanted: bool = False
-    on_calls: bool = False
-    even_empty: bool = False
-    refuses: tuple[Place, ...] = ()
+    place: Place = "reasoning_content"  # its location; `nothing`: must not be sent
+    wanted: bool = False  # without it answers get worse, or are errors
+    on_calls: bool = False  # turns with tool calls are refused without it
+    even_empty: bool = False  # if there was none, these turns need an empty string
+    refuses: tuple[Place, ...] = ()  # fields of a message that cause an error
 
 
 @dataclass(slots=True, frozen=True)
 class Refusal:
-    """Request fields that are answered with an error, dotted where they are nested.
+    """Request fields that cause an error."""
 
-    `models` are globs of the models that refuse them, `but` of exceptions among these. They do so
-    always, or only while they are `thinking`, unless asked not to, or only where they are `asked`
-    to think.
-    """
-
-    fields: tuple[str, ...]
-    models: tuple[str, ...] = ("*",)
-    but: tuple[str, ...] = ()
+    fields: tuple[str, ...]  # dotted if nested
+    models: tuple[str, ...] = ("*",)  # globs of the models that reject them
+    but: tuple[str, ...] = ()  # globs of exceptions among these
     when: When = "always"
 
     def applies(self, model: str, *, thinks: bool | None) -> bool:
-        """Whether it does; `thinks` is what the request asks for, None where it does not say."""
+        """Return True if `model` rejects them. `thinks` is None if the request does not say."""
         if not _matches(model, self.models) or _matches(model, self.but):
             return False
         return (
@@ -91,8 +86,9 @@ class Refusal:
 
 
 Feature: TypeAlias = Literal["allowed_tools", "custom_tools", "developer", "refusals"]
-"""What few chats know: a choice among some of the tools, tools that take free text, messages of a
-developer's (and instructions in the midst of a conversation), refusals beside the text."""
+"""Features that few chat APIs have: a choice among some of the tools, tools that take free text,
+developer messages (and instructions within a conversation), refusals beside the text.
+"""
 
 LACKS: Mapping[ApiName, frozenset[str]] = MappingProxyType(
     {
@@ -107,53 +103,43 @@ LACKS: Mapping[ApiName, frozenset[str]] = MappingProxyType(
         )
     }
 )
-"""Parameters that strict servers refuse (Groq, Mistral), since only their inventor has them."""
+"""Parameters of OpenAI's only, which strict servers reject (Groq, Mistral)."""
 
 UNSEALED = ("gpt-3*", "gpt-4*", "chatgpt-*", "*-chat-latest")
-"""Models that do not think, and refuse to be asked for what they would have thought ("Encrypted
-content is not supported with this model.", OpenHands/software-agent-sdk issue 1208)."""
+"""Models that do not reason and reject a request for opaque state ("Encrypted content is not
+supported with this model.", OpenHands/software-agent-sdk issue 1208).
+"""
 
 
 @dataclass(slots=True, frozen=True)
 class Profile:
-    """One provider's, or server's, ways.
-
-    `holds`: where a chat answer holds raw reasoning, the likeliest first; empty where it holds
-    none. `tags`: inline tags to look for. `prefilled`: the first of them is opened by the prompt's
-    template, so that only its closing tag appears. `summary_is_raw`: what it calls a summary on
-    Responses is the reasoning itself. `returns`: how reasoning must come back.
-
-    `max_tokens`: the field that bounds a chat answer. `effort`: the chat field that says how much
-    to think, dotted where it is nested, empty where there is none. `thinking_off`: request fields
-    that switch thinking off. `refuses`: request fields it does not take. `knows`: what of chat few
-    others do. `lacks`: parameters, by their neutral names, that its API has not. `own_reasoning`:
-    it takes no reasoning back in the clear. `least_tokens`: what an answer must be allowed at
-    least. `unsealed`: globs of models that cannot be asked for opaque state. `apis`: those it
-    speaks, the likeliest first; not all at one address. `key_header`: where a key goes; in
-    `authorization` as a bearer. `learns`: what is seen of an upstream refines it
-    (`wire/learned.py`). `telemetry`: what OpenTelemetry's conventions call who provides it, where
-    that is not its name.
-    """
+    """The behaviour of one provider or server."""
 
     name: str
     holds: tuple[Place, ...] = ("reasoning_content", "reasoning", "tags")
-    tags: tuple[Tag, ...] = TAGS
+    """Locations of raw reasoning in a chat answer, likeliest first."""
+    tags: tuple[Tag, ...] = TAGS  # inline tags to look for
     prefilled: bool = False
-    summary_is_raw: bool = False
-    returns: Returns = Returns()
-    max_tokens: str = "max_tokens"
+    """The prompt's template opens the first tag, so that only its closing tag appears."""
+    summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
+    returns: Returns = Returns()  # rules for sending reasoning back
+    max_tokens: str = "max_tokens"  # the field that limits a chat answer
     effort: str = "reasoning_effort"
+    """The chat field for the effort, dotted if nested; may be empty."""
     thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    refuses: tuple[Refusal, ...] = ()
-    knows: frozenset[Feature] = frozenset()
+    """Request fields that switch reasoning off."""
+    refuses: tuple[Refusal, ...] = ()  # request fields that its models reject
+    knows: frozenset[Feature] = frozenset()  # chat features that few others have
     lacks: Mapping[ApiName, frozenset[str]] = field(default_factory=lambda: LACKS)
-    own_reasoning: bool = False
-    least_tokens: int = 1
+    """Parameters that its API does not have, by their neutral names."""
+    own_reasoning: bool = False  # accepts no reasoning in the clear
+    least_tokens: int = 1  # the lowest limit it accepts for an answer
     unsealed: tuple[str, ...] = UNSEALED
-    apis: tuple[ApiName, ...] = ("chat",)
-    key_header: str = "authorization"
-    learns: bool = False
-    telemetry: str = ""
+    """Globs of models that reject a request for opaque state."""
+    apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
+    key_header: str = "authorization"  # in `authorization` the key is a bearer token
+    learns: bool = False  # observations refine it (`providers/learned.py`)
+    telemetry: str = ""  # its name in OpenTelemetry's conventions, if not `name`
     source: str = ""
 
     @property
@@ -161,7 +147,7 @@ class Profile:
         return self.returns.wanted
 
     def thinking(self, effort: str) -> Json:
-        """The chat fields that say how much to think; none where that cannot be said."""
+        """Return the chat fields that set the effort; none if there is no field for it."""
         if effort == "none" and self.thinking_off:
             return dict(self.thinking_off)
         said: Any = effort
@@ -170,7 +156,7 @@ class Profile:
         return said if self.effort else {}
 
     def drop_refused(self, body: Json, model: str) -> tuple[str, ...]:
-        """Take out of a request's body what `model` would refuse; return what that was."""
+        """Remove the fields that `model` would reject from a body; return their names."""
         name, thinks = model.casefold().rpartition("/")[2], asks_to_think(body)
         fields = dict.fromkeys(
             field
@@ -182,7 +168,7 @@ class Profile:
 
 
 def asks_to_think(body: Json) -> bool | None:
-    """Whether a request of any API asks for thinking; None where it does not say."""
+    """Return True if a request of any API asks for reasoning, and None if it does not say."""
     thinking, reasoning = body.get("thinking"), body.get("reasoning")
     if isinstance(thinking, dict):
         return thinking.get("type") != "disabled"
@@ -197,7 +183,7 @@ def _matches(model: str, globs: Iterable[str]) -> bool:
 
 
 def _drop(body: Json, path: list[str]) -> bool:
-    """Take a field out, and an object that it leaves empty."""
+    """Remove a field, and an object that is empty without it."""
     key, *inner = path
     if body.get(key) is None:
         return False

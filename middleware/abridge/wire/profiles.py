@@ -1,7 +1,7 @@
-"""The atlas of providers: what each does differently, a row each, with its source.
+"""The catalog of providers: one row for each, with its source.
 
-Facts only; what one source says of one fact stands beside it. `auto` reads every dialect that can
-be told apart by looking, and learns the rest (`wire/learned.py`).
+Facts only; the source of a single fact is beside it. `auto` reads every dialect that can be
+recognized from the response, and learns the rest (`providers/learned.py`).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _ORIGINAL: Mapping[str, Any] = MappingProxyType(
         "knows": frozenset(get_args(Feature)),
         # openai-openapi, `CreateResponse`: the penalties are of Open Responses, `top_k` is vLLM's
         "lacks": MappingProxyType({"responses": frozenset({"top_k", *_PENALTIES})}),
-        # reasoning goes back by id or encrypted; content that is not empty is refused
+        # reasoning is sent back by id or encrypted; content that is not empty is rejected
         "own_reasoning": True,
         "least_tokens": 16,  # openai-openapi, `CreateResponse.max_output_tokens`
     }
 )
-"""The APIs as their inventor has them."""
+"""OpenAI's own APIs."""
 
 _OPENAI_REFUSES = (
     # learn.microsoft.com: foundry/openai/how-to/reasoning, "not supported"; vercel/ai
     # packages/openai/src/openai-language-model-capabilities.ts
     Refusal(_SAMPLING, ("o[1-9]*", "gpt-5", "gpt-5-*", "gpt-5*-pro*"), but=("*-chat*",)),
-    # by the effort in force, which is none by default up to 5.4: inspect_ai pull 5242
+    # depends on the effort, which defaults to none up to 5.4: inspect_ai pull 5242
     Refusal(_SAMPLING, ("gpt-5.[1-4]*",), but=("*-chat*",), when="asked"),
     Refusal(_SAMPLING, ("gpt-5.[5-9]*", "gpt-[6-9]*"), but=("*-chat*",), when="thinking"),
     # openai-openapi, `StopConfiguration`; lm-evaluation-harness pull 3247
@@ -61,12 +61,12 @@ _ROWS = (
         "auto",
         apis=ALL,
         learns=True,
-        telemetry="openai",  # whose APIs these are, whoever stands behind them
+        telemetry="openai",  # their APIs, whoever serves them
         source="what can be told by looking",
     ),
     Profile(
         "anthropic",
-        holds=(),  # on its chat endpoint, which is for trying out
+        holds=(),  # on its chat endpoint, which is meant for testing
         returns=Returns("nothing"),
         refuses=(
             # platform.claude.com: migration guide; aido release 1.4.2
@@ -83,7 +83,7 @@ _ROWS = (
     ),
     Profile(
         "azure",
-        holds=CONTENT,  # of the models that are not OpenAI's: recorded
+        holds=CONTENT,  # for models that are not OpenAI's: recorded
         max_tokens="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         refuses=_OPENAI_REFUSES,
@@ -104,7 +104,8 @@ _ROWS = (
     Profile(
         "cerebras",
         holds=REASONING,
-        returns=Returns("tags", refuses=("reasoning_content",)),  # recorded; kilocode issue 10375
+        # recorded; kilocode issue 10375
+        returns=Returns("tags", refuses=("reasoning_content",)),
         max_tokens="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         refuses=(Refusal((*_PENALTIES, "logit_bias")),),  # resources/openai, "unsupported"
@@ -145,7 +146,7 @@ _ROWS = (
     ),
     Profile(
         "huggingface",
-        holds=("tags", "reasoning_content", "reasoning"),  # as whoever it asks has it
+        holds=("tags", "reasoning_content", "reasoning"),  # depends on the provider
         returns=Returns("tags"),  # recorded
         apis=("chat", "responses"),
         source="huggingface.co: docs/inference-providers",
@@ -166,7 +167,7 @@ _ROWS = (
     ),
     Profile(
         "lmstudio",
-        holds=("reasoning", "reasoning_content", "tags"),  # by model, and by a switch of its own
+        holds=("reasoning", "reasoning_content", "tags"),  # depends on model and switch
         thinking_off=_EFFORT_OFF,  # openclaw 2fd1e7b
         apis=ALL,
         source="lmstudio.ai: docs/developer/api-changelog, docs/developer/openai-compat",
@@ -177,7 +178,7 @@ _ROWS = (
         returns=Returns("tags", wanted=True),
         max_tokens="max_completion_tokens",
         effort="",
-        thinking_off=_TYPE_OFF,  # from M3 on; earlier ones think all the same
+        thinking_off=_TYPE_OFF,  # from M3 on; earlier models ignore it
         apis=("chat", "messages"),
         source="platform.minimax.io: api-reference/text-openai-api",
     ),
@@ -195,7 +196,7 @@ _ROWS = (
         holds=CONTENT,
         returns=Returns("reasoning_content", wanted=True, on_calls=True, even_empty=True),
         max_tokens="max_completion_tokens",
-        thinking_off=_TYPE_OFF,  # but K3, which cannot do without
+        thinking_off=_TYPE_OFF,  # except K3, which always reasons
         # api/models-overview, "cannot be modified"; odysseus issue 3959
         refuses=(
             Refusal(("temperature", "top_p", *_PENALTIES), ("kimi-k2.[5-9]*", "kimi-k[3-9]*")),
@@ -238,7 +239,7 @@ _ROWS = (
         holds=("tags",),
         tags=TAGS[:1],
         prefilled=True,
-        returns=Returns("tags"),  # the templates split them off
+        returns=Returns("tags"),  # the templates remove them
         thinking_off=_TEMPLATE_OFF,
         source="DeepSeek-R1 and Qwen3 Thinking 2507 chat templates end in <think>, served without "
         "a reasoning parser",
@@ -275,7 +276,7 @@ _ROWS = (
     ),
     Profile(
         "xai",
-        holds=("reasoning_content",),  # of grok-3-mini alone
+        holds=("reasoning_content",),  # for grok-3-mini only
         tags=(),
         returns=Returns("nothing"),
         thinking_off=_EFFORT_OFF,  # from grok-4.3 on: vercel/ai, @ai-sdk/xai 3.0.97
@@ -285,7 +286,7 @@ _ROWS = (
                 ("*-reasoning*", "grok-[4-9]*", "grok-3-mini*", "grok-code*"),
                 but=("*non-reasoning*",),
             ),
-            # and vercel/ai packages/xai/src/supports-reasoning-effort.ts
+            # also vercel/ai packages/xai/src/supports-reasoning-effort.ts
             Refusal(
                 ("reasoning_effort", "reasoning.effort"),
                 ("grok-3*", "grok-4", "grok-4-*", "grok-4.20*", "grok-code*", "grok-build*"),
@@ -300,14 +301,14 @@ _ROWS = (
         "zai",
         holds=CONTENT,
         returns=Returns("reasoning_content", wanted=True, on_calls=True),
-        thinking_off=_TYPE_OFF,  # but GLM-5.3, which cannot do without
+        thinking_off=_TYPE_OFF,  # except GLM-5.3, which always reasons
         apis=("chat", "messages"),
         source="docs.z.ai: capabilities/thinking-mode",
     ),
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType({row.name: row for row in _ROWS})
-"""By name, `auto` first, the others in order."""
+"""By name: `auto` first, then in alphabetical order."""
 
 THINKERS = (
     "*qwen3*",
@@ -326,11 +327,12 @@ THINKERS = (
     "*reason*",
     "*-r1*",
 )
-"""Models that think unless told not to, by their names' usual form (the model cards of their
-makers). `instruct` in a name says that it does not."""
+"""Models that reason unless asked not to, by the usual form of their names (the model cards of
+their makers). `instruct` in a name means that it does not.
+"""
 
 
 def thinks(model: str) -> bool:
-    """Whether a model's name says that it thinks by default."""
+    """Return True if a model's name says that it reasons by default."""
     name = model.casefold().rpartition("/")[2]
     return "instruct" not in name and any(fnmatchcase(name, glob) for glob in THINKERS)

@@ -1,7 +1,7 @@
-"""Server-sent events, split into frames and put together again.
+"""Split server-sent events into frames and encode them.
 
-A frame is one event as it came: its lines and the blank line that ends it. See the HTML standard,
-section 9.2: lines end in LF, CRLF or CR, so that CRLF is one line end and never two.
+A frame is one event as received: its lines and the blank line that ends it. Lines end in LF, CRLF
+or CR, and CRLF is one line end, never two (HTML standard, section 9.2).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"
 
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_OVERLAP = 3  # a blank line may begin this many bytes before what is new
+_OVERLAP = 3  # a blank line may begin this many bytes before the new data
 
 
 class Decoder:
-    """Splits a byte stream into frames, however it arrives, looking at each byte once."""
+    """Splits a byte stream into frames, however it is chunked, and scans each byte once."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -31,7 +31,10 @@ class Decoder:
         self._begun = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes. Raises EventTooLarge past `limit` bytes of one."""
+        """Return the frames that `data` completes.
+
+        Raises EventTooLarge if a frame exceeds `limit` bytes.
+        """
         if self._begun and not (self._buffer or self._returns) and _is_one_frame(data):
             self._check(len(data))
             return [data]
@@ -54,9 +57,9 @@ class Decoder:
         return frames
 
     def end(self) -> list[bytes]:
-        """The stream is over: what is left is a frame too, if what it says is whole.
+        """End the stream; return the rest as a frame if its data is complete.
 
-        A frame that was cut off says half of something, and nobody could read it.
+        A frame that was cut off cannot be parsed, so it is dropped.
         """
         rest = [bytes(self._buffer).rstrip(b"\r\n") + b"\n\n"]
         self._buffer.clear()
@@ -68,7 +71,7 @@ class Decoder:
             raise EventTooLarge(self._limit)
 
     def _end_of_frame(self, start: int) -> int:
-        """Where the next blank line ends, or 0; without carriage returns that is soon found."""
+        """Return the position after the next blank line, or 0. Without CRs that is found fast."""
         if self._returns:
             found = _BLANK_LINE.search(self._buffer, start)
             return found.end() if found is not None else 0
@@ -76,14 +79,16 @@ class Decoder:
         return place + 2 if place >= 0 else 0
 
     def _begin(self, frames: list[bytes]) -> None:
-        """A stream may begin with a byte order mark, which is none of its first frame."""
+        """Remove a byte order mark, which is not part of the first frame, from the start of the
+        stream.
+        """
         if not self._begun:
             self._begun = True
             frames[0] = frames[0].removeprefix(BOM)
 
 
 def _is_one_frame(data: bytes) -> bool:
-    """As a read often brings it, from an upstream that sends each event by itself."""
+    """True for a read of exactly one event, as it is common where upstream sends each by itself."""
     return data.find(b"\n\n") == len(data) - 2 >= 0 and b"\r" not in data
 
 
@@ -98,7 +103,7 @@ def _is_whole(said: bytes | None) -> bool:
 
 
 def frames(data: bytes) -> list[bytes]:
-    """Whole frames that were put together, told apart."""
+    """Split bytes that consist of whole frames."""
     if _is_one_frame(data):
         return [data]
     ends = [found.end() for found in _BLANK_LINE.finditer(data)]
@@ -106,11 +111,11 @@ def frames(data: bytes) -> list[bytes]:
 
 
 def data(frame: bytes) -> bytes | None:
-    """What a frame's data lines say; None where it has none, as a comment."""
+    """Return the content of a frame's data lines, or None if it has none, as in a comment."""
     start = 0 if frame.startswith(b"data: ") else frame.find(b"\ndata: ") + 1
     end = frame.find(b"\n", start)
     if end == len(frame) - 2 and frame.startswith(b"data: ", start) and b"\r" not in frame:
-        return frame[start + 6 : end]  # one line, the last, as nearly every frame has it
+        return frame[start + 6 : end]  # a single line at the end, as in nearly every frame
     found = [
         line[5:].removeprefix(b" ") for line in frame.splitlines() if line.startswith(b"data:")
     ]
@@ -118,9 +123,9 @@ def data(frame: bytes) -> bytes | None:
 
 
 def encode(payload: bytes, event: str | None = None) -> bytes:
-    """One frame, with LF line ends and a single data line, as the strictest parsers want it.
+    """Encode one frame, with LF line ends and a single data line, as the strictest parsers want it.
 
-    A name that would break the line, or is none, is left out.
+    An event name that is empty or would break the line is left out.
     """
     if event and event.isascii() and event.isprintable():
         return b"event: %b\ndata: %b\n\n" % (event.encode(), payload)
@@ -128,5 +133,5 @@ def encode(payload: bytes, event: str | None = None) -> bytes:
 
 
 def comment(text: str) -> bytes:
-    """A frame that every client ignores."""
+    """Encode a frame that every client ignores."""
     return b": %b\n\n" % text.encode()

@@ -1,8 +1,8 @@
-"""Inline `<think>` and its cousins, found in text that arrives in pieces.
+"""Find inline `<think>` blocks and the like in text that arrives in pieces.
 
-Only blocks at the very beginning of an answer are reasoning, one after the other; whatever comes
-after anything else is the answer's own text, quoted tags and code fences included. A block that is
-never closed was cut short while thinking.
+Only blocks at the very beginning of an answer are reasoning, one after the other. Whatever comes
+after anything else is the answer's text, including quoted tags and code fences. A block that is
+never closed is reasoning that was cut short.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 MOST_BLANKS = 256
-"""White space beyond which no block is looked for."""
+"""Leading white space, in characters, after which no block is expected any more."""
 
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
 
 @dataclass(slots=True, frozen=True)
 class Tag:
-    """`joint` goes between blocks that follow each other."""
-
     opening: str
     closing: str
-    joint: str = "\n"
+    joint: str = "\n"  # goes between blocks that follow each other
 
 
 class Piece(NamedTuple):
@@ -32,10 +30,10 @@ class Piece(NamedTuple):
 
 
 class Splitter:
-    """Tells reasoning and answer apart.
+    """Separates reasoning from the answer.
 
-    `prefilled`: the prompt's template already holds the opening tag, so that the answer begins in
-    the midst of reasoning. `answering` is true once nothing can be reasoning any more.
+    With `prefilled` the prompt's template contains the opening tag, so that the answer begins
+    inside reasoning.
     """
 
     def __init__(self, tags: tuple[Tag, ...], *, prefilled: bool = False) -> None:
@@ -46,20 +44,20 @@ class Splitter:
         self._blocks = 0
         self._spoken = False
         self._joined = False
-        self.answering = not tags
+        self.answering = not tags  # no more reasoning can come
 
     @property
     def inside(self) -> bool:
-        """Whether a block is open."""
+        """A block is open."""
         return self._inside is not None
 
     @property
     def holding(self) -> bool:
-        """Whether text is kept back that may yet become a block."""
+        """Text is held back that may yet become a block."""
         return bool(self._buffer) and not self._inside
 
     def narrow(self, tags: tuple[Tag, ...]) -> None:
-        """Reasoning was told elsewhere: now only these tags open a block, and none is prefilled."""
+        """From now on look for these tags only: reasoning has come in a field of its own."""
         self._tags, self._prefilled = tags, False
 
     def feed(self, text: str) -> list[Piece]:
@@ -72,13 +70,15 @@ class Splitter:
         return [piece for piece in pieces if piece.text]
 
     def interrupt(self) -> list[Piece]:
-        """Something else of the answer follows: give what was kept back, unless a block is open."""
+        """Return the text that was held back, unless a block is open: another part of the answer
+        follows.
+        """
         held = [] if self._inside else self.end()
         self.answering = self.answering or any(piece.text.strip() for piece in held)
         return held
 
     def end(self) -> list[Piece]:
-        """The text is over: give what was kept back."""
+        """End the text; return what was held back."""
         rest, self._buffer = self._buffer, ""
         if not rest or (self._blocks and not rest.strip()):
             return []
@@ -90,7 +90,7 @@ class Splitter:
         return self._reason(self._inside) if self._inside else self._begin()
 
     def _begin(self) -> Piece | None:
-        """Before a block: is this one, might it become one, or is it the answer?"""
+        """Read the beginning of a block, or of the answer; None while it might become either."""
         start = self._buffer.lstrip()
         if len(self._buffer) - len(start) <= MOST_BLANKS:
             for tag in self._tags:
@@ -103,7 +103,7 @@ class Splitter:
         return self._answer()
 
     def _answer(self) -> Piece:
-        """Blank lines after a block are the block's."""
+        """Blank lines after a block belong to the block."""
         head, rest = self._buffer[: MOST_BLANKS + 1], self._buffer[MOST_BLANKS + 1 :]
         self._buffer, self.answering = "", True
         return Piece("text", (_BLANK_LINES.sub("", head) if self._blocks else head) + rest)
@@ -115,7 +115,7 @@ class Splitter:
 
     def _reason(self, tag: Tag) -> Piece | None:
         if not self._spoken:
-            self._buffer = self._buffer.lstrip()  # an empty block says nothing
+            self._buffer = self._buffer.lstrip()  # an empty block is no reasoning
         text, closing, rest = self._buffer.partition(tag.closing)
         if closing:
             self._inside, self._buffer = None, rest
@@ -131,7 +131,7 @@ class Splitter:
 
 
 def _prefix_at_end(text: str, tag: str) -> int:
-    """How many characters at the end of `text` may be the beginning of `tag`."""
+    """Return the number of characters at the end of `text` that may be the beginning of `tag`."""
     for size in range(min(len(tag) - 1, len(text)), 0, -1):
         if text.endswith(tag[:size]):
             return size

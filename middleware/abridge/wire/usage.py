@@ -1,4 +1,4 @@
-"""Usage objects, as each API spells them."""
+"""Read and write usage objects."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ SHARE = "reasoning_summary"
 SHARE_ALONE = "reasoning_summary_usage"
 
 MOST = 1 << 53
-"""From here on a float, as metrics have them, is no exact count; nor is JavaScript's number."""
+"""Beyond this a float, which metrics use, is no exact count, and nor is a JavaScript number."""
 
 
 @dataclass(slots=True, frozen=True)
 class Spelling:
-    """The names of an API's figures. `cached`: those of the cache that it requires."""
+    """The names of an API's usage fields."""
 
     input: str
     output: str
-    details: str
-    cache: str
-    cached: tuple[str, ...]
+    details: str  # the object with details of the output
+    cache: str  # the object with details of the input
+    cached: tuple[str, ...]  # fields of the latter that the API requires
     total: str = "total_tokens"
 
     def read(self, usage: Any) -> Tokens | None:
-        """The figures reported; None where there is no usage object, or nothing in it."""
+        """Return the reported figures, or None if there is no usage object or it is empty."""
         if not isinstance(usage, dict) or not usage:
             return None
         details, cache = _object(usage.get(self.details)), _object(usage.get(self.cache))
@@ -41,8 +41,10 @@ class Spelling:
         )
 
     def write(self, tokens: Tokens | None) -> Json | None:
-        """A usage object that says what was reported; the figures that the API requires are 0
-        where nobody reported them but others are known."""
+        """Write a usage object.
+
+        Figures that the API requires are 0 if they were not reported while others were.
+        """
         if tokens is None:
             return None
         cache = {"cached_tokens": tokens.cached, "cache_write_tokens": tokens.written}
@@ -57,15 +59,19 @@ class Spelling:
     def bill(
         self, holder: Json, tokens: Tokens | None, share: Share | None, *, merged: bool
     ) -> None:
-        """Put what upstream reported into `holder["usage"]`, and the share as `add` does: to a
-        total alone nothing is added, whatever the API requires beside it."""
+        """Write what upstream reported into `holder["usage"]`, and add the summarizer's share.
+
+        If upstream reported a total alone, the share is not added to it: the input and output
+        figures are there only because the API requires them.
+        """
         holder["usage"] = self.write(tokens)
         self.add(holder, share, merged=merged and tokens is not None and tokens.input is not None)
 
     def add(self, holder: Json, share: Share | None, *, merged: bool) -> None:
-        """Put the share into `holder["usage"]`, where there is one, else beside it.
+        """Add the summarizer's share to `holder["usage"]`, or beside it if there is no usage
+        object.
 
-        Merged, the totals grow by it, unless upstream reported a total alone.
+        With `merged` the totals grow by it, unless upstream reported a total alone.
         """
         if share is None:
             return
@@ -113,6 +119,6 @@ def _told(figures: Json) -> Json:
 
 
 def count(value: Any) -> int | None:
-    """So many, if that can be: some say -1 for what they do not know."""
+    """Return `value` if it is a possible count; some servers report -1 for an unknown one."""
     countable = isinstance(value, int) and not isinstance(value, bool)
     return value if countable and 0 <= value < MOST else None

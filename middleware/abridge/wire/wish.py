@@ -1,7 +1,8 @@
-"""What a request asks for: `reasoning.summary`, the same object on both APIs.
+"""The summary that a request asks for: `reasoning.summary`, the same object on both of OpenAI's
+APIs.
 
 On Responses it is a field of the API (openai-openapi, `Reasoning.summary`; `generate_summary` is
-its old name); on Chat Completions an extension of Abridge's, taken out before upstream sees it.
+its old name). On Chat Completions it is an extension of Abridge's, which upstream never gets.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from abridge.wire.codec import Json
 
 KEYS = ("summary", "generate_summary")
 NEEDLE = b'summary"'
-"""In every body that asks."""
+"""Occurs in every body that asks for a summary."""
 
 STYLES: tuple[str, ...] = get_args(Style)
 
 
 def wish(body: Json) -> str | None:
-    """The style asked for: `off` where the body says null, None where it does not say.
+    """Return the requested style: `off` if the body has null, None if it has nothing.
 
-    Raises RequestError for anything that is no style.
+    Raises RequestError for an invalid style.
     """
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict):
@@ -34,7 +35,7 @@ def wish(body: Json) -> str | None:
 
 
 def wanted(body: Json) -> str | None:
-    """The style of summary that the client would have of an upstream that makes its own."""
+    """Return the style to request from an upstream that makes summaries itself."""
     style = wish(body)
     return None if style == "off" else style
 
@@ -50,7 +51,7 @@ def _style(value: object, param: str) -> str:
 
 
 def check_allowed(style: str, allowed: tuple[str, ...], param: str) -> None:
-    """Raises RequestError for a style that settings do not allow."""
+    """Raise RequestError if the settings do not allow a style."""
     if style not in allowed:
         supported = _listed(allowed) if allowed else "none"
         raise RequestError(
@@ -61,7 +62,10 @@ def check_allowed(style: str, allowed: tuple[str, ...], param: str) -> None:
 
 
 def grant(body: Json) -> bool:
-    """Take the wish out of a body whose upstream does not know it; return whether it was there."""
+    """Remove the requested style from the body for an upstream that does not know it.
+
+    Return True if there was one.
+    """
     reasoning = body.get("reasoning")
     if not isinstance(reasoning, dict) or not any(key in reasoning for key in KEYS):
         return False

@@ -1,1 +1,1 @@
-"""What both sides of every request have in common: names, parameters, tools, refusals."""
+"""Reading and writing requests: what all APIs share."""

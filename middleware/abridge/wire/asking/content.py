@@ -1,4 +1,4 @@
-"""A message's content, as both of OpenAI's APIs have it: a string, or a list of parts."""
+"""Write a message's content for either of OpenAI's APIs: a string, or a list of parts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from abridge.turn.speeches import untold
 from abridge.wire.codec import Json
 
 Writers: TypeAlias = Mapping[type, Callable[[Any], Json | None]]
-"""How an API spells each kind of part; None is for one that it cannot."""
+"""An API's writer for each kind of part, which returns None for a part that it cannot express."""
 
 
 def write_content(parts: Sequence[Part], writers: Writers, unfit: list[Unfit]) -> str | list[Json]:
-    """A string where one is enough; what no part can say is added to `unfit`."""
+    """Return a string if that is enough, else a list; add inexpressible parts to `unsupported`."""
     if all(isinstance(part, Text) for part in parts) and len(parts) < 2:
         return "".join(part.text for part in parts if isinstance(part, Text))
     content = []

@@ -1,5 +1,7 @@
-"""Tools as functions: what an upstream that knows nothing but functions is offered, and what its
-calls mean to the client."""
+"""Offer custom tools and `local_shell` as functions, and read their calls.
+
+Used for upstreams that know nothing but functions.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ INPUT: Json = {
     "required": ["input"],
     "additionalProperties": False,
 }
-"""The parameters of a custom tool where it is offered as a function."""
+"""The parameters of a custom tool that is offered as a function."""
 
 AS_FUNCTION = "It is called as a function here: `input` holds the free text, as it is."
-"""Follows what a custom tool says of itself, which may be that it takes no JSON, as Codex's do."""
+"""Appended to a custom tool's description, which may say that it takes no JSON, as Codex's do."""
 
 SHELL: Json = {
     "type": "object",
@@ -43,13 +45,14 @@ SHELL: Json = {
     "additionalProperties": False,
 }
 """The parameters of `local_shell`, which has none on Responses: the fields of its action
-(openai-openapi, `LocalShellExecAction`), named as in Codex's own shell function."""
+(openai-openapi, `LocalShellExecAction`), named as in Codex's own shell function.
+"""
 
 _SHELL_TOLD = "Run a command on the user's machine and return what it prints."
 
 
 def as_function(tool: Tool) -> Tool:
-    """The tool as a function. One with `parameters` is one already."""
+    """Return the tool as a function; one with `parameters` already is one."""
     if tool.kind == "custom":
         return replace(tool, description=_told(tool), parameters=INPUT)
     if tool.kind == "local_shell":
@@ -66,13 +69,16 @@ def _told(tool: Tool) -> str:
 
 
 def as_arguments(text: str) -> str:
-    """A custom tool's input, as the arguments of the function it is offered as."""
+    """Return a custom tool's input as the arguments of its function."""
     return json.dumps({"input": text}, ensure_ascii=False)
 
 
 def free_text(tool: Tool, arguments: str) -> str:
-    """What a custom tool is called with. A model that did not keep to the schema is taken by its
-    word: the client's tool says what is wrong with it."""
+    """Return a custom tool's input from the arguments of its function.
+
+    Arguments that do not follow the schema are passed on as they are: the client's tool reports
+    what is wrong with them.
+    """
     if tool.parameters is None:
         return arguments
     given = (_object(arguments) or {}).get("input")
@@ -80,7 +86,7 @@ def free_text(tool: Tool, arguments: str) -> str:
 
 
 def shell_action(arguments: str) -> Json:
-    """What `local_shell` is called with, as Responses spells it."""
+    """Return the action of a `local_shell` call, as on Responses, from its function's arguments."""
     given = _object(arguments)
     given = {"command": arguments} if given is None else given
     command, env = given.get("command"), given.get("env")
@@ -95,7 +101,7 @@ def shell_action(arguments: str) -> Json:
 
 
 def shell_arguments(action: Json) -> str:
-    """An action as the arguments of the function that `local_shell` is offered as."""
+    """Return an action as the arguments of the function that `local_shell` is offered as."""
     names = {"working_directory": "workdir"}
     given = {
         names.get(key, key): value
@@ -106,7 +112,7 @@ def shell_arguments(action: Json) -> str:
 
 
 def _words(command: Any) -> list[str]:
-    """A model may write the command line it has in mind instead of its words."""
+    """Split a command into words; a model may write a command line in place of its words."""
     if isinstance(command, list):
         return [word if isinstance(word, str) else json.dumps(word) for word in command]
     return ["bash", "-lc", command] if isinstance(command, str) else []

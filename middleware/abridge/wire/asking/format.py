@@ -1,4 +1,4 @@
-"""A structured output's schema, which both of OpenAI's APIs describe by the same keys."""
+"""Read and write a structured output's schema, which both of OpenAI's APIs describe alike."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from abridge.wire.codec import Json, string
 
 
 def read_schema(said: Json, param: str) -> Format:
-    """`param` is what the client calls it."""
+    """Read a schema; `param` is the client's name of it."""
     name, told = string(said.get("name")), string(said.get("description"))
     schema = {} if said.get("schema") is None else an_object(said["schema"], f"{param}.schema")
     return Format(schema, name, told, said.get("strict"))
 
 
 def spell_schema(format_: Format) -> Json:
-    """A name is required; the answer does not show it."""
+    """Write a schema. The API requires a name; the answer does not show it."""
     said: Json = {"name": format_.name or "answer", "schema": format_.schema}
     if format_.description:
         said["description"] = format_.description

@@ -1,4 +1,4 @@
-"""Which of a client's tools an upstream is offered, and by what names."""
+"""Choose which of a client's tools an upstream is offered, and name them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from abridge.turn.question import Json, Question, Tool, ToolChoice, Unfit, Writt
 from abridge.wire.profile import Profile
 
 LONGEST = 64
-"""Characters of a tool's name (openai-openapi, `FunctionObject.name`)."""
+"""The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
 
 DISPENSABLE = "web_search"
-"""How hosted tools begin that clients send as a matter of course, Codex for one, beside their own
-(`web_search`, `web_search_preview`, either with a date): a model does without them.
-`image_generation` it sends only where the user's account has it, so that whoever sends that counts
-on it."""
+"""Prefix of the hosted tools that clients such as Codex always send beside their own (`web_search`,
+`web_search_preview`, either with a date): a model can do without them. `image_generation` is not
+one of these: Codex sends it only if the user's account has it, so that a client that sends it
+relies on it.
+"""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Names:
-    """Gives tools the names that upstream knows them by: the same name for the same tool, whatever
-    kind of tool it was when it was called."""
+    """Assigns the names under which upstream knows the tools.
+
+    A tool always gets the same name, whatever kind of tool it was when it was called.
+    """
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -40,11 +43,11 @@ class Names:
         return self._given[key]
 
     def known(self, own: str, group: str = "") -> str:
-        """The name given to a tool; of any group's, for who does not say which."""
+        """Return the name assigned to a tool; without `group` it may be in any group."""
         return self._given.get((group, own)) or self._grouped.get(own, own)
 
     def group(self, group: str) -> list[str]:
-        """The names given to a group's tools."""
+        """Return the names assigned to a group's tools."""
         return [name for key, name in self._given.items() if key[0] == group]
 
     def _find(self, own: str, group: str, key: str) -> str:
@@ -58,7 +61,7 @@ class Names:
 
 
 def offered(question: Question) -> tuple[list[Tool], list[Unfit]]:
-    """The tools that do not need their own API's provider, and the others."""
+    """Return the tools that any upstream can be offered; hosted tools are unsupported."""
     choice = question.choice or ToolChoice("auto")
     tools = [tool for tool in question.tools if tool.kind != "hosted"]
     unfit = []
@@ -72,8 +75,10 @@ def offered(question: Question) -> tuple[list[Tool], list[Unfit]]:
 
 
 def narrowed(choice: ToolChoice | None, tools: list[Tool]) -> tuple[ToolChoice | None, list[Tool]]:
-    """The same choice for an API that can be told of one tool at most: where some of several may be
-    called, the others are not offered."""
+    """Return the same choice for an API in which a choice can name one tool at most.
+
+    If only some of several tools may be called, the others are not offered.
+    """
     if choice is None or not choice.names or (choice.mode == "required" and len(choice.names) == 1):
         return choice, tools
     chosen = frozenset(choice.names)
@@ -87,7 +92,7 @@ def write_tools(
     spell_tool: Callable[[Tool], Json],
     spell_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
 ) -> None:
-    """Offer the tools in a body. The choice says nothing where there is none to choose."""
+    """Write the tools into a body, and the choice if there are any."""
     tools, unfit = offered(question)
     choice = question.choice
     if "allowed_tools" not in profile.knows:

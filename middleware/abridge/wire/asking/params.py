@@ -1,6 +1,6 @@
-"""A request's plain parameters: what they are called wherever they are known.
+"""The plain parameters of a request, under neutral names.
 
-An API's file has a table of those it knows: the neutral name, and its own key for it, `a.b` for one
+Each API has a table of the parameters it knows: the neutral name and its own key, `a.b` for one
 within an object.
 """
 
@@ -18,14 +18,11 @@ from abridge.wire.codec import Json
 
 @dataclass(slots=True, frozen=True)
 class Param:
-    """`matters`: an answer made without it is not the one asked for. `idle`: values that ask for
-    nothing, so that nothing is lost without them. `takes`: what its value is; nothing is said of
-    those that no API here looks at. `least`: the least it may be."""
-
-    matters: bool = False
+    matters: bool = False  # an answer without it is not the one asked for
     idle: tuple[Any, ...] = ()
-    takes: tuple[type, ...] = ()
-    least: int | None = None
+    """Values that have no effect, so that nothing is lost without them."""
+    takes: tuple[type, ...] = ()  # types of its value; empty if no API here looks at it
+    least: int | None = None  # the lowest value
 
 
 _MATTERS, _HELPS = Param(matters=True), Param()
@@ -79,8 +76,11 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
 
 
 def read_params(body: Json, fields: Mapping[str, str], question: Question) -> None:
-    """Take the parameters that say something. Of two keys of one name the later wins. Raises
-    RequestError for what is none: upstream would call it by a name the client does not know."""
+    """Read the parameters that have an effect; the later of two keys of one name wins.
+
+    Raises RequestError for an invalid value, since upstream would report it under a name that the
+    client does not know.
+    """
     for name, key in fields.items():
         holder, _, last = key.rpartition(".")
         value = _object(body.get(holder)).get(last) if holder else body.get(last)
@@ -91,18 +91,20 @@ def read_params(body: Json, fields: Mapping[str, str], question: Question) -> No
 
 
 def named(question: Question) -> Json:
-    """A body that names the model, if the client did: some upstreams have but one."""
+    """Return a body that names the model if the client did; some upstreams have only one."""
     return {"model": question.model} if question.model else {}
 
 
 def read_extra(body: Json, known: Collection[str]) -> Json:
-    """What is neither a parameter nor anything else that is known."""
+    """Return the fields that are unknown here."""
     return {key: value for key, value in body.items() if key not in known and value is not None}
 
 
 def write_params(question: Question, fields: Mapping[str, str], body: Json) -> list[Unfit]:
-    """Put into a body what its API has a key for; return what it has none for. An empty key is for
-    what says nothing here."""
+    """Write the parameters that an API has a key for; return the others as unsupported.
+
+    An empty key means that the parameter has no effect in this API.
+    """
     unfit = []
     for name, value in question.values.items():
         if name in fields:
@@ -117,7 +119,7 @@ def write_params(question: Question, fields: Mapping[str, str], body: Json) -> l
 
 
 def write_extra(question: Question, body: Json) -> None:
-    """Keys unknown here go on as they are; what the body already says stands."""
+    """Pass on unknown keys as they are, except where the body already has a value."""
     for key, value in question.extra.items():
         if key not in body:
             body[key] = value
@@ -147,7 +149,7 @@ def _check(value: Any, param: Param, key: str) -> None:
 
 
 def _idle(value: Any, idle: tuple[Any, ...]) -> bool:
-    """`True == 1` in Python, and not on the wire."""
+    """Compare with types: `True == 1` in Python, but not in JSON."""
     return any(value == none and isinstance(value, bool) is isinstance(none, bool) for none in idle)
 
 

@@ -1,4 +1,4 @@
-"""What a request's fields must be, and what the client is told where they are not."""
+"""Check the types of a request's fields, and tell the client what is wrong with them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def a_string(value: Any, param: str) -> str:
 
 
 def a_word(body: Json, key: str, within: str = "") -> str | None:
-    """A string that says something; None where there is none. `within` is what holds the body."""
+    """Return a string field, None if it is missing or empty. `prefix` is the path of `body`."""
     value = body.get(key)
     return None if value is None else a_string(value, f"{within}{key}") or None
 
 
 def arguments(value: Any) -> str:
-    """What a call was made with: JSON, which sloppy clients send as the object that it spells."""
+    """Return a call's arguments as JSON text; some clients send the object itself."""
     return value if isinstance(value, str) else "" if value is None else dumps(value).decode()
 
 
 def entries(value: Any, param: str) -> Iterator[tuple[Json, str]]:
-    """The objects of a list, each with its name; none where there is no list."""
+    """Yield the objects in a list, each with its name; nothing if there is no list."""
     for place, entry in enumerate([] if value is None else a_list(value, param)):
         name = f"{param}[{place}]"
         yield an_object(entry, name), name
 
 
 def flag(body: Json, key: str) -> bool:
-    """Null and absent are false."""
+    """Read a boolean; null and absent are false."""
     value = body.get(key)
     return (
         value if isinstance(value, bool) else bool(value is not None and _raise(value, key, bool))
