@@ -1,5 +1,6 @@
 """Fixtures that all tests share."""
 
+import gc
 import logging
 import signal
 from collections.abc import Iterator
@@ -23,6 +24,14 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # as in the background, and children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def collectable() -> None:
+    """What was there before is not looked through each time a test looks for what is left. With all
+    that was collected in this process it would take longer than the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
