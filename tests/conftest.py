@@ -18,6 +18,8 @@ from tests.redis import redis_server  # noqa: E402
 
 __all__ = ["form", "redis_server"]
 
+pytest_plugins = ("tests.matrix",)
+
 WORKERS = 4
 """More hardly help: each collects all tests for itself."""
 FEW = 3
