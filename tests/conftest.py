@@ -18,7 +18,7 @@ from tests.redis import redis_server  # noqa: E402
 
 __all__ = ["form", "redis_server"]
 
-pytest_plugins = ("tests.matrix",)
+pytest_plugins = ("tests.matrix", "tests.lacking")
 
 WORKERS = 4
 """More hardly help: each collects all tests for itself."""
