@@ -137,6 +137,7 @@ def _as_returned(item: Json, way: str) -> Json:
 
 
 class TestGoingOn:
+    @pytest.mark.matrix(3)
     @BOTH
     @OVER
     @EXPOSES
@@ -234,9 +235,12 @@ class TestGoingOn:
         assert len({item["id"] for item in items}) == len(items) == 5
 
 
+OURS = pytest.param(mint("resp_"), id="ours")
+
+
 class TestWhatIsNotThere:
     @OVER
-    @pytest.mark.parametrize("identity", ["resp_1", mint("resp_"), "é", "x" * 5000])
+    @pytest.mark.parametrize("identity", ["resp_1", OURS, "é", "x" * 5000])
     async def test_a_response_that_is_unknown(self, api: str, identity: str) -> None:
         played = says(api)
         app = bridge(played, api)
@@ -626,7 +630,7 @@ class TestRetrieving:
         assert refused(came) == (400, None, None)
         assert came.json["error"]["message"] == "Cannot cancel a synchronous response."
 
-    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", mint("resp_")])
+    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", OURS])
     async def test_what_is_not_there_is_told_in_openais_shape(self, tail: str) -> None:
         played = says("chat")
         came = await fetch(bridge(played, "chat"), tail)

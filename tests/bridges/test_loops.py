@@ -71,6 +71,7 @@ def said(api: str, shape: str) -> list[Json]:
     return [each for number in range(TIMES - 1) for each in spelled(api, number, shape)]
 
 
+@pytest.mark.matrix(3)
 @BOTH
 @pytest.mark.parametrize(("client", "upstream", "shape"), LOOPS)
 @pytest.mark.parametrize("keeps", KEEPS)
@@ -225,6 +226,7 @@ DIALECTS: dict[str, tuple[str, Json]] = {
 }
 
 
+@pytest.mark.matrix(2)
 @BOTH
 @pytest.mark.parametrize("keeps", KEEPS)
 @pytest.mark.parametrize("expose", ["auto", "both"])

@@ -63,6 +63,7 @@ async def test_new_02_every_recording(recording: Recording, expose: Expose) -> N
             assert any(original.items() <= each.items() for each in given)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("recording", STREAMS, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

@@ -34,6 +34,7 @@ def hiding(name: str, api: str, *, stream: bool = False) -> Client:
     return Client(stage(provider, "summary"), provider, api, "keeps answers", stream)
 
 
+@pytest.mark.matrix(2)
 @APIS
 @TOLD_APART
 @pytest.mark.parametrize("at_once", [True, False])
@@ -63,6 +64,7 @@ async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(api: str, n
         assert_due(client, everything)
 
 
+@pytest.mark.matrix(2)
 @BOTH
 @APIS
 @EACH
@@ -75,6 +77,7 @@ async def test_promise_10_two_credentials(api: str, name: str, *, stream: bool) 
         assert_due(client, everything)
 
 
+@pytest.mark.matrix(2)
 @APIS
 @EACH
 @pytest.mark.parametrize("theft", [{"tenant": "bert"}, {"more": {"model": "another"}}])
@@ -95,6 +98,7 @@ async def test_promise_10_a_history_in_other_hands(
     assert_safe(sent, anna.provider)
 
 
+@pytest.mark.matrix(2)
 @APIS
 @EACH
 @pytest.mark.parametrize("keeps_first", [True, False])
@@ -161,6 +165,7 @@ async def test_mlx_10_an_edited_question_before_calls_that_anyone_could_make(api
     assert_safe(client.sent[-1], client.provider)
 
 
+@pytest.mark.matrix(2)
 @APIS
 @TOLD_APART
 @pytest.mark.parametrize("word", ["Looking", "It is there"])

@@ -49,6 +49,7 @@ CASES = [
 ]
 
 
+@pytest.mark.matrix(3)
 @BOTH
 @pytest.mark.parametrize(("api", "name", "keeps", "expose"), CASES)
 async def test_ols_05_mlx_11_two_questions(
@@ -62,6 +63,7 @@ async def test_ols_05_mlx_11_two_questions(
     assert_due(client, due(PROVIDERS[name], api, keeps, expose))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("name", [name for name, kind in PROVIDERS.items() if not kind.seals])
 @pytest.mark.parametrize("expose", ["summary", "none"])
@@ -81,6 +83,7 @@ async def test_new_03_hidden_from_the_client_and_whole_for_the_model(
     assert_due(client, everything)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("api", "name", "keeps"), [case[:3] for case in CASES if case[3] == "auto"]
 )

@@ -27,6 +27,7 @@ async def two_questions(api: str, name: str, keeps: str, expose: str, keep: str)
     return client
 
 
+@pytest.mark.matrix(2)
 @SHOWN
 @EACH
 @KEEPS
@@ -37,6 +38,7 @@ async def test_mlx_02_none_is_sent_but_what_is_demanded(
     assert_due(client, demanded(PROVIDERS[name]))
 
 
+@pytest.mark.matrix(2)
 @SHOWN
 @EACH
 @KEEPS
@@ -48,6 +50,7 @@ async def test_ols_06_finished_questions_are_not_thought_again(
     assert_due(client, lambda entry, current: current or insists(entry, current))
 
 
+@pytest.mark.matrix(2)
 @SHOWN
 @EACH
 @KEEPS

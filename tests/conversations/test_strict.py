@@ -31,6 +31,7 @@ async def loop(client: Client) -> None:
     assert client.history[-1] != client.history[-2]
 
 
+@pytest.mark.matrix(3)
 @BOTH
 @STRICT
 @pytest.mark.parametrize(("api", "expose"), SHOWN)
@@ -43,6 +44,7 @@ async def test_mlx_11_who_drops_everything_completes_three_rounds(
     assert_due(client, demanded(PROVIDERS[name]))
 
 
+@pytest.mark.matrix(2)
 @BOTH
 @APIS
 @STRICT
@@ -64,6 +66,7 @@ def thinking(api: str) -> dict[str, Any]:
     return {"reasoning_effort": "medium", "reasoning": None}
 
 
+@pytest.mark.matrix(2)
 @BOTH
 @APIS
 @EVEN_EMPTY
@@ -103,6 +106,7 @@ async def test_mlx_11_what_nobody_remembers_ends_no_conversation(
         assert_safe(sent, provider)
 
 
+@pytest.mark.matrix(2)
 @BOTH
 @APIS
 @pytest.mark.parametrize("name", PROVIDERS)

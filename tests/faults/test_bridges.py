@@ -79,6 +79,7 @@ def plain(said: Said) -> tuple[str, object]:
     return said.text, json.loads(said.arguments) if whole else said.arguments
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("bridge", bridged(Who.UPSTREAM), ids=str)
 async def test_promise_7_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
     case, before = bridge.case, bridge.spoken
@@ -116,6 +117,7 @@ def check_reply(bridge: Bridge, here: Stage, reply: Reply) -> None:
             assert said.code is None
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "bridge",
     [bridge for bridge in bridged(Who.CLIENT) if bridge.case.fault.what is What.RESET],

@@ -32,6 +32,7 @@ async def strike(here: Stage, what: What) -> None:
         await here.client.send(NO_HTTP)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("case", LEAVING, ids=str)
 async def test_promise_8_when_the_client_leaves_everything_stops(case: Case) -> None:
     """The answer that it leaves goes on for ever: upstream says no more, and the summarizer stops

@@ -27,6 +27,7 @@ FAILING = [
 """Calls that fail by themselves: at the end of the grace one is only given up."""
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("trial", [trial for trial in TRIALS if trial not in SILENT], ids=str)
 async def test_ogx_06_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None:
     await play(trial)
@@ -37,6 +38,7 @@ async def test_ogx_07_a_summarizer_that_says_nothing_is_told_and_paid(trial: Tri
     await play(trial)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("trial", FAILING, ids=str)
 async def test_ogx_06_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
     """`breaker_open`, once both parts of one summary have failed."""

@@ -102,6 +102,7 @@ def parts_due(thought: str) -> int:
     return len(Plan(part_chars=PART).segmenter().feed(thought))
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_promise_7_a_broken_upstream_looks_broken(case: Case) -> None:
     dialect, before = DIALECTS[case.api], spoken(case)

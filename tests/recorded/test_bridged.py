@@ -133,6 +133,7 @@ async def test_the_answer_its_calls_its_reasoning_and_its_bill_are_the_same(
         assert shown.finish in ("tool_calls" if said.calls and client == "chat" else ends)
 
 
+@pytest.mark.matrix(1)
 @EACH
 @pytest.mark.parametrize("expose", ["both", "summary", "none"])
 async def test_a_summary_is_all_that_is_added(

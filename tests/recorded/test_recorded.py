@@ -63,12 +63,14 @@ def checked(recording: Recording, data: bytes) -> Any:
     return check_chat(data) if recording.api == "chat" else check_responses(data)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("how", CUTS)
 async def test_ogx_02_summaries_off_the_bytes_are_identical(recording: Recording, how: str) -> None:
     answer = await replay(recording, how, Scripted(), ask=False)
     assert answer.data == recording.data
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("how", CUTS)
 async def test_summaries_on_the_answer_is_identical(recording: Recording, how: str) -> None:
     writer = Scripted()
@@ -111,6 +113,7 @@ async def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(
                 assert line.encode() not in answer.data
 
 
+@pytest.mark.matrix(1)
 @needs_openapi
 @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
 async def test_every_body_and_event_is_what_openai_describes(

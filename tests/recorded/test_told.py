@@ -118,6 +118,7 @@ def test_new_05_what_is_composed_says_what_was_told(recording: Recording, client
         )
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("expose", ["summary", "none"])
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 def test_new_03_no_composer_shows_what_is_hidden(
@@ -131,6 +132,7 @@ def test_new_03_no_composer_shows_what_is_hidden(
             assert line.encode() not in out
 
 
+@pytest.mark.matrix(2)
 @needs_openapi
 @pytest.mark.parametrize("expose", ["both", "summary"])
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)

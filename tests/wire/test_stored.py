@@ -53,8 +53,8 @@ class TestReferences:
     @pytest.mark.parametrize(
         ("item", "identity"),
         [
-            ({**USER, "id": OURS}, OURS),
-            ({**message_item(1, "Hi"), "id": OURS}, OURS),
+            pytest.param({**USER, "id": OURS}, OURS, id="a question"),
+            pytest.param({**message_item(1, "Hi"), "id": OURS}, OURS, id="an answer"),
             (message_item(1, "Hi"), ""),
             ({"type": "item_reference", "id": OURS}, ""),
             ({"type": "local_shell_call_output", "id": mint("call_"), "output": "x"}, ""),
