@@ -3,7 +3,7 @@
 import json
 import sys
 
-from grafana.dashboard import dashboard
+from grafana.dashboard import build_dashboard
 
-json.dump(dashboard(), sys.stdout, indent=2, ensure_ascii=False)
+json.dump(build_dashboard(), sys.stdout, indent=2, ensure_ascii=False)
 sys.stdout.write("\n")

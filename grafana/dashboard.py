@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from grafana.panel import SOURCE, Json, laid_out
+from grafana.panel import DATASOURCE, Json, lay_out
 from grafana.rows import ROWS
 
-SCHEMA = 39
+SCHEMA_VERSION = 39
 """The schema of Grafana 10 and 11; newer releases migrate it."""
 
-TEXT = (
+DESCRIPTION = (
     "What people get of Abridge's summaries, what these cost, and whether all is well. Each "
     "panel's title says what good looks like, its description what to do where it is not so."
 )
 
 
-def dashboard() -> Json:
+def build_dashboard() -> Json:
     return {
         "uid": "abridge",
         "title": "Abridge",
-        "description": TEXT,
+        "description": DESCRIPTION,
         "tags": ["abridge", "llm"],
-        "schemaVersion": SCHEMA,
+        "schemaVersion": SCHEMA_VERSION,
         "version": 1,
         "editable": True,
         "graphTooltip": 1,
@@ -30,18 +30,18 @@ def dashboard() -> Json:
         "templating": {"list": VARIABLES},
         "annotations": {"list": []},
         "links": [],
-        "panels": list(_panels()),
+        "panels": list(_build_panels()),
     }
 
 
-def _panels() -> list[Json]:
-    made: list[Json] = []
+def _build_panels() -> list[Json]:
+    result: list[Json] = []
     for title, panels in ROWS.items():
-        y = max((one["gridPos"]["y"] + one["gridPos"]["h"] for one in made), default=0)
-        number = len(made) + 1
-        made.append(_row(title, number, y))
-        made += laid_out(panels, number + 1, y + 1)
-    return made
+        y = max((one["gridPos"]["y"] + one["gridPos"]["h"] for one in result), default=0)
+        number = len(result) + 1
+        result.append(_row(title, number, y))
+        result += lay_out(panels, number + 1, y + 1)
+    return result
 
 
 def _row(title: str, number: int, y: int) -> Json:
@@ -55,7 +55,7 @@ def _row(title: str, number: int, y: int) -> Json:
     }
 
 
-def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
+def _query_variable(name: str, label: str, metric: str, text: str = "") -> Json:
     """Return a variable that offers the values of a label; several may be chosen."""
     query = f"label_values({metric}, {name})"
     return {
@@ -63,7 +63,7 @@ def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
         "name": name,
         "label": label,
         "description": text,
-        "datasource": SOURCE,
+        "datasource": DATASOURCE,
         "definition": query,
         "query": {"qryType": 1, "query": query, "refId": f"Variable-{name}"},
         "refresh": 2,
@@ -75,7 +75,7 @@ def _chosen(name: str, label: str, metric: str, text: str = "") -> Json:
     }
 
 
-def _price(name: str, label: str) -> Json:
+def _price_variable(name: str, label: str) -> Json:
     """Return a text box for a price, 0 until the user enters one."""
     return {
         "type": "textbox",
@@ -87,7 +87,7 @@ def _price(name: str, label: str) -> Json:
     }
 
 
-STYLES = (
+STYLE_DESCRIPTION = (
     "Chooses among summaries, their tokens and seconds held. Requests and their models have none."
 )
 
@@ -99,12 +99,12 @@ VARIABLES = [
         "query": "prometheus",
         "current": {},
     },
-    _chosen("job", "Job", "abridge_build_info"),
-    _chosen("upstream", "Upstream", 'abridge_requests_total{job=~"$job"}'),
-    _chosen("model", "Model", 'abridge_requests_total{job=~"$job", upstream=~"$upstream"}'),
-    _chosen("style", "Style", 'abridge_summaries_total{job=~"$job"}', STYLES),
-    _price("model_input", "Price of model input"),
-    _price("model_output", "Price of model output"),
-    _price("summary_input", "Price of summarizer input"),
-    _price("summary_output", "Price of summarizer output"),
+    _query_variable("job", "Job", "abridge_build_info"),
+    _query_variable("upstream", "Upstream", 'abridge_requests_total{job=~"$job"}'),
+    _query_variable("model", "Model", 'abridge_requests_total{job=~"$job", upstream=~"$upstream"}'),
+    _query_variable("style", "Style", 'abridge_summaries_total{job=~"$job"}', STYLE_DESCRIPTION),
+    _price_variable("model_input", "Price of model input"),
+    _price_variable("model_output", "Price of model output"),
+    _price_variable("summary_input", "Price of summarizer input"),
+    _price_variable("summary_output", "Price of summarizer output"),
 ]

@@ -13,11 +13,16 @@ Json: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["timeseries", "stat", "table"]
 Colour: TypeAlias = Literal["green", "yellow", "red"]
 
-SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-COLUMNS = 24
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+GRID_WIDTH = 24
 """The width of a dashboard."""
 
-EXEMPLARS = ("first_answer_seconds", "first_summary_seconds", "held_seconds", "request_seconds")
+EXEMPLAR_METRICS = (
+    "first_answer_seconds",
+    "first_summary_seconds",
+    "held_seconds",
+    "request_seconds",
+)
 """Metrics whose buckets have exemplars that link to traces."""
 
 
@@ -53,13 +58,13 @@ class Panel:
     columns: Sequence[Column] = ()  # of a table
     rows: Sequence[str] = ()  # labels that identify a table's rows
 
-    def as_json(self, number: int, x: int, y: int) -> Json:
+    def to_json(self, panel_id: int, x: int, y: int) -> Json:
         return {
-            "id": number,
+            "id": panel_id,
             "type": self.kind,
             "title": self.title,
             "description": self.description,
-            "datasource": SOURCE,
+            "datasource": DATASOURCE,
             "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
             "targets": list(self._targets()),
             "fieldConfig": {"defaults": self._defaults(), "overrides": self._overrides()},
@@ -72,7 +77,7 @@ class Panel:
         for letter, query in zip(ascii_uppercase, [*self.queries, *columns], strict=False):
             yield {
                 "refId": letter,
-                "datasource": SOURCE,
+                "datasource": DATASOURCE,
                 "editorMode": "code",
                 "expr": query.expr,
                 "legendFormat": query.legend,
@@ -87,12 +92,16 @@ class Panel:
         steps += [{"value": value, "color": colour} for value, colour in self.steps.items()]
         defaults: Json = {"unit": self.unit, "thresholds": {"mode": "absolute", "steps": steps}}
         if self.kind == "timeseries":
-            defaults |= {"min": 0, "custom": self._drawing(), "color": {"mode": "palette-classic"}}
+            defaults |= {
+                "min": 0,
+                "custom": self._custom_options(),
+                "color": {"mode": "palette-classic"},
+            }
         elif self.kind == "stat":
             defaults |= {"color": {"mode": "thresholds"}}
         return defaults
 
-    def _drawing(self) -> Json:
+    def _custom_options(self) -> Json:
         return {
             "drawStyle": "line",
             "lineWidth": 1,
@@ -115,8 +124,8 @@ class Panel:
         if self.kind == "table":
             return {"showHeader": True, "cellHeight": "sm"}
         if self.kind == "stat":
-            reduced = {"calcs": ["lastNotNull"], "fields": "", "values": False}
-            return {"reduceOptions": reduced, "colorMode": "value", "graphMode": "none"}
+            reduce_options = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+            return {"reduceOptions": reduce_options, "colorMode": "value", "graphMode": "none"}
         return {
             "legend": {
                 "displayMode": "table",
@@ -131,28 +140,33 @@ class Panel:
         """Merge the results of a table's queries, and name and order the columns."""
         if not self.columns:
             return []
-        named = {f"Value #{ascii_uppercase[n]}": c.title for n, c in enumerate(self.columns)}
-        order = {name: place for place, name in enumerate([*self.rows, *named])}
-        organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": named}
+        column_titles = {
+            f"Value #{ascii_uppercase[n]}": c.title for n, c in enumerate(self.columns)
+        }
+        order = {name: index for index, name in enumerate([*self.rows, *column_titles])}
+        organize = {
+            "excludeByName": {"Time": True},
+            "indexByName": order,
+            "renameByName": column_titles,
+        }
         return [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}]
 
 
-def quantiles(metric: str) -> tuple[Query, ...]:
+def quantile_queries(metric: str) -> tuple[Query, ...]:
     """Return queries for the p50, p95 and p99 of a metric."""
-    exemplar = metric in EXEMPLARS
+    exemplar = metric in EXEMPLAR_METRICS
     return tuple(
-        Query(quantile(share, metric), f"p{share * 100:.0f}", exemplar=exemplar)
-        for share in (0.5, 0.95, 0.99)
+        Query(quantile(q, metric), f"p{q * 100:.0f}", exemplar=exemplar) for q in (0.5, 0.95, 0.99)
     )
 
 
-def laid_out(panels: Sequence[Panel], number: int, y: int) -> Iterator[Json]:
+def lay_out(panels: Sequence[Panel], first_id: int, y: int) -> Iterator[Json]:
     """Yield the panels' JSON, placed left to right and top to bottom, ids from `number` on."""
-    x = lowest = 0
-    for place, panel in enumerate(panels):
-        if x + panel.width > COLUMNS:
-            x, y = 0, y + lowest
-            lowest = 0
-        yield panel.as_json(number + place, x, y)
+    x = row_height = 0
+    for index, panel in enumerate(panels):
+        if x + panel.width > GRID_WIDTH:
+            x, y = 0, y + row_height
+            row_height = 0
+        yield panel.to_json(first_id + index, x, y)
         x += panel.width
-        lowest = max(lowest, panel.height)
+        row_height = max(row_height, panel.height)

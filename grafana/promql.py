@@ -38,54 +38,54 @@ FILTERS = {
 }
 """The variables that filter each metric; all other metrics are filtered by job alone."""
 
-_FILTERS = {metric: names for names, metrics in FILTERS.items() for metric in metrics}
-_PARTS = ("_bucket", "_count", "_sum")
+_METRIC_FILTERS = {metric: names for names, metrics in FILTERS.items() for metric in metrics}
+_HISTOGRAM_SUFFIXES = ("_bucket", "_count", "_sum")
 
 
-def series(metric: str, *only: str, like: str = "") -> str:
+def series(metric: str, *matchers: str, filters_of: str = "") -> str:
     """Return a selector for a metric, filtered by the variables and by the matchers in `only`.
 
     With `like`, use the variables of that metric instead: a ratio needs the same filters above and
     below.
     """
-    name = like or metric
-    for part in _PARTS:
-        name = name.removesuffix(part)
-    chosen = [f'{label}=~"${label}"' for label in _FILTERS.get(name, ("job",))]
-    return f"abridge_{metric}{{{', '.join([*chosen, *only])}}}"
+    name = filters_of or metric
+    for suffix in _HISTOGRAM_SUFFIXES:
+        name = name.removesuffix(suffix)
+    filters = [f'{label}=~"${label}"' for label in _METRIC_FILTERS.get(name, ("job",))]
+    return f"abridge_{metric}{{{', '.join([*filters, *matchers])}}}"
 
 
-def total(metric: str, by: str = "") -> str:
+def sum_of(metric: str, by: str = "") -> str:
     """Return the sum of a gauge."""
     return _sum(by, series(metric))
 
 
-def over(function: str, selected: str) -> str:
-    return f"{function}({selected}[{WINDOWS[function]}])"
+def over_window(function: str, selector: str) -> str:
+    return f"{function}({selector}[{WINDOWS[function]}])"
 
 
-def rate(metric: str, *only: str, by: str = "", like: str = "") -> str:
-    return _sum(by, over("rate", series(metric, *only, like=like)))
+def rate(metric: str, *matchers: str, by: str = "", filters_of: str = "") -> str:
+    return _sum(by, over_window("rate", series(metric, *matchers, filters_of=filters_of)))
 
 
-def increase(metric: str, *only: str, by: str = "", like: str = "") -> str:
-    return _sum(by, over("increase", series(metric, *only, like=like)))
+def increase(metric: str, *matchers: str, by: str = "", filters_of: str = "") -> str:
+    return _sum(by, over_window("increase", series(metric, *matchers, filters_of=filters_of)))
 
 
-def quantile(share: float, metric: str, by: str = "", function: str = "rate") -> str:
+def quantile(q: float, metric: str, by: str = "", function: str = "rate") -> str:
     """Return a quantile of a histogram, without series for NaN.
 
     Grafana does not draw NaN, but does not leave it out of a mean either.
     """
     labels = ", ".join(filter(None, (by, "le")))
-    buckets = _sum(labels, over(function, series(f"{metric}_bucket")))
-    return f"histogram_quantile({share}, {buckets}) >= 0"
+    buckets = _sum(labels, over_window(function, series(f"{metric}_bucket")))
+    return f"histogram_quantile({q}, {buckets}) >= 0"
 
 
-def share(part: str, whole: str) -> str:
+def ratio(part: str, whole: str) -> str:
     """Return the ratio `part / whole`: 0 if the part has no series, no series if the whole is 0."""
     return f"({part} or 0 * {whole}) / ({whole} > 0)"
 
 
-def _sum(by: str, what: str) -> str:
-    return f"sum by ({by}) ({what})" if by else f"sum({what})"
+def _sum(by: str, expression: str) -> str:
+    return f"sum by ({by}) ({expression})" if by else f"sum({expression})"

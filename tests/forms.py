@@ -12,9 +12,11 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from abridge import AbridgeMiddleware, Settings, create_app
-from abridge.summarize import Summarizer
-from abridge.summarize.model.inner import InnerTransport
+from abridge.app import create_app
+from abridge.config.settings import Settings
+from abridge.middleware import AbridgeMiddleware
+from abridge.summarizers.model.upstream import AppTransport
+from abridge.summarizers.summarizer import Summarizer
 from tests.asgi import scope_for
 from tests.upstream import Upstream
 
@@ -26,7 +28,7 @@ ORIGIN = "http://upstream.test"
 
 def to(upstream: Upstream) -> httpx.AsyncBaseTransport:
     """A transport whose every request an app in this process answers."""
-    return InnerTransport(upstream, scope_for("/"))
+    return AppTransport(upstream, scope_for("/"))
 
 
 def settings_for(**tables: Any) -> Settings:

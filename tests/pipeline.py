@@ -10,30 +10,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from abridge.turn.conversation import Heard
-from abridge.turn.events import Ended, Event, Trouble
-from abridge.turn.part import Passage
-from abridge.turn.plan import Plan
-from abridge.turn.usage import Tokens
-from abridge.turn.weave import Ask, Cancel, Effect, Weaver
-from abridge.wire import sse
-from abridge.wire.api import Api, Asked, Writer
-from abridge.wire.apis import CHAT, RESPONSES, UPSTREAM_APIS
-from abridge.wire.chat.composer import ChatComposer
-from abridge.wire.display import Display, Expose, Listed
-from abridge.wire.envelope import Seal
-from abridge.wire.mint import Mint
-from abridge.wire.profiles import PROFILES, Profile
-from abridge.wire.responses.composer import ResponsesComposer
+from abridge.apis import sse
+from abridge.apis.api import Api, RequestEcho, Writer
+from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
+from abridge.apis.openai import MintId
+from abridge.apis.registry import UPSTREAM_APIS
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.core.conversation import RecordedTurn
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.plan import Passage, SummaryPlan
+from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 
 SPENT = Tokens(10, 5, 15)
-COMPOSERS: dict[str, Callable[[Profile, Display, Asked, int, Mint], Writer]] = {
-    "chat": ChatComposer,
-    "responses": ResponsesComposer,
+COMPOSERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
+    "chat": ChatTranslatingWriter,
+    "responses": ResponsesTranslatingWriter,
 }
 MUCH = 1 << 22
 """Characters that a reader or a composer may keep."""
-EXPOSURES: dict[Expose, tuple[bool, bool]] = {
+EXPOSURES: dict[Exposure, tuple[bool, bool]] = {
     "both": (True, True),
     "summary": (False, True),
     "raw": (True, False),
@@ -63,42 +64,42 @@ class Pipeline:
     to be."""
 
     api: Api
-    expose: Expose = "auto"
-    plan: Plan = field(default_factory=Plan)
+    expose: Exposure = "auto"
+    plan: SummaryPlan = field(default_factory=SummaryPlan)
     profile: Profile = PROFILES["auto"]
     write: Callable[[Passage], str] | None = short_summary
     details: bool = False
     merged: bool = True
     upstream: str | None = None
-    asked: Asked = field(default_factory=Asked)
+    asked: RequestEcho = field(default_factory=RequestEcho)
     room: int | None = None
-    seal: Seal | None = None
-    envelope: Listed = "reasoning_details"
+    seal: SealEnvelope | None = None
+    envelope: ListField = "reasoning_details"
 
     def __post_init__(self) -> None:
-        raw, summary = EXPOSURES.get(self.expose, self.api.auto)
+        raw, summary = EXPOSURES.get(self.expose, self.api.default_exposure)
         style = self.plan.style if summary else None
         self.display = Display(
-            raw=raw,
-            summary=summary,
+            show_raw=raw,
+            show_summary=summary,
             style=style,
-            merged=self.merged,
-            details=self.details,
+            merge_usage=self.merged,
+            add_details=self.details,
             seal=self.seal,
-            envelope=self.envelope,
+            envelope_field=self.envelope,
         )
         self.passages: list[Passage] = []
         upstream = self.upstream
-        reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].teller
+        reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
         self.reader = reader(self.profile, self.display, MUCH)
         self.writer = self._writer()
         if self.room is not None:
-            self.writer = self.api.attributing(self.writer, self.display, self.room)
+            self.writer = self.api.attributing_writer(self.writer, self.display, self.room)
         self._streams = True
-        plan = self.plan if summary else Plan(style=None)
-        self.weaver = Weaver(plan)
+        plan = self.plan if summary else SummaryPlan(style=None)
+        self.weaver = Sequencer(plan)
         self.out = bytearray()
-        self.end: Ended | None = None
+        self.end: ResponseEnded | None = None
 
     def _writer(self) -> Writer:
         if self.upstream is None:
@@ -107,7 +108,7 @@ class Pipeline:
 
     def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
         """A stream, arriving in pieces that end at `cuts`."""
-        decoder = sse.Decoder(1 << 24)
+        decoder = sse.FrameDecoder(1 << 24)
         edges = [0, *sorted(cuts), len(data)]
         for start, end in pairwise(edges):
             for frame in decoder.feed(data[start:end]):
@@ -118,51 +119,51 @@ class Pipeline:
         return bytes(self.out)
 
     def frame(self, frame: bytes) -> None:
-        if sse.data(frame) is None:
+        if sse.frame_data(frame) is None:
             self.out += frame
             return
         for event in self.reader.read(frame):
             self.do(self.weaver.upstream(event, 0.0))
 
-    def close(self, trouble: Trouble | None = None) -> None:
+    def close(self, trouble: ErrorDetail | None = None) -> None:
         for event in self.reader.end(trouble):
             self.do(self.weaver.upstream(event, 0.0))
 
     def whole(self, body: bytes) -> bytes:
         self._streams = False
-        for event in self.reader.whole(body):
+        for event in self.reader.read_whole(body):
             self.do(self.weaver.upstream(event, 0.0))
         assert self.end is not None
-        return self.writer.whole(self.end)
+        return self.writer.write_whole(self.end)
 
-    def heard(self) -> list[Heard]:
-        return self.reader.heard()
+    def heard(self) -> list[RecordedTurn]:
+        return self.reader.recorded_turns()
 
     def do(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Ask):
+            if isinstance(effect, RequestPart):
                 self.passages.append(effect.passage)
                 self.summarize(effect)
-            elif not isinstance(effect, Cancel):
+            elif not isinstance(effect, CancelPart):
                 self.emit(effect)
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, Ended):
+        if isinstance(event, ResponseEnded):
             self.end = event
         if self._streams:
             self.out += self.writer.write(event)
-        elif not isinstance(event, Ended):
+        elif not isinstance(event, ResponseEnded):
             self.writer.note(event)
 
-    def summarize(self, ask: Ask) -> None:
+    def summarize(self, ask: RequestPart) -> None:
         if self.write is None:
-            trouble = Trouble("upstream_error", "The summarizer answered 500.")
-            self.do(self.weaver.failed(ask.part, trouble, 0.0))
+            trouble = ErrorDetail("upstream_error", "The summarizer answered 500.")
+            self.do(self.weaver.summary_failed(ask.part_id, trouble, 0.0))
             return
         text = self.write(ask.passage)
         for piece in (text[:9], text[9:]):
-            self.do(self.weaver.said(ask.part, piece, 0.0) if piece else [])
-        self.do(self.weaver.finished(ask.part, 0.0, SPENT, "mini"))
+            self.do(self.weaver.summary_delta(ask.part_id, piece, 0.0) if piece else [])
+        self.do(self.weaver.summary_done(ask.part_id, 0.0, SPENT, "mini"))
 
 
 def chat(**settings: object) -> Pipeline:

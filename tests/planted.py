@@ -11,7 +11,7 @@ import logging
 import os
 import re
 
-from abridge.telemetry.log import TEXT, JsonLines
+from abridge.observability.logs import TEXT_FORMAT, JsonFormatter
 
 PLANTED = "pl4nted"
 """Stands in secrets and in prompts."""
@@ -37,7 +37,7 @@ class Watch(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
         self.caught: list[str] = []
-        self._formats = (logging.Formatter(TEXT), JsonLines())
+        self._formats = (logging.Formatter(TEXT_FORMAT), JsonFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         for form in self._formats:

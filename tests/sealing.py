@@ -6,14 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from abridge.history.keys import Key, Keyring
-from abridge.history.seal import Sealer
-from abridge.history.tenant import keyed
-from abridge.turn.events import Raw, Sealed
-from abridge.wire.api import Conversation
+from abridge.apis.api import History
+from abridge.core.events import ProviderState, ReasoningDelta
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.sealing import Sealer
+from abridge.memory.tenants import keyed_digest
 
 NOW = 1_800_000_000.0
-OLD, NEW = Key.derived("old", bytes(32)), Key.derived("new", bytes([1] * 32))
+OLD, NEW = Key.derive("old", bytes(32)), Key.derive("new", bytes([1] * 32))
 
 
 def ring(*keys: Key) -> Keyring:
@@ -24,24 +24,26 @@ def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: An
     """Another replica's each time."""
     keys = keys or ring()
     known = () if tenant is None else keys.keys
-    tenants = {key.id: keyed(key.tenant, str(tenant).encode()) for key in known}
+    tenants = {key.id: keyed_digest(key.tenant, str(tenant).encode()) for key in known}
     given = {"api": "chat", "upstream": "default", "model": "thinker-1", "now": NOW}
     return Sealer(keys, tenants, **{**given, "limit": 1 << 20, **terms})
 
 
-def unseal(conversation: Conversation, replica: Sealer | None = None) -> Any:
+def unseal(conversation: History, replica: Sealer | None = None) -> Any:
     """The body that goes upstream, opened by a replica that has never seen the conversation."""
     replica = replica or sealer()
     for turn in conversation.turns:
-        conversation.unseal(turn, replica.open)
+        conversation.open_envelopes(turn, replica.open)
     return conversation.body()
 
 
 STRETCHES = st.lists(
     st.one_of(
-        st.builds(lambda text: Raw(0, None, 0, text), st.text(max_size=5).filter(str.strip)),
         st.builds(
-            lambda data, signs: Sealed(0, None, 0, data, signs),
+            lambda text: ReasoningDelta(0, None, 0, text), st.text(max_size=5).filter(str.strip)
+        ),
+        st.builds(
+            lambda data, signs: ProviderState(0, None, 0, data, signs),
             st.text("0123456789", min_size=1, max_size=3),
             st.booleans(),
         ),

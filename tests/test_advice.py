@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from abridge import Settings
-from abridge.advice import surprises
+from abridge.config.settings import Settings
+from abridge.config.warnings import settings_warnings
 
 U = "http://127.0.0.1:8000/v1"
 SMALL = {"kind": "model", "base_url": "http://127.0.0.1:8001/v1", "model": "small"}
@@ -20,7 +20,7 @@ SEALED = {"store": "none", "seal_keys_env": "KEYS"}
 
 def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
     known = {**settings, "upstreams": [{"base_url": U, **upstream}]}
-    return [line.partition(":")[0] for line in surprises(Settings.model_validate(known))]
+    return [line.partition(":")[0] for line in settings_warnings(Settings.model_validate(known))]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from abridge.cli import main
-from abridge.wire.profile import Profile
-from abridge.wire.profiles import PROFILES
+from abridge.cli.commands import main
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -29,14 +29,17 @@ def test_the_table_has_a_line_for_each() -> None:
     for line, row in zip(lines, PROFILES.values(), strict=True):
         assert all(line[start - 1] == " " != line[start] for start in starts)
         assert row.returns.place in line
-        assert all(place in line for place in (*row.holds, *row.apis))
+        assert all(place in line for place in (*row.reasoning_in, *row.apis))
 
 
 @pytest.mark.parametrize("row", PROFILES.values(), ids=list(PROFILES))
 def test_one_is_told_whole(row: Profile) -> None:
     told = profiles(row.name)
     assert told.splitlines()[0] == row.name
-    assert all(word in told for word in (row.source, row.effort, row.max_tokens, row.key_header))
+    assert all(
+        word in told
+        for word in (row.source, row.effort_field, row.max_tokens_field, row.key_header)
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from abridge import attribute
+from abridge.attribution import attribute
 from tests.attribution import (
     MARKS,
     blocks,

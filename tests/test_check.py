@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge import Settings
-from abridge.check import Check, effective
-from abridge.check.finding import Finding
+from abridge.check.effective import effective_toml
+from abridge.check.run import Check
+from abridge.check.upstream import Finding
+from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
 from tests.bridges.play import answer
 from tests.scripts import (
@@ -55,7 +56,7 @@ async def found(app: ASGIApp, settings: Any = None, **check: Any) -> list[Findin
 
 
 def about(findings: list[Finding], subject: str) -> Finding:
-    return next(finding for finding in findings if finding.about.endswith(subject))
+    return next(finding for finding in findings if finding.subject.endswith(subject))
 
 
 class TestEffective:
@@ -68,13 +69,13 @@ class TestEffective:
                 "upstreams": [{"base_url": "http://u/v1", "models": ["a*"], "usage": {}}],
             }
         )
-        again = Settings.model_validate(tomllib.loads("\n".join(effective(settings, {}))))
+        again = Settings.model_validate(tomllib.loads("\n".join(effective_toml(settings, {}))))
         assert again.summary == settings.summary
         assert again.upstreams == settings.upstreams
         assert again.server == settings.server
 
     def test_what_is_not_the_default_is_marked(self) -> None:
-        lines = list(effective(Settings.model_validate({"summary": {"grace": 1}}), {}))
+        lines = list(effective_toml(Settings.model_validate({"summary": {"grace": 1}}), {}))
         assert [line for line in lines if "#" in line] == ["grace = 1.0  # not the default"]
 
     def test_secrets_are_named_and_never_shown(self) -> None:
@@ -87,7 +88,7 @@ class TestEffective:
                 ],
             }
         )
-        lines = list(effective(settings, {"KEY_A": "geheim"}))
+        lines = list(effective_toml(settings, {"KEY_A": "geheim"}))
         assert 'api_key_env = "KEY_A"  # is set' in lines
         assert 'api_key_env = "KEY_B"  # is NOT set' in lines
         assert "geheim" not in "\n".join(lines)
@@ -104,7 +105,7 @@ class TestEffective:
     )
     def test_nor_is_the_password_of_a_store(self, address: str, shown: str | None) -> None:
         history = {"store": address, "seal_keys_env": "KEYS"}
-        told = "\n".join(effective(Settings.model_validate({"history": history}), {}))
+        told = "\n".join(effective_toml(Settings.model_validate({"history": history}), {}))
         shown = shown or "redis://h?password=***&ssl_password=***"
         assert f'store = "{shown}"' in told
         assert "geheim" not in told
@@ -133,7 +134,7 @@ class TestReaching:
         assert "geheim" not in str(findings)
 
     async def test_an_extra_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "abridge.telemetry.tracing.export", raising=False)
+        monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export", raising=False)
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
         findings = await found(Server(models=MODELS), {"tracing": {"enabled": True}})
         faults = [finding.text for finding in findings if finding.grade == "fault"]
@@ -219,7 +220,7 @@ class TestProbing:
             findings = await found(server, {"upstream": upstream, "summarizer": kind}, probing=True)
         told = about(findings, "Messages")
         assert (told.grade, "reasoning in" in told.text) == ("ok", True)
-        assert not [finding for finding in findings if "Completions" in finding.about]
+        assert not [finding for finding in findings if "Completions" in finding.subject]
         assert about(findings, "summarizer").grade == "ok", "asked over the bridge"
         (asked, *_) = server.apps["messages"].asked
         assert asked.header("x-api-key") == "sk-theirs"

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from abridge import Settings, __version__
-from abridge.cli import banner, main
-from abridge.flags import nested
+from abridge import __version__
+from abridge.cli.commands import main, startup_lines
+from abridge.cli.options import nest_options
+from abridge.config.settings import Settings
 from tests.sidecar import environment
 
 UPSTREAM = ("--upstream", "http://127.0.0.1:9/v1")
@@ -26,7 +27,7 @@ def invoke(*words: str, **environ: str) -> tuple[int, list[str]]:
     return result.exit_code, result.stderr.splitlines()
 
 
-@pytest.mark.parametrize("module", ["abridge", "abridge.cli"])
+@pytest.mark.parametrize("module", ["abridge", "abridge.cli.commands"])
 def test_it_runs_as_a_module(module: str) -> None:
     command = [sys.executable, "-m", module, "--version"]
     said = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
@@ -106,12 +107,12 @@ def test_so_does_a_port_that_is_taken() -> None:
     ],
 )
 def test_flags_are_settings(flags: dict[str, str | None], settings: dict[str, Any]) -> None:
-    assert nested(None, flags) == settings
+    assert nest_options(None, flags) == settings
 
 
 def test_one_flag_is_an_upstream() -> None:
     flags = {"profile": "ollama", "api": "chat"}
-    made = Settings.model_validate(nested("http://127.0.0.1:9/v1/", flags))
+    made = Settings.model_validate(nest_options("http://127.0.0.1:9/v1/", flags))
     (upstream,) = made.upstreams
     assert (upstream.name, upstream.profile, upstream.api) == ("default", "ollama", "chat")
     assert upstream.base_url == "http://127.0.0.1:9/v1"
@@ -131,7 +132,7 @@ def test_one_flag_is_an_upstream() -> None:
 def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str) -> None:
     upstreams = [{"base_url": "http://u/v1"}]
     settings = Settings.model_validate({"upstreams": upstreams, "summarizer": summarizer})
-    lines = list(banner(settings, "http://here:1", None))
+    lines = list(startup_lines(settings, "http://here:1", None))
     assert any("summarizer" in line and words in line for line in lines)
     assert lines[-1].endswith("http://here:1/abridge/metrics")
 
@@ -146,6 +147,8 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
 )
 def test_the_banner_names_what_is_not_usual(server: dict[str, Any], lines: list[str]) -> None:
     tables = {"upstreams": [{"base_url": "http://u/v1"}], "history": {"store": "none"}}
-    usual = list(banner(Settings.model_validate(tables), "http://here:1", None))
-    said = banner(Settings.model_validate({**tables, "server": server}), "http://here:1", None)
+    usual = list(startup_lines(Settings.model_validate(tables), "http://here:1", None))
+    said = startup_lines(
+        Settings.model_validate({**tables, "server": server}), "http://here:1", None
+    )
     assert [line for line in said if line not in usual] == lines

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.serve import Server, address, listen
+from abridge.server.serve import HttpServer, listen, listener_url
 from tests.clock import Clock, clock
 from tests.servers import connect, soon, stalled, until
 
@@ -24,13 +24,13 @@ TRAILERS = b"0\r\nx-user: bob\r\nauthorization: Bearer smuggled\r\n\r\n"
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[str]:
-    server, listener = Server(app, silence=SILENCE), listen("127.0.0.1", 0)
+    server, listener = HttpServer(app, client_timeout=SILENCE), listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        yield address(listener)
+        yield listener_url(listener)
     finally:
         server.should_exit = True
-        server.cut()
+        server.abort_connections()
         await soon(serving)
 
 

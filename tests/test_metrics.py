@@ -13,10 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
+from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError, UpstreamBroken
-from abridge.exchange.client import Clock
-from abridge.metrics import MOST_MODELS, metrics_on
-from abridge.summarize import Spent, Tokens
+from abridge.observability.metrics import MAX_MODELS, metrics_for
+from abridge.pipeline.client import Clock
 from tests.asgi import Call, begin, call
 from tests.counted import total
 from tests.forms import abridged
@@ -233,9 +233,9 @@ async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) ->
 
 def test_two_instances_share_a_registry() -> None:
     registry = CollectorRegistry()
-    assert metrics_on(registry) is metrics_on(registry)
-    assert metrics_on(registry) is not metrics_on(CollectorRegistry())
-    assert metrics_on() is metrics_on(None)
+    assert metrics_for(registry) is metrics_for(registry)
+    assert metrics_for(registry) is not metrics_for(CollectorRegistry())
+    assert metrics_for() is metrics_for(None)
 
 
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
@@ -287,7 +287,7 @@ class TestModels:
 
     async def test_those_that_answered_at_most_so_many(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
-        await self.ask(counted, app, *(f"m{number}" for number in range(MOST_MODELS + 2)), "m0")
+        await self.ask(counted, app, *(f"m{number}" for number in range(MAX_MODELS + 2)), "m0")
         assert counted.value("requests_total", model="m0") == 2
         assert counted.value("requests_total", model="other") == 2
         for name in ("upstream_tokens_total", "summarizer_tokens_total", "held_seconds_count"):
@@ -511,7 +511,7 @@ class TestLedger:
         expected: dict[tuple[str, ...], float] = {}
         for name, spent in (("large", Tokens(100, 20, 120)), ("small", Tokens(7, 3, 10))):
             for style in ("concise", "auto", "detailed"):
-                writer = Scripted(spent=Spent(spent, name))
+                writer = Scripted(spent=SummarizerUsage(spent, name))
                 writer.name = name
                 request = await self.begin(counted, api, style, writer).finish()
                 calls = len(writer.asked)
@@ -531,7 +531,7 @@ class TestLedger:
     ) -> None:
         now = 0.0
         waits = {("concise", "slow"): 2.5, ("detailed", "slow"): 1.5, ("detailed", "fast"): 0.25}
-        with patch("abridge.exchange.exchange.Clock", partial(Clock, lambda: now)):
+        with patch("abridge.pipeline.exchange.Clock", partial(Clock, lambda: now)):
             for (style, name), wait in waits.items():
                 said = asyncio.Event()
                 writer = Scripted(gate=asyncio.Event())

@@ -12,9 +12,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
-from abridge import AbridgeMiddleware, Settings, SettingsError
-from abridge.summarize import Summarizer
-from abridge.wire import sse
+from abridge.apis import sse
+from abridge.config.settings import Settings
+from abridge.errors import SettingsError
+from abridge.middleware import AbridgeMiddleware
+from abridge.summarizers.summarizer import Summarizer
 from tests.asgi import Call, begin, call, scope_for
 from tests.attribution import gist, unmarked
 from tests.checker import check_chat, check_responses
@@ -760,7 +762,7 @@ class TestAttribution:
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
             answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
-            came = sse.frames(answer.data)
+            came = sse.split_frames(answer.data)
             (made,) = [place for place, frame in enumerate(came) if frame != sent[place]]
             assert unmarked(json.loads(came[made][6:])) == json.loads(sent[made][6:])
             assert gist(check_chat(answer.data).choices[0].led) == [[THOUGHT]]
@@ -770,7 +772,7 @@ class TestAttribution:
         sent = responses_stream(output)
         body = {"model": "m", "input": "Hi", "stream": True}
         answer = await call(wrap(Upstream(Answer(sent)), **self.ON), RESPONSES_PATH, body)
-        came = sse.frames(answer.data)
+        came = sse.split_frames(answer.data)
         changed = [place for place, frame in enumerate(came) if frame != sent[place]]
         assert changed == [len(sent) - 2, len(sent) - 1]
         whole = await call(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-from abridge.own import Health, Own
+from abridge.server.admin import AdminEndpoints, Health
 from tests.asgi import call
 
 
@@ -27,7 +27,7 @@ async def test_streams_go_on_while_the_figures_of_many_are_collected() -> None:
     registry, where = CollectorRegistry(), Where()
     registry.register(where)
     where.threads.clear()
-    told = await call(Own("", Health(), registry), "/metrics", b"", method="GET")
+    told = await call(AdminEndpoints("", Health(), registry), "/metrics", b"", method="GET")
     assert told.status == 200
     (thread,) = where.threads
     assert thread is not threading.current_thread()

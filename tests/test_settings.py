@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from abridge import SettingsError
-from abridge.configure import load, secret
-from abridge.settings import Settings
+from abridge.config.loading import load_settings, read_secret
+from abridge.config.settings import Settings
+from abridge.errors import SettingsError
 
 
 def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:
     """The line with which these settings are refused."""
     with pytest.raises(SettingsError) as caught:
-        load(environ=environ or {}, flags=tables)
+        load_settings(environ=environ or {}, flags=tables)
     line = str(caught.value)
     assert "\n" not in line
     return line
 
 
 def test_the_defaults_need_nothing() -> None:
-    settings = load(environ={})
+    settings = load_settings(environ={})
     assert settings.summary.grace == 5.0
     assert settings.limits.held == 256 * 1024
     assert settings.summarizer.kind == "extractive"
-    assert settings.route("any").upstream.name == "default"
+    assert settings.route_for("any").upstream.name == "default"
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "abridge.toml"
     file.write_text("[summary]\ngrace = 1\nfirst_token = 1\npart_chars = 100\n")
     environ = {"ABRIDGE_SUMMARY__GRACE": "2", "ABRIDGE_SUMMARY__FIRST_TOKEN": "2"}
-    summary = load(file, environ, {"summary": {"grace": 3}}).summary
+    summary = load_settings(file, environ, {"summary": {"grace": 3}}).summary
     assert (summary.grace, summary.first_token, summary.part_chars) == (3, 2, 100)
 
 
@@ -44,14 +44,16 @@ def test_lists_and_tables_are_json_in_the_environment() -> None:
         "ABRIDGE_SUMMARY__ALLOW": '["concise"]',
         "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
     }
-    settings = load(environ=environ)
+    settings = load_settings(environ=environ)
     assert settings.upstreams[0].base_url == "http://a/v1"
     assert settings.summary.allow == ("concise",)
     assert settings.summarizer.extra_body == {"seed": 1}
 
 
 def test_variables_that_kubernetes_makes_are_left_alone() -> None:
-    load(environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"})
+    load_settings(
+        environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,12 +209,15 @@ def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], l
     ],
 )
 def test_an_address_that_could_be_looked_up_is_taken(url: str) -> None:
-    assert load(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url == url
+    assert (
+        load_settings(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url
+        == url
+    )
 
 
 def test_true_is_taken_where_it_is_meant() -> None:
     tables = {"summary": {"live": False}, "history": {"anonymous": True}, "chat": {"details": True}}
-    settings = load(environ={}, flags=tables)
+    settings = load_settings(environ={}, flags=tables)
     assert (settings.summary.live, settings.history.anonymous) == (False, True)
 
 
@@ -240,7 +245,7 @@ def test_a_table_in_one_variable_is_added_to_by_others() -> None:
         "ABRIDGE_SUMMARIZER__EXTRA_BODY__TOP_K": "1",
         "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
     }
-    assert load(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
+    assert load_settings(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
 
 
 def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
@@ -257,7 +262,7 @@ def test_nor_is_the_password_of_a_store() -> None:
 
 @pytest.mark.parametrize("spared", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])
 def test_what_is_hidden_may_be_lost_where_it_is_not_wanted(spared: dict[str, str]) -> None:
-    load(
+    load_settings(
         environ={},
         flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **spared}},
     )
@@ -265,11 +270,11 @@ def test_what_is_hidden_may_be_lost_where_it_is_not_wanted(spared: dict[str, str
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
-        load(tmp_path / "none.toml", {})
+        load_settings(tmp_path / "none.toml", {})
     broken = tmp_path / "broken.toml"
     broken.write_text("[summary\n")
     with pytest.raises(SettingsError, match="is no TOML"):
-        load(broken, {})
+        load_settings(broken, {})
 
 
 class TestRoutes:
@@ -300,16 +305,16 @@ class TestRoutes:
         ],
     )
     def test_the_first_that_matches_wins(self, model: str | None, name: str) -> None:
-        assert self.SETTINGS.route(model).upstream.name == name
+        assert self.SETTINGS.route_for(model).upstream.name == name
 
     def test_without_a_match_it_is_the_first(self) -> None:
         settings = Settings.model_validate({"upstreams": [{"name": "a", "models": ["x"]}]})
-        assert settings.route("y").upstream.name == "a"
+        assert settings.route_for("y").upstream.name == "a"
 
     def test_an_upstreams_tables_win_key_by_key(self) -> None:
-        own = self.SETTINGS.route("deepseek-r1").summary
+        own = self.SETTINGS.route_for("deepseek-r1").summary
         assert (own.grace, own.part_chars) == (2, 100)
-        assert self.SETTINGS.route("gpt-5").summary.grace == 1
+        assert self.SETTINGS.route_for("gpt-5").summary.grace == 1
 
 
 def test_settings_made_in_code_are_validated_too() -> None:
@@ -321,14 +326,14 @@ class TestSecrets:
     def test_they_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "key"
         file.write_text("sk-file\n")
-        assert secret("KEY", "x", {"KEY": "sk-env"}) == "sk-env"
-        assert secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
+        assert read_secret("KEY", "x", {"KEY": "sk-env"}) == "sk-env"
+        assert read_secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
 
     def test_one_that_is_missing_stops_the_start(self, tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=r"upstreams\[0\]\.api_key_env"):
-            secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
+            read_secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
         with pytest.raises(SettingsError, match="cannot read"):
-            secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
+            read_secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
 
     @pytest.mark.parametrize(
         ("content", "why"),
@@ -347,12 +352,12 @@ class TestSecrets:
         file = tmp_path / "key"
         file.write_bytes(content)
         with pytest.raises(SettingsError, match=why) as caught:
-            secret("KEY", "x", {"KEY_FILE": str(file)})
+            read_secret("KEY", "x", {"KEY_FILE": str(file)})
         assert "sk-" not in str(caught.value)
         with pytest.raises(SettingsError, match="variable holds more than a key"):
-            secret("KEY", "x", {"KEY": "sk-one sk-two"})
+            read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
     def test_and_is_not_repeated(self) -> None:
         with pytest.raises(SettingsError) as caught:
-            secret("sk-pasted-by-mistake", "x", {})
+            read_secret("sk-pasted-by-mistake", "x", {})
         assert "sk-pasted" not in str(caught.value)

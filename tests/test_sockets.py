@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge import create_app
+from abridge.app import create_app
 from tests.checker import check_chat, check_responses
 from tests.forms import settings_for
 from tests.scripts import THOUGHT, chat_stream, message_item, reasoning_item, responses_stream

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
+from abridge.apis.display import Exposure
+from abridge.apis.openai import is_minted, mint_id
 from abridge.errors import UpstreamBroken
-from abridge.history.stores.memory import Memory
-from abridge.wire.display import Expose
-from abridge.wire.mint import is_minted, mint
+from abridge.memory.stores.memory import MemoryStore
 from tests import openapi
 from tests.asgi import Call, begin, call
 from tests.bridges.loops import play, results
@@ -144,7 +144,7 @@ class TestGoingOn:
     @pytest.mark.parametrize("times", [2, 5])
     @pytest.mark.parametrize("way", WAYS[1:])
     async def test_ogx_11_upstream_is_sent_what_it_is_by_who_keeps_it_all(
-        self, api: str, way: str, times: int, expose: Expose, *, stream: bool
+        self, api: str, way: str, times: int, expose: Exposure, *, stream: bool
     ) -> None:
         sent = []
         for each in (way, "everything"):
@@ -235,7 +235,7 @@ class TestGoingOn:
         assert len({item["id"] for item in items}) == len(items) == 5
 
 
-OURS = pytest.param(mint("resp_"), id="ours")
+OURS = pytest.param(mint_id("resp_"), id="ours")
 
 
 class TestWhatIsNotThere:
@@ -398,7 +398,7 @@ class TestBounds:
         assert (await call(app, PATH, body, KEY)).status == 200
 
 
-class Down(Memory):
+class Down(MemoryStore):
     """A store that cannot be reached."""
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -408,12 +408,12 @@ class Down(Memory):
         """Lost."""
 
 
-class Failing(Memory):
+class Failing(MemoryStore):
     async def put(self, values: Mapping[bytes, bytes]) -> None:
         raise KeyError(values)
 
 
-class Waiting(Memory):
+class Waiting(MemoryStore):
     """Keeps nothing before it may."""
 
     gate: asyncio.Event
@@ -429,9 +429,9 @@ class TestTheStore:
     @BOTH
     @pytest.mark.parametrize("kind", [Down, Failing])
     async def test_one_that_is_down_costs_nobody_an_answer(
-        self, kind: type[Memory], monkeypatch: pytest.MonkeyPatch, *, stream: bool
+        self, kind: type[MemoryStore], monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
-        monkeypatch.setattr("abridge.history.pasts.Memory", kind)
+        monkeypatch.setattr("abridge.memory.registry.Memory", kind)
         app = bridge(says("chat", stream=stream), "chat")
         first = await told(app, "Hi", stream=stream)
         assert first["status"] == "completed"
@@ -442,7 +442,7 @@ class TestTheStore:
     async def test_an_answer_is_stored_before_its_end_is_heard(
         self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
-        monkeypatch.setattr("abridge.history.pasts.Memory", Waiting)
+        monkeypatch.setattr("abridge.memory.registry.Memory", Waiting)
         monkeypatch.setattr(Waiting, "gate", gate := asyncio.Event(), raising=False)
         monkeypatch.setattr(Waiting, "asked", asked := asyncio.Event(), raising=False)
         app = bridge(says("chat", stream=stream), "chat")
@@ -460,8 +460,8 @@ class TestTheStore:
     ) -> None:
         """What is shared between processes is found by each that has a key of it."""
         old, new = f"old:{'A' * 43}=", f"new:{'B' * 42}A="
-        kept = Memory(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
+        kept = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
         played = says("chat", WORDS, "Yes.")
         history = {"seal_keys_env": "KEYS"}
         monkeypatch.setenv("KEYS", old)
@@ -478,8 +478,8 @@ class TestTheStore:
     async def test_new_03_what_is_hidden_by_now_is_not_shown_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        kept = Memory(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
+        kept = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
         monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
         history = {"seal_keys_env": "KEYS"}
         calls = answer("chat", stream=False, calls=True)
@@ -503,7 +503,7 @@ class TestRetrieving:
     @EXPOSES
     @pytest.mark.parametrize("form", FORMS)
     async def test_a_response_is_what_its_client_was_shown(
-        self, form: Form, api: str, expose: Expose, *, stream: bool
+        self, form: Form, api: str, expose: Exposure, *, stream: bool
     ) -> None:
         played = Upstream(play(api, 0, "text and calls", stream=stream))
         app = bridge(played, api, form, expose=expose)
@@ -522,7 +522,7 @@ class TestRetrieving:
     @OVER
     @pytest.mark.parametrize("expose", ["auto", "summary"])
     async def test_att_11_its_calls_are_attributed_again(
-        self, api: str, expose: Expose, *, stream: bool
+        self, api: str, expose: Exposure, *, stream: bool
     ) -> None:
         played = Upstream(*(play(api, number, "calls", stream=stream) for number in range(2)))
         app = bridge(played, api, expose=expose, attribution={"enabled": True})
@@ -586,7 +586,7 @@ class TestRetrieving:
         assert (await fetch(app, shown["id"])).json == shown
 
     @EXPOSES
-    async def test_a_summary_that_failed_is_told_again(self, expose: Expose) -> None:
+    async def test_a_summary_that_failed_is_told_again(self, expose: Exposure) -> None:
         played = says("chat", WORDS, "Yes.")
         app = bridge(played, "chat", expose=expose, writer=Scripted(error=ValueError()))
         first = await told(app, "Hi")
@@ -688,8 +688,8 @@ class TestListing:
 
     async def test_none_is_left_out_quietly(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """But for reasoning whose time is up."""
-        kept = Memory(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.history.pasts.Memory", lambda *_, **__: kept)
+        kept = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
         played = says("chat", WORDS, "Yes.", "No.")
         app = bridge(played, "chat")
         first = await told(app, "Hi")
@@ -727,7 +727,7 @@ def keeps(output: Sequence[Json] = KEPT, **more: Any) -> Json:
     return whole_response(list(output), store=True, **more)
 
 
-def same(upstream: Upstream, *, expose: Expose = "auto", **tables: Any) -> ASGIApp:
+def same(upstream: Upstream, *, expose: Exposure = "auto", **tables: Any) -> ASGIApp:
     """Abridge before an upstream that speaks Responses itself."""
     writer = None if tables.get("summarizer") else Scripted(SUMMARY)
     form: Form = tables.pop("form", "sidecar")
@@ -737,7 +737,7 @@ def same(upstream: Upstream, *, expose: Expose = "auto", **tables: Any) -> ASGIA
 class TestIdsOfOurs:
     """No upstream can know them."""
 
-    OURS = ({**reasoning_item(0, THOUGHT), "id": mint("rs_")}, {**AGAIN, "id": mint("msg_")})
+    OURS = ({**reasoning_item(0, THOUGHT), "id": mint_id("rs_")}, {**AGAIN, "id": mint_id("msg_")})
 
     @pytest.mark.parametrize("summary", ["auto", None])
     async def test_they_are_taken_out_and_all_else_is_kept(self, summary: str | None) -> None:
@@ -763,19 +763,19 @@ class TestIdsOfOurs:
 
     async def test_a_reference_to_one_is_refused_where_it_is_unknown(self) -> None:
         upstream = Upstream(Answer.json(keeps()))
-        item = {"type": "item_reference", "id": mint("msg_")}
+        item = {"type": "item_reference", "id": mint_id("msg_")}
         assert refused(await ask(same(upstream), [USER, item])) == (400, None, "input[1].id")
-        came = await ask(same(upstream), [item], {}, previous_response_id=mint("resp_"))
+        came = await ask(same(upstream), [item], {}, previous_response_id=mint_id("resp_"))
         assert refused(came) == NO_PREVIOUS
         assert not upstream.asked
 
     async def test_they_are_seen_where_nothing_else_is_to_be_done(self) -> None:
         upstream = Upstream(Answer.json(keeps()))
         app = same(upstream)
-        item = {"role": "user", "content": "Hi", "id": mint("msg_")}
+        item = {"role": "user", "content": "Hi", "id": mint_id("msg_")}
         await call(app, PATH, {"model": "m", "input": [item]}, KEY)
         assert upstream.asked[0].json["input"] == [{"role": "user", "content": "Hi"}]
-        body = {"model": "m", "input": "Hi", "previous_response_id": mint("resp_")}
+        body = {"model": "m", "input": "Hi", "previous_response_id": mint_id("resp_")}
         assert refused(await call(app, PATH, body, KEY)) == NO_PREVIOUS
 
     async def test_upstreams_own_go_through(self) -> None:
@@ -825,7 +825,7 @@ class TestKeptByUpstream:
     @BOTH
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
     @pytest.mark.parametrize("form", FORMS)
-    async def test_summaries_come_back(self, form: Form, expose: Expose, *, stream: bool) -> None:
+    async def test_summaries_come_back(self, form: Form, expose: Exposure, *, stream: bool) -> None:
         first = Answer(responses_stream(list(KEPT), store=True)) if stream else Answer.json(keeps())
         upstream = Upstream(first, Answer.json(keeps()))
         app = same(upstream, expose=expose, form=form)
@@ -840,7 +840,7 @@ class TestKeptByUpstream:
         assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
-    async def test_att_11_so_do_attributions(self, expose: Expose) -> None:
+    async def test_att_11_so_do_attributions(self, expose: Exposure) -> None:
         upstream = Upstream(Answer.json(keeps()))
         app = same(upstream, expose=expose, attribution={"enabled": True})
         shown = await told(app, "Hi")
@@ -885,7 +885,11 @@ class TestKeptByUpstream:
 
     @pytest.mark.parametrize("known", [True, False])
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_new_03_raw_is_taken_out_known_or_not(self, expose: Expose, known: bool) -> None:  # noqa: FBT001
+    async def test_new_03_raw_is_taken_out_known_or_not(
+        self,
+        expose: Exposure,
+        known: bool,  # noqa: FBT001
+    ) -> None:
         upstream = Upstream(Answer.json(keeps()))
         app = same(upstream, expose=expose)
         shown = await told(app, "Hi") if known else None

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge import __version__
-from abridge.metrics import metrics_on
-from abridge.vitals import resident, watch
+from abridge.observability.metrics import metrics_for
+from abridge.server.process_metrics import resident_bytes, sample_process
 from tests.servers import until
 
 MiB = 1 << 20
@@ -36,7 +36,7 @@ class Watched:
 @asynccontextmanager
 async def watched() -> AsyncIterator[Watched]:
     one = Watched()
-    watching = asyncio.create_task(watch(metrics_on(one.registry), 0.01))
+    watching = asyncio.create_task(sample_process(metrics_for(one.registry), 0.01))
     await one.look()
     yield one
     watching.cancel()
@@ -84,5 +84,5 @@ async def test_the_memory_that_is_taken() -> None:
 
 def test_where_there_is_no_proc_the_most_that_ever_was(tmp_path: Path) -> None:
     pytest.importorskip("resource")
-    with patch("abridge.vitals.STATM", tmp_path / "nothing"):
-        assert resident() > MiB
+    with patch("abridge.server.process_metrics.STATM", tmp_path / "nothing"):
+        assert resident_bytes() > MiB

@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from abridge.turn.events import (
-    Billed,
-    Called,
-    Closed,
-    Ended,
+from abridge.apis import sse
+from abridge.apis.api import Reader
+from abridge.apis.chat.translating_reader import ChatTranslatingReader
+from abridge.apis.display import Display
+from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
     Event,
-    Failed,
-    Native,
-    Opened,
-    Raw,
-    Refused,
-    Said,
-    Sealed,
-    Stopped,
-    Trouble,
+    Finished,
+    NativeSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ResponseEnded,
+    ToolCallDelta,
+    UsageReported,
 )
-from abridge.turn.usage import Tokens
-from abridge.wire import sse
-from abridge.wire.api import Reader
-from abridge.wire.chat.teller import ChatTeller
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES, Profile
-from abridge.wire.responses.teller import ResponsesTeller
+from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 
 TELLERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
-    "chat": ChatTeller,
-    "responses": ResponsesTeller,
+    "chat": ChatTranslatingReader,
+    "responses": ResponsesTranslatingReader,
 }
 
 
@@ -80,58 +81,58 @@ class Answer:
 
     def note(self, event: Event) -> None:
         match event:
-            case Opened():
+            case ReasoningStarted():
                 assert not self.open, "a stretch opens once"
                 self.open = True
                 self.stretches.append(Stretch())
-            case Closed():
+            case ReasoningEnded():
                 assert self.open, "only what is open is closed"
                 self.open = False
-            case Raw() | Native() | Sealed():
+            case ReasoningDelta() | NativeSummary() | ProviderState():
                 assert self.open, f"{event} of no item"
                 self._think(event)
-            case Said():
+            case ContentDelta():
                 assert not self.open, "an answer comes after the reasoning"
                 self._say(event)
-            case Stopped():
+            case Finished():
                 assert self.stop is None, "a lane stops once"
                 self.stop = event.reason
 
-    def _think(self, event: Raw | Native | Sealed) -> None:
+    def _think(self, event: ReasoningDelta | NativeSummary | ProviderState) -> None:
         stretch = self.stretches[-1]
         self._run("think")
         match event:
-            case Raw():
+            case ReasoningDelta():
                 stretch.raw += event.text
-            case Sealed():
+            case ProviderState():
                 stretch.sealed.append((event.data, event.signs))
-            case Native(kind="open"):
+            case NativeSummary(stage="added"):
                 stretch.native.append("")
-            case Native(kind="say"):
+            case NativeSummary(stage="delta"):
                 stretch.native = stretch.native or [""]
                 stretch.native[-1] += event.text
 
-    def _say(self, event: Said) -> None:
+    def _say(self, event: ContentDelta) -> None:
         self.tokens += [str(entry.get("token")) for entry in event.logprobs]
-        if isinstance(event, Called):
+        if isinstance(event, ToolCallDelta):
             self._call(event)
-        elif isinstance(event, Refused):
+        elif isinstance(event, RefusalDelta):
             self.refusal += event.refusal
             self._run("refuse")
         else:
             self.text += event.text
-            known = self.messages.get(event.message, "")
-            self.messages[event.message] = known + event.text
+            known = self.messages.get(event.message_index, "")
+            self.messages[event.message_index] = known + event.text
             self._run("say")
 
-    def _call(self, event: Called) -> None:
-        if event.call == len(self.calls):
+    def _call(self, event: ToolCallDelta) -> None:
+        if event.call_index == len(self.calls):
             self.calls.append(Call(event.id, event.name, custom=event.custom))
             assert event.name, "a call's first piece names it"
         else:
             assert event.id + event.name == "", "and only the first"
-        self.calls[event.call].arguments += event.arguments
-        self._run(f"call {event.call}")
+        self.calls[event.call_index].arguments += event.arguments
+        self._run(f"call {event.call_index}")
 
     def _run(self, kind: str) -> None:
         if self.order[-1:] != [kind]:
@@ -145,7 +146,7 @@ class Told:
     lanes: dict[int, Answer] = field(default_factory=dict)
     usage: Tokens | None = None
     ok: bool | None = None
-    trouble: Trouble | None = None
+    trouble: ErrorDetail | None = None
     faults: int = 0
 
     @property
@@ -159,13 +160,13 @@ def turn_of(events: Iterable[Event]) -> Told:
     for event in events:
         assert told.ok is None, f"{event} after the end"
         assert event.frame is None, f"{event} has a frame"
-        if isinstance(event, Billed):
+        if isinstance(event, UsageReported):
             told.usage = event.usage
-        elif isinstance(event, Failed):
-            told.trouble = event.trouble
-        elif isinstance(event, Ended):
+        elif isinstance(event, ErrorReported):
+            told.trouble = event.error
+        elif isinstance(event, ResponseEnded):
             told.ok, told.usage = event.ok, event.usage or told.usage
-            told.trouble = event.trouble or told.trouble
+            told.trouble = event.error or told.trouble
         elif event.lane is not None:
             told.lanes.setdefault(event.lane, Answer()).note(event)
     return told
@@ -180,7 +181,9 @@ def tell(
     profile: Profile = PROFILES["auto"],
 ) -> list[Event]:
     """The told events of a stream or a body."""
-    return list(_events(TELLERS[api](profile, Display(raw=raw), 1 << 22), data, streamed=streamed))
+    return list(
+        _events(TELLERS[api](profile, Display(show_raw=raw), 1 << 22), data, streamed=streamed)
+    )
 
 
 def read_turn(api: str, data: bytes, **how: bool) -> Told:
@@ -189,7 +192,7 @@ def read_turn(api: str, data: bytes, **how: bool) -> Told:
 
 def _events(reader: Reader, data: bytes, *, streamed: bool) -> list[Event]:
     if not streamed:
-        return reader.whole(data)
-    decoder = sse.Decoder(1 << 24)
+        return reader.read_whole(data)
+    decoder = sse.FrameDecoder(1 << 24)
     frames = [*decoder.feed(data), *decoder.end()]
     return [*(event for frame in frames for event in reader.read(frame)), *reader.end()]

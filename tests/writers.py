@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from abridge.summarize import Passage, Spent, Tokens
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
 
-SPENT = Spent(Tokens(10, 5, 15), "mini")
+SPENT = SummarizerUsage(Tokens(10, 5, 15), "mini")
 
 
 class Scripted:
@@ -24,7 +25,7 @@ class Scripted:
         text: str = "**Adding up**\n\nI add the numbers.",
         *,
         error: Exception | None = None,
-        spent: Spent | None = SPENT,
+        spent: SummarizerUsage | None = SPENT,
         gate: asyncio.Event | None = None,
         pieces: int = 3,
     ) -> None:
@@ -37,7 +38,7 @@ class Scripted:
         self.running = 0
         self.stopped = 0
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         self.asked.append(passage)
         self.running += 1
         try:

@@ -2,66 +2,69 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from grafana.panel import Column, Panel, Query, quantiles
-from grafana.promql import increase, over, quantile, rate, series, share
+from grafana.panel import Column, Panel, Query, quantile_queries
+from grafana.promql import increase, over_window, quantile, rate, ratio, series
 
-BILLED = 'type=~"input|output"'
+BILLED_TYPES = 'type=~"input|output"'
 """Reasoning tokens are part of the output."""
 
-MONEY = "currencyUSD"
-TOKENS = "suffix: tok/s"
-BUDGET = 1.5
+CURRENCY = "currencyUSD"
+TOKENS_PER_SECOND = "suffix: tok/s"
+OVERHEAD_BUDGET = 1.5
 """The upper bound of a healthy overhead, whatever the traffic: a summarizer reads the reasoning
 once, at most 1.3 times with its prompts, and writes about 100 tokens a part. To set a lower budget
 of your own, change this and the alert's threshold."""
 
 
-def _priced(function: str, price: str, metric: str, *only: str) -> Iterator[str]:
+def _cost_terms(function: str, price: str, metric: str, *matchers: str) -> Iterator[str]:
     """Yield an expression for each token type: tokens times their price."""
     for kind in ("input", "output"):
-        matching = series(metric, f'type="{kind}"', *only)
-        yield f"{over(function, matching)} * ${price}_{kind}"
+        selector = series(metric, f'type="{kind}"', *matchers)
+        yield f"{over_window(function, selector)} * ${price}_{kind}"
 
 
-def _money(terms: Iterable[str], by: str) -> str:
+def _sum_costs(terms: Iterable[str], by: str) -> str:
     """Return the sum of terms that have no series in common; prices are per million tokens."""
     grouped = f" by ({by})" if by else ""
     return f"sum{grouped} ({' or '.join(terms)}) / 1e6"
 
 
-def _model_money(function: str, by: str = "") -> str:
+def _model_cost(function: str, by: str = "") -> str:
     """Return the cost of the models' own tokens."""
-    return _money(_priced(function, "model", "upstream_tokens_total"), by)
+    return _sum_costs(_cost_terms(function, "model", "upstream_tokens_total"), by)
 
 
-def _summary_money(function: str, by: str = "") -> str:
+def _summary_cost(function: str, by: str = "") -> str:
     """Return the cost of summaries; the summarizer `upstream` has the model's own prices."""
-    spent = "summarizer_tokens_total"
-    others = _priced(function, "summary", spent, 'summarizer!="upstream"')
-    own = _priced(function, "model", spent, 'summarizer="upstream"')
-    return _money([*others, *own], by)
+    metric = "summarizer_tokens_total"
+    at_summary_prices = _cost_terms(function, "summary", metric, 'summarizer!="upstream"')
+    at_model_prices = _cost_terms(function, "model", metric, 'summarizer="upstream"')
+    return _sum_costs([*at_summary_prices, *at_model_prices], by)
 
 
-def _ledger(by: str) -> tuple[Column, ...]:
+def _cost_columns(by: str) -> tuple[Column, ...]:
     """Return the columns on the cost of summaries, grouped by the labels in `by`."""
-    spent = "summarizer_tokens_total"
+    metric = "summarizer_tokens_total"
     return (
         Column("requests", increase("held_seconds_count", by=by)),
-        Column("tokens in", increase(spent, 'type="input"', by=by)),
-        Column("tokens out", increase(spent, 'type="output"', by=by)),
-        Column("money", _summary_money("increase", by), MONEY),
+        Column("tokens in", increase(metric, 'type="input"', by=by)),
+        Column("tokens out", increase(metric, 'type="output"', by=by)),
+        Column("money", _summary_cost("increase", by), CURRENCY),
         Column("held, all", increase("held_seconds_sum", by=by), "s"),
         Column("held, p95", quantile(0.95, "held_seconds", by, "increase"), "s"),
     )
 
 
-def _overhead(tokens: Callable[..., str], by: str = "") -> str:
+def _overhead_ratio(function: Callable[..., str], by: str = "") -> str:
     """Return the summarizer's tokens as a share of the models' tokens.
 
     The models' tokens have no style label, so the variable `style` filters neither.
     """
-    own = "upstream_tokens_total"
-    return share(tokens("summarizer_tokens_total", by=by, like=own), tokens(own, BILLED, by=by))
+    model_tokens = "upstream_tokens_total"
+    return ratio(
+        function("summarizer_tokens_total", by=by, like=model_tokens),
+        function(model_tokens, BILLED_TYPES, by=by),
+    )
 
 
 COSTS = (
@@ -71,9 +74,9 @@ COSTS = (
         "for the same time, of all styles. Short questions with long thinking come to some 100 %. "
         "summary.max_overhead bounds it for each response.",
         "percentunit",
-        [Query(_overhead(increase), "overhead", instant=True)],
+        [Query(_overhead_ratio(increase), "overhead", instant=True)],
         kind="stat",
-        steps={1: "yellow", BUDGET: "red"},
+        steps={1: "yellow", OVERHEAD_BUDGET: "red"},
         width=6,
         height=5,
     ),
@@ -94,10 +97,10 @@ COSTS = (
         "until you set them: of the answers that Abridge worked on, as if no input came out of a "
         "cache. The summarizer `upstream` is the model itself and has its prices. For models of "
         "different prices, choose one.",
-        MONEY,
+        CURRENCY,
         [
-            Query(_model_money("increase"), "models", instant=True),
-            Query(_summary_money("increase"), "summaries", instant=True),
+            Query(_model_cost("increase"), "models", instant=True),
+            Query(_summary_cost("increase"), "summaries", instant=True),
         ],
         kind="stat",
         width=6,
@@ -110,7 +113,7 @@ COSTS = (
         "s",
         [
             Query(
-                share(increase("held_seconds_sum"), increase("held_seconds_count")),
+                ratio(increase("held_seconds_sum"), increase("held_seconds_count")),
                 "mean",
                 instant=True,
             )
@@ -124,9 +127,9 @@ COSTS = (
         "Tokens side by side: the summarizers' far below the models'",
         "What the models and the summarizers reported. An upstream that reports no usage is "
         "missing here, and its overhead looks like more than it is.",
-        TOKENS,
+        TOKENS_PER_SECOND,
         [
-            Query(rate("upstream_tokens_total", BILLED, by="type"), "model {{type}}"),
+            Query(rate("upstream_tokens_total", BILLED_TYPES, by="type"), "model {{type}}"),
             Query(rate("summarizer_tokens_total", by="type"), "summary {{type}}"),
         ],
         width=12,
@@ -136,8 +139,8 @@ COSTS = (
         "The summarizers' tokens as a share of the upstream's own. Much for short reasoning, where "
         "the prompt counts for more than what it is about: raise summary.min_chars.",
         "percentunit",
-        [Query(_overhead(rate, "upstream"), "{{upstream}}")],
-        steps={BUDGET: "red"},
+        [Query(_overhead_ratio(rate, "upstream"), "{{upstream}}")],
+        steps={OVERHEAD_BUDGET: "red"},
         width=12,
     ),
     Panel(
@@ -145,17 +148,17 @@ COSTS = (
         "How long answers waited for their summary. An answer waits for the last part only, and "
         "never longer than summary.grace.",
         "s",
-        quantiles("held_seconds"),
+        quantile_queries("held_seconds"),
         steps={5: "red"},
         width=12,
     ),
     Panel(
         "Money an hour: the summaries' a thin layer",
         "What an hour like this costs, at the prices above.",
-        MONEY,
+        CURRENCY,
         [
-            Query(f"3600 * {_model_money('rate')}", "models"),
-            Query(f"3600 * {_summary_money('rate')}", "summaries"),
+            Query(f"3600 * {_model_cost('rate')}", "models"),
+            Query(f"3600 * {_summary_cost('rate')}", "summaries"),
         ],
         stacked=True,
         width=12,
@@ -164,7 +167,7 @@ COSTS = (
         "The ledger by style and summarizer: each worth its price",
         "What summaries cost in the time shown: tokens, money at the prices above, and the seconds "
         "that answers waited. An extract costs no tokens, and has none here.",
-        columns=_ledger("style, summarizer"),
+        columns=_cost_columns("style, summarizer"),
         rows=("style", "summarizer"),
         kind="table",
         width=24,
@@ -181,9 +184,9 @@ COSTS = (
                 "model tokens out",
                 increase("upstream_tokens_total", 'type="output"', by="upstream, model"),
             ),
-            Column("model money", _model_money("increase", "upstream, model"), MONEY),
-            *_ledger("upstream, model"),
-            Column("overhead", _overhead(increase, "upstream, model"), "percentunit"),
+            Column("model money", _model_cost("increase", "upstream, model"), CURRENCY),
+            *_cost_columns("upstream, model"),
+            Column("overhead", _overhead_ratio(increase, "upstream, model"), "percentunit"),
         ),
         rows=("upstream", "model"),
         kind="table",

@@ -1,7 +1,7 @@
 """Health: shed work, the store, and the processes."""
 
-from grafana.panel import Panel, Query, quantiles
-from grafana.promql import quantile, rate, series, share, total
+from grafana.panel import Panel, Query, quantile_queries
+from grafana.promql import quantile, rate, ratio, series, sum_of
 
 HEALTH = (
     Panel(
@@ -9,7 +9,7 @@ HEALTH = (
         "How many processes leave their summarizer alone, since it failed "
         "summarizer.breaker_failures times in a row. Answers pass without a summary meanwhile.",
         "short",
-        [Query(total("breaker_open"), "open")],
+        [Query(sum_of("breaker_open"), "open")],
         kind="stat",
         steps={1: "red"},
         width=6,
@@ -35,8 +35,8 @@ HEALTH = (
         "Calls for a part, beside summarizer.max_in_flight, past which summaries are shed.",
         "short",
         [
-            Query(total("summarizer_in_flight"), "under way"),
-            Query(total("summarizer_in_flight_limit"), "limit"),
+            Query(sum_of("summarizer_in_flight"), "under way"),
+            Query(sum_of("summarizer_in_flight_limit"), "limit"),
         ],
         width=9,
     ),
@@ -69,7 +69,7 @@ HEALTH = (
         "percentunit",
         [
             Query(
-                share(
+                ratio(
                     rate("store_operations_total", 'result="hit"', by="operation"),
                     rate("store_operations_total", 'result=~"hit|miss"', by="operation"),
                 ),
@@ -89,7 +89,7 @@ HEALTH = (
         "Time of the store: p99 below 10 ms",
         "How long an operation takes. A request waits for it before upstream is asked.",
         "s",
-        quantiles("store_seconds"),
+        quantile_queries("store_seconds"),
         steps={0.01: "yellow", 0.1: "red"},
     ),
     Panel(
@@ -131,7 +131,7 @@ HEALTH = (
         "How late the event loop is. All streams of a process wait for it: more workers "
         "(server.workers), or more replicas.",
         "s",
-        quantiles("loop_lag_seconds"),
+        quantile_queries("loop_lag_seconds"),
         steps={0.05: "yellow", 0.1: "red"},
         width=12,
     ),
@@ -142,7 +142,7 @@ HEALTH = (
         "percentunit",
         [
             Query(
-                share(rate("cpu_seconds_total", by="instance"), total("workers", by="instance")),
+                ratio(rate("cpu_seconds_total", by="instance"), sum_of("workers", by="instance")),
                 "{{instance}}",
             )
         ],
@@ -154,9 +154,9 @@ HEALTH = (
         "remembered, which limits.held and history.bytes bound.",
         "bytes",
         [
-            Query(total("memory_bytes", by="instance"), "{{instance}}"),
-            Query(total("held_bytes"), "answers that wait"),
-            Query(total("store_bytes"), "remembered"),
+            Query(sum_of("memory_bytes", by="instance"), "{{instance}}"),
+            Query(sum_of("held_bytes"), "answers that wait"),
+            Query(sum_of("store_bytes"), "remembered"),
         ],
     ),
     Panel(
@@ -164,7 +164,7 @@ HEALTH = (
         "Worker processes by instance, and instances by version.",
         "short",
         [
-            Query(total("workers", by="instance"), "workers, {{instance}}"),
+            Query(sum_of("workers", by="instance"), "workers, {{instance}}"),
             Query(f"count by (version) ({series('build_info')})", "version {{version}}"),
         ],
     ),

@@ -1,7 +1,7 @@
 """Traffic: requests, their outcomes and their times."""
 
-from grafana.panel import Panel, Query, quantiles
-from grafana.promql import rate, total
+from grafana.panel import Panel, Query, quantile_queries
+from grafana.promql import rate, sum_of
 
 TRAFFIC = (
     Panel(
@@ -43,9 +43,9 @@ TRAFFIC = (
         "beside limits.in_flight, past which clients get a 503 `overloaded`.",
         "short",
         [
-            Query(total("requests_in_flight", by="upstream"), "{{upstream}}"),
-            Query(total("streams_open", by="api"), "at work, {{api}}"),
-            Query(total("requests_in_flight_limit"), "limit"),
+            Query(sum_of("requests_in_flight", by="upstream"), "{{upstream}}"),
+            Query(sum_of("streams_open", by="api"), "at work, {{api}}"),
+            Query(sum_of("requests_in_flight_limit"), "limit"),
         ],
     ),
     Panel(
@@ -59,14 +59,14 @@ TRAFFIC = (
         "Duration of a request: p95 steady",
         "From the request to the end of its answer, for those that Abridge worked on.",
         "s",
-        quantiles("request_seconds"),
+        quantile_queries("request_seconds"),
     ),
     Panel(
         "Time per chunk: p95 below 100 ms",
         "The mean time between two pieces of a streamed answer, one figure a stream. It is what "
         "reads as fluent or not; mostly the model server's load.",
         "s",
-        quantiles("chunk_seconds"),
+        quantile_queries("chunk_seconds"),
         steps={0.1: "yellow", 0.3: "red"},
     ),
     Panel(
@@ -74,7 +74,7 @@ TRAFFIC = (
         "From the forwarded request to the response's headers. Where it grows, requests queue at "
         "the model server; past limits.headers they fail.",
         "s",
-        quantiles("upstream_seconds"),
+        quantile_queries("upstream_seconds"),
         steps={1: "yellow", 10: "red"},
     ),
     Panel(
@@ -82,7 +82,7 @@ TRAFFIC = (
         "Reading the request, and putting back what its history lacks. A remote store that is slow "
         "shows here.",
         "s",
-        quantiles("overhead_seconds"),
+        quantile_queries("overhead_seconds"),
         steps={0.01: "yellow", 0.1: "red"},
         width=12,
     ),

@@ -1,11 +1,11 @@
 """User experience: the share of answers with a summary, and the time to it."""
 
-from grafana.panel import Panel, Query, quantiles
-from grafana.promql import increase, quantile, rate, share
+from grafana.panel import Panel, Query, quantile_queries
+from grafana.promql import increase, quantile, rate, ratio
 
-ARRIVED = 'outcome=~"ok|native|partial"'
-DUE = 'outcome!="skipped"'
-ANSWERED = 'outcome!="refused"'
+ARRIVED_OUTCOMES = 'outcome=~"ok|native|partial"'
+DUE_OUTCOMES = 'outcome!="skipped"'
+ANSWERED_OUTCOMES = 'outcome!="refused"'
 
 USERS = (
     Panel(
@@ -15,9 +15,9 @@ USERS = (
         "percentunit",
         [
             Query(
-                share(
-                    increase("summaries_total", ARRIVED),
-                    increase("summaries_total", DUE),
+                ratio(
+                    increase("summaries_total", ARRIVED_OUTCOMES),
+                    increase("summaries_total", DUE_OUTCOMES),
                 ),
                 "arrived",
                 instant=True,
@@ -36,9 +36,9 @@ USERS = (
         "percentunit",
         [
             Query(
-                share(
+                ratio(
                     increase("first_summary_seconds_count"),
-                    increase("requests_total", ANSWERED),
+                    increase("requests_total", ANSWERED_OUTCOMES),
                 ),
                 "with a summary",
                 instant=True,
@@ -91,9 +91,9 @@ USERS = (
         "percentunit",
         [
             Query(
-                share(
+                ratio(
                     rate("first_summary_seconds_count", by="model"),
-                    rate("requests_total", ANSWERED, by="model"),
+                    rate("requests_total", ANSWERED_OUTCOMES, by="model"),
                 ),
                 "{{model}}",
             )
@@ -105,7 +105,7 @@ USERS = (
         "From the request to the first text of its summary. Longer than the time to the answer's "
         "first text: summaries come too late to be of use; make summary.part_chars smaller.",
         "s",
-        quantiles("first_summary_seconds"),
+        quantile_queries("first_summary_seconds"),
         steps={8: "red"},
         width=12,
     ),
@@ -114,7 +114,7 @@ USERS = (
         "From the request to the first piece of its answer. If it grows and the seconds held do "
         "not, the model thinks longer.",
         "s",
-        quantiles("first_answer_seconds"),
+        quantile_queries("first_answer_seconds"),
         width=12,
     ),
 )

@@ -1,7 +1,8 @@
 """Live reasoning summaries for every model, in OpenAI's format."""
 
 from abridge.app import create_app
-from abridge.attributing import attribute
+from abridge.attribution import attribute
+from abridge.config.settings import Settings
 from abridge.errors import (
     AbridgeError,
     RequestError,
@@ -10,8 +11,7 @@ from abridge.errors import (
     UpstreamBroken,
 )
 from abridge.middleware import AbridgeMiddleware
-from abridge.proxy import Proxy
-from abridge.settings import Settings
+from abridge.proxy.proxy import Proxy
 
 __all__ = [
     "AbridgeError",

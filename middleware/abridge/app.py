@@ -10,22 +10,22 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from abridge.config.settings import Settings
 from abridge.errors import SettingsError
-from abridge.metrics import exposed
+from abridge.http.asgi import decoded_path
 from abridge.middleware import AbridgeMiddleware
-from abridge.own import Health, Own
-from abridge.page import Page
-from abridge.paths import path_of
-from abridge.proxy import Proxy
-from abridge.settings import Settings
-from abridge.summarize import Summarizer
-from abridge.summarize.guard import Review
+from abridge.observability.metrics import exposed_registry
+from abridge.page.page import Page
+from abridge.proxy.proxy import Proxy
+from abridge.server.admin import AdminEndpoints, Health
+from abridge.summarizers.guard import Review
+from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 
-OWN = "/abridge"
+PATH_PREFIX = "/abridge"
 """Prefix of the paths that Abridge serves itself."""
 
 
@@ -46,9 +46,9 @@ class Abridge:
         registry: CollectorRegistry | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
-        for place, upstream in enumerate(settings.upstreams or (None,)):
+        for index, upstream in enumerate(settings.upstreams or (None,)):
             if upstream is None or upstream.base_url is None:
-                raise SettingsError(f"upstreams[{place}].base_url: a proxy needs one")
+                raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")
         self.health = Health()
         self._proxy = Proxy(settings, transport, registry)
         page = Page(settings.summarizer.kind) if settings.server.page else None
@@ -60,15 +60,18 @@ class Abridge:
             transport=transport,
             registry=registry,
             tracer_provider=tracer_provider,
-            sinks=() if page is None else (page.journal.take,),
+            sinks=() if page is None else (page.journal.add,),
         )
-        figures = exposed(registry)
-        self.admin = Own("", self.health, figures)
-        own = [*Own(OWN, self.health, figures).routes, *(page.routes() if page else ())]
-        self._router = Router(own, default=self._middleware, redirect_slashes=False)
+        exposed = exposed_registry(registry)
+        self.admin = AdminEndpoints("", self.health, exposed)
+        routes = [
+            *AdminEndpoints(PATH_PREFIX, self.health, exposed).routes,
+            *(page.routes() if page else ()),
+        ]
+        self._router = Router(routes, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan" and path_of(scope).startswith(OWN):
+        if scope["type"] != "lifespan" and decoded_path(scope).startswith(PATH_PREFIX):
             await self._router(scope, receive, send)
         else:
             await self._middleware(scope, receive, send)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from abridge.turn.usage import Tokens
+    from abridge.core.usage import Tokens
 
 
 class AbridgeError(Exception):

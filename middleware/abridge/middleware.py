@@ -15,32 +15,31 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.answering import Answering, pass_on
-from abridge.answering.counting import INNER
-from abridge.answering.stored import About
+from abridge.apis.api import Api
+from abridge.apis.fields import SUMMARY_NEEDLE
+from abridge.apis.json import dumps
+from abridge.apis.openai import error_body
+from abridge.apis.registry import find_api, is_api_path
+from abridge.config.exposure import hides_raw
+from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
-from abridge.exchange.answers import json_start
-from abridge.exchange.body import Keep, Room, Taken, header, take
-from abridge.exchange.request import SUMMARY, Request, clear_body, model_of
-from abridge.exchange.terms import hides
-from abridge.metrics import metrics_on
-from abridge.paths import path_of, written_path
-from abridge.settings import ROUTE, Route, Settings
-from abridge.summarize import Summarizer
-from abridge.summarize.guard import Review
-from abridge.telemetry.record import RECORD, TRACE, Record, Sink
-from abridge.telemetry.tracing import tracing_for
-from abridge.wire.api import Api
-from abridge.wire.apis import api_for, may_hold_answers
-from abridge.wire.codec import dumps
-from abridge.wire.preset import Preset
-from abridge.wire.problem import problem
-from abridge.wire.wish import NEEDLE
+from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
+from abridge.observability.metrics import metrics_for
+from abridge.observability.metrics_sink import SUMMARY_CALL
+from abridge.observability.record import RECORD, TRACE, Record, Sink
+from abridge.observability.tracing import create_tracing
+from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
+from abridge.pipeline.dispatch import Dispatcher, pass_on
+from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
+from abridge.providers.defaults import RequestDefaults
+from abridge.stored_responses.endpoints import ResponsePath
+from abridge.summarizers.guard import Review
+from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-STORED = "This is not available here."
+UNAVAILABLE = "This is not available here."
 """Error message for the endpoints of stored responses where reasoning is hidden: stored responses
 hold the raw reasoning, in places that are not known."""
 
@@ -76,14 +75,14 @@ class AbridgeMiddleware:
         self.app = app
         self.settings = settings or Settings()
         self._routes = self.settings.routes
-        self._room = Room(int(self.settings.limits.bodies))
-        self._tracing = tracing_for(self.settings, tracer_provider)
-        self._asked = app if self._tracing is None else self._tracing.upstream(app)
-        self._answering = Answering(
-            self._asked,
+        self._memory = MemoryBudget(int(self.settings.limits.bodies))
+        self._tracing = create_tracing(self.settings, tracer_provider)
+        self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
+        self._dispatcher = Dispatcher(
+            self._upstream_app,
             self,
             self.settings,
-            metrics_on(registry),
+            metrics_for(registry),
             summarizer=summarizer,
             review=review,
             transport=transport,
@@ -91,25 +90,25 @@ class AbridgeMiddleware:
             sinks=tuple(sinks),
             tracing=self._tracing,
         )
-        self._hides = any(map(hides, self._routes))
-        self._crosses = any(route.upstream.api != "same" for route in self._routes)
-        self._reads_all = (
-            self._hides
-            or self._crosses
+        self._hides_raw = any(map(hides_raw, self._routes))
+        self._translates = any(route.upstream.api != "same" for route in self._routes)
+        self._parses_all = (
+            self._hides_raw
+            or self._translates
             or len(self._routes) > 1
             or self.settings.attribution.enabled
             or any(route.summary.default != "off" for route in self._routes)
-            or any(route.upstream.preset != Preset() for route in self._routes)
+            or any(route.upstream.request_defaults != RequestDefaults() for route in self._routes)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, RECORD: Record.of(scope), TRACE: None}  # not an outer Abridge's
-            if self._tracing is None or INNER in scope:
-                await self._take(scope, receive, send)
+            scope = {**scope, RECORD: Record.start(scope), TRACE: None}  # not an outer Abridge's
+            if self._tracing is None or SUMMARY_CALL in scope:
+                await self._handle(scope, receive, send)
             else:
-                with self._tracing.request(scope) as traced:
-                    await self._take(traced, receive, send)
+                with self._tracing.trace_request(scope) as traced:
+                    await self._handle(traced, receive, send)
         elif scope["type"] == "lifespan":
             try:
                 await self.app(scope, receive, send)
@@ -120,75 +119,77 @@ class AbridgeMiddleware:
 
     async def aclose(self) -> None:
         """Close the connections to summarizer models and stores; a later request opens new ones."""
-        await self._answering.aclose()
+        await self._dispatcher.aclose()
 
-    async def _take(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
         try:
             await self._serve(scope, receive, send)
-        except RequestError as refusal:
-            Record.in_(scope).refuse(refusal)
-            await refuse(refusal, send)
+        except RequestError as error:
+            Record.get(scope).note_refusal(error)
+            await send_error(error, send)
         finally:
-            self._answering.finish(scope)
+            self._dispatcher.finish(scope)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, written = path_of(scope), written_path(scope).decode("latin-1")
-        api = api_for(path, written) if scope["method"] == "POST" else None
-        record = Record.in_(scope)
+        path, encoded = decoded_path(scope), encoded_path(scope).decode("latin-1")
+        api = find_api(path, encoded) if scope["method"] == "POST" else None
+        record = Record.get(scope)
         record.api = api.name if api is not None else None
-        about = About.read(scope["method"], path) if api is None else None
-        if about is not None and await self._answering.stored.answer(about, scope, receive, send):
+        response_path = ResponsePath.parse(scope["method"], path) if api is None else None
+        if response_path is not None and await self._dispatcher.stored_responses.answer(
+            response_path, scope, receive, send
+        ):
             record.outcome = "stored"
             return
         preflight = scope["method"] == "OPTIONS"
-        if self._hides and api is None and not preflight and may_hold_answers(path, written):
-            raise RequestError(STORED, status=404, code="not_found")
-        if api is None and not self._routed_by_body(scope):
-            route = self._route(path.partition("/models/")[2] or None)
-            await pass_on(self._asked, {**scope, ROUTE: route}, receive, send)
+        if self._hides_raw and api is None and not preflight and is_api_path(path, encoded):
+            raise RequestError(UNAVAILABLE, status=404, code="not_found")
+        if api is None and not self._is_routed_by_body(scope):
+            route = self._route_for(path.partition("/models/")[2] or None)
+            await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
             return
-        with self._room.share() as keep:
-            await self._read(api, scope, receive, send, keep)
+        with self._memory.reserving() as reserve:
+            await self._read_and_dispatch(api, scope, receive, send, reserve)
 
-    async def _read(
-        self, api: Api | None, scope: Scope, receive: Receive, send: Send, keep: Keep
+    async def _read_and_dispatch(
+        self, api: Api | None, scope: Scope, receive: Receive, send: Send, reserve: ReserveMemory
     ) -> None:
         """Read the body and dispatch the request."""
-        taken = await take(scope, receive, int(self.settings.limits.body), keep)
-        body = self._clear(scope, taken)
-        if body is not taken.data and body is not None:
-            keep(len(body))
+        buffered = await buffer_body(scope, receive, int(self.settings.limits.body), reserve)
+        body = self._decoded_body(scope, buffered)
+        if body is not buffered.data and body is not None:
+            reserve(len(body))
         request = None
         if api is not None and body is not None and self._must_parse(scope, body):
-            request = Request.read(api, scope, taken, body)
-            if request is None and (self._hides or self._crosses):
+            request = ApiRequest.read(api, scope, buffered, body)
+            if request is None and (self._hides_raw or self._translates):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
-            route = self._route(request.model or None)
-            await self._answering.answer(request, route, receive, send)
+            route = self._route_for(request.model or None)
+            await self._dispatcher.dispatch(request, route, receive, send)
         else:
-            model = model_of(body) if len(self._routes) > 1 else None
-            route = self._route(model)
+            model = parse_model(body) if len(self._routes) > 1 else None
+            route = self._route_for(model)
             if api is not None:
-                Record.in_(scope).ask(api.name, route.upstream.name, model)
-            await pass_on(self._asked, {**scope, ROUTE: route}, taken.receive, send)
-            if taken.left:
-                Record.in_(scope).outcome = "left"
+                Record.get(scope).note_target(api.name, route.upstream.name, model)
+            await pass_on(self._upstream_app, {**scope, ROUTE: route}, buffered.receive, send)
+            if buffered.client_left:
+                Record.get(scope).outcome = "left"
 
-    def _route(self, model: str | None) -> Route:
-        return self.settings.route(model) if len(self._routes) > 1 else self._routes[0]
+    def _route_for(self, model: str | None) -> Route:
+        return self.settings.route_for(model) if len(self._routes) > 1 else self._routes[0]
 
-    def _routed_by_body(self, scope: Scope) -> bool:
+    def _is_routed_by_body(self, scope: Scope) -> bool:
         """Tell whether the upstream can only be chosen by the model named in the body."""
-        kind = header(scope["headers"], b"content-type")
-        return len(self._routes) > 1 and kind.startswith(b"application/json")
+        content_type = get_header(scope["headers"], b"content-type")
+        return len(self._routes) > 1 and content_type.startswith(b"application/json")
 
-    def _clear(self, scope: Scope, taken: Taken) -> bytes | None:
+    def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
         """Return the body without its content encoding; None if it is unknown and not needed."""
         limit = int(self.settings.limits.body)
-        if taken.data is None:
-            if self._reads_all and not taken.left:
+        if buffered.data is None:
+            if self._parses_all and not buffered.client_left:
                 raise RequestError(
                     f"The request body is larger than {limit} bytes.",
                     status=413,
@@ -196,26 +197,26 @@ class AbridgeMiddleware:
                 )
             return None
         try:
-            return clear_body(scope, taken.data, limit)
+            return decode_body(scope, buffered.data, limit)
         except RequestError:
-            if self._reads_all:
+            if self._parses_all:
                 raise
             return None
 
     def _must_parse(self, scope: Scope, body: bytes) -> bool:
         return (
-            self._reads_all
-            or NEEDLE in body
-            or bool(header(scope["headers"], SUMMARY))
-            or self._answering.concerns(body)
-            or self._answering.demands(body)
-            or self._answering.may_seal(body)
+            self._parses_all
+            or SUMMARY_NEEDLE in body
+            or bool(get_header(scope["headers"], SUMMARY_HEADER))
+            or self._dispatcher.may_need_rewrite(body)
+            or self._dispatcher.may_need_memory(body)
+            or self._dispatcher.may_seal(body)
         )
 
 
-async def refuse(refusal: RequestError, send: Send) -> None:
+async def send_error(error: RequestError, send: Send) -> None:
     """Send a RequestError to the client in the API's error shape."""
-    body = dumps(problem(str(refusal), kind=refusal.kind, param=refusal.param, code=refusal.code))
-    again = [(b"retry-after", b"1")] if refusal.status == 503 else []
-    await send(json_start(refusal.status, body, again))
+    body = dumps(error_body(str(error), kind=error.kind, param=error.param, code=error.code))
+    retry_after = [(b"retry-after", b"1")] if error.status == 503 else []
+    await send(json_start(error.status, body, retry_after))
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -23,7 +23,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.benchmarks.processes import BESIDE, MEASURED, Server, free_port, module, serving
 
 FRAMING = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})

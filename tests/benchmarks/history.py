@@ -14,7 +14,8 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge import Settings, create_app
+from abridge.app import create_app
+from abridge.config.settings import Settings
 from tests.benchmarks.options import Options
 from tests.benchmarks.results import Finding, Row, middle
 from tests.benchmarks.turns import PATHS

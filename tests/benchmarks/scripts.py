@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count, groupby
 from typing import Any
 
-from abridge.turn.segment import Segmenter
+from abridge.core.segmenter import Segmenter
 from tests.scripts import (
     CHAT_USAGE,
     chunk,

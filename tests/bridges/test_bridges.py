@@ -10,11 +10,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge import Settings
-from abridge.exchange.ways import FOR, Ways
-from abridge.history.tenant import CREDENTIALS
-from abridge.wire.apis import CHAT, RESPONSES
-from abridge.wire.display import Expose
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Exposure
+from abridge.apis.responses.api import RESPONSES
+from abridge.config.settings import Settings
+from abridge.memory.tenants import CREDENTIAL_HEADERS
+from abridge.pipeline.discovery import MISSING_TTL, ApiDiscovery
 from tests.asgi import begin, call
 from tests.bridges.play import (
     ARGUMENTS,
@@ -43,7 +44,7 @@ TOOLS: dict[str, list[dict[str, Any]]] = {
 
 
 def bridge(
-    upstream: Upstream, api: str, form: Form = "sidecar", *, expose: Expose = "auto", **more: Any
+    upstream: Upstream, api: str, form: Form = "sidecar", *, expose: Exposure = "auto", **more: Any
 ) -> ASGIApp:
     """Abridge before an upstream that speaks one API."""
     entry = {"api": api, "base_url": f"{ORIGIN}/v1", **more.pop("entry", {})}
@@ -91,7 +92,7 @@ class TestAnswers:
     @EACH
     @pytest.mark.parametrize("expose", ["summary", "none"])
     async def test_new_03_hidden_reasoning_is_nowhere(
-        self, client: str, upstream: str, expose: Expose, *, stream: bool
+        self, client: str, upstream: str, expose: Exposure, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, expose=expose)
@@ -107,7 +108,13 @@ class TestAnswers:
         [("auto", "detailed", "detailed"), ("raw", "detailed", None), ("auto", None, None)],
     )
     async def test_llm_trap_a_summary_is_echoed_only_where_one_is_made(
-        self, upstream: str, expose: Expose, summary: str | None, told: str | None, *, stream: bool
+        self,
+        upstream: str,
+        expose: Exposure,
+        summary: str | None,
+        told: str | None,
+        *,
+        stream: bool,
     ) -> None:
         app = bridge(Upstream(answer(upstream, stream=stream)), upstream, expose=expose)
         body = asking("responses", stream=stream, summary=summary)
@@ -301,7 +308,7 @@ class TestRequests:
         played = Upstream(answer("messages", stream=False))
         body = asking("responses", stream=False)
         await call(bridge(played, "messages"), PATHS["responses"], body, shown)
-        assert [pair for pair in played.asked[0].headers if pair[0] in CREDENTIALS] == sent
+        assert [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS] == sent
 
     async def test_an_upstreams_own_key_goes_where_it_looks_for_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -310,7 +317,7 @@ class TestRequests:
         played = Upstream(answer("messages", stream=False))
         app = bridge(played, "messages", entry={"api_key_env": "THEIR_KEY"})
         await call(app, PATHS["responses"], asking("responses", stream=False), KEY)
-        credentials = [pair for pair in played.asked[0].headers if pair[0] in CREDENTIALS]
+        credentials = [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS]
         assert credentials == [(b"x-api-key", b"sk-ours")]
 
     @EACH
@@ -407,12 +414,12 @@ class TestAuto:
 
     def test_an_upstream_may_be_upgraded(self) -> None:
         now = 0.0
-        ways = Ways(lambda: now)
+        ways = ApiDiscovery(lambda: now)
         route = Settings.model_validate({"upstreams": [{"api": "auto"}]}).routes[0]
-        ways.lacks(route, RESPONSES, "m")
-        assert ways.target(route, RESPONSES, "m") is CHAT.upstream
-        now = FOR
-        assert ways.is_open(route, RESPONSES, "m")
+        ways.note_missing(route, RESPONSES, "m")
+        assert ways.choose_api(route, RESPONSES, "m") is CHAT.upstream
+        now = MISSING_TTL
+        assert ways.is_undecided(route, RESPONSES, "m")
 
     async def test_a_client_that_leaves_during_the_trial_is_not_asked_for_again(self) -> None:
         for form in FORMS:

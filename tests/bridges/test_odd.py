@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from abridge.wire.display import Expose
+from abridge.apis.display import Exposure
 from tests.asgi import Call, call
 from tests.bridges.play import BRIDGES, PATHS, asking
 from tests.checker import check_chat, check_responses
@@ -49,7 +49,7 @@ STREAMS: dict[str, Any] = {
 }
 
 
-async def ask(client: str, upstream: str, odd: Any, expose: Expose, *, stream: bool) -> Call:
+async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream: bool) -> Call:
     app = abridged(
         "mounted",
         Upstream(answer(odd, stream=stream)),
@@ -93,7 +93,7 @@ EXPOSE = st.sampled_from(["both", "summary", "none"])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
 async def test_whatever_stands_anywhere(
-    client: str, upstream: str, expose: Expose, data: st.DataObject, *, stream: bool
+    client: str, upstream: str, expose: Exposure, data: st.DataObject, *, stream: bool
 ) -> None:
     odd = (STREAMS if stream else WHOLE)[upstream]
     for _ in range(data.draw(st.integers(1, 2))):
@@ -109,7 +109,7 @@ async def test_whatever_stands_anywhere(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
 async def test_whatever_is_missing_repeated_or_out_of_order(
-    client: str, upstream: str, expose: Expose, data: st.DataObject
+    client: str, upstream: str, expose: Exposure, data: st.DataObject
 ) -> None:
     said = list(STREAMS[upstream])
     for _ in range(data.draw(st.integers(1, 3))):

@@ -9,7 +9,7 @@ from typing import Any
 from openai import AsyncOpenAI
 from prometheus_client import CollectorRegistry
 
-from abridge import create_app
+from abridge.app import create_app
 from tests.forms import settings_for
 from tests.servers import serve
 from tests.upstream import Upstream

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from abridge.turn.plan import Plan
-from abridge.wire.api import Api, Asked
-from abridge.wire.apis import APIS, CHAT, RESPONSES
+from abridge.apis.api import Api, RequestEcho
+from abridge.apis.chat.api import CHAT
+from abridge.apis.registry import APIS
+from abridge.apis.responses.api import RESPONSES
+from abridge.core.plan import SummaryPlan
 from tests.clients.canned import complete, respond
 from tests.pipeline import bridged
 from tests.recorded.recordings import Recording, recordings
@@ -24,7 +26,7 @@ from tests.scripts import (
 from tests.told import read_turn
 
 ANSWER = "One hundred."
-ASKED = Asked({"stream_options": {"include_usage": True}})
+ASKED = RequestEcho({"stream_options": {"include_usage": True}})
 WHOLE = [
     recording
     for recording in recordings()
@@ -78,7 +80,7 @@ async def test_a_completion_of_a_responses_upstream() -> None:
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_new_05_every_recording(recording: Recording, api: Api) -> None:
     told = read_turn(str(recording.api), recording.data)
-    pipeline = bridged(str(recording.api), api, asked=ASKED, plan=Plan(part_chars=400))
+    pipeline = bridged(str(recording.api), api, asked=ASKED, plan=SummaryPlan(part_chars=400))
     stream = pipeline.stream(recording.data)
     text = "\n\n".join(told.answer.messages.values())
     if api is CHAT:

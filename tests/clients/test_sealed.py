@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.turn.question import Thought
-from abridge.wire.api import Api, Asked
-from abridge.wire.apis import APIS, CHAT
-from abridge.wire.display import Expose
-from abridge.wire.envelope import PREFIX
+from abridge.apis.api import Api, RequestEcho
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import ENVELOPE_PREFIX, Exposure
+from abridge.apis.registry import APIS
+from abridge.core.model_request import ReasoningPart
 from tests.clients.canned import complete, respond
 from tests.pipeline import Pipeline, bridged
 from tests.recorded.recordings import Recording, recordings
@@ -22,7 +22,7 @@ from tests.told import read_turn
 
 Json = dict[str, Any]
 
-ASKED = Asked({"stream_options": {"include_usage": True}})
+ASKED = RequestEcho({"stream_options": {"include_usage": True}})
 STREAMS = [
     recording
     for recording in recordings()
@@ -30,7 +30,7 @@ STREAMS = [
 ]
 TAKEN = [recording for recording in STREAMS if not recording.name.startswith("mistral")]
 """All but those whose content is a list, which this client loses in its stream."""
-EXPOSURES: list[Expose] = ["auto", "none"]
+EXPOSURES: list[Exposure] = ["auto", "none"]
 
 
 async def carried_on(api: Api, stream: bytes) -> Json:
@@ -41,8 +41,8 @@ async def carried_on(api: Api, stream: bytes) -> Json:
         else (await respond(stream)).output
     )
     sent = [_sent(each.to_dict(exclude_unset=True)) for each in said]
-    carried: Json = unseal(api.conversation({("messages" if api is CHAT else "input"): sent}))
-    assert PREFIX not in json.dumps(carried)
+    carried: Json = unseal(api.history({("messages" if api is CHAT else "input"): sent}))
+    assert ENVELOPE_PREFIX not in json.dumps(carried)
     return carried
 
 
@@ -53,7 +53,7 @@ def _sent(said: Json) -> Json:
 
 @pytest.mark.parametrize("recording", TAKEN, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("expose", EXPOSURES)
-async def test_new_02_every_recording(recording: Recording, expose: Expose) -> None:
+async def test_new_02_every_recording(recording: Recording, expose: Exposure) -> None:
     api = next(api for api in APIS if api.name == recording.api)
     pipeline = Pipeline(api, seal=sealer().seal, expose=expose)
     carried = await carried_on(api, pipeline.stream(recording.data))
@@ -68,12 +68,12 @@ async def test_new_02_every_recording(recording: Recording, expose: Expose) -> N
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_new_02_05_every_recording_over_a_bridge(
-    recording: Recording, api: Api, expose: Expose
+    recording: Recording, api: Api, expose: Exposure
 ) -> None:
     pipeline = bridged(str(recording.api), api, asked=ASKED, seal=sealer().seal, expose=expose)
     carried = await carried_on(api, pipeline.stream(recording.data))
-    parts = [part for speech in api.question(carried).speeches for part in speech.parts]
-    thoughts = [part.text for part in parts if isinstance(part, Thought)]
+    parts = [part for speech in api.read_request(carried).messages for part in speech.parts]
+    thoughts = [part.text for part in parts if isinstance(part, ReasoningPart)]
     answer = read_turn(str(recording.api), recording.data).answer
     assert "".join(thoughts) == "".join(
         stretch.raw for stretch in answer.stretches if stretch.raw.strip()

@@ -7,7 +7,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from abridge.summarize import Passage, Spent, Tokens
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
 from tests.conversations.provider import Provider
 from tests.conversations.said import labels
 from tests.forms import ORIGIN, abridged
@@ -18,10 +19,10 @@ class Summing:
 
     name = "summing"
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         yield "**Going on**\n\n"
         yield f"I go by sum[{' '.join(map(str, labels(passage.text)))}]."
-        yield Spent(Tokens(10, 5, 15), "mini")
+        yield SummarizerUsage(Tokens(10, 5, 15), "mini")
 
 
 def stage(provider: Provider, expose: str = "auto", **tables: Any) -> ASGIApp:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from abridge.demo.bill import bill
-from abridge.demo.scene import Scene
+from abridge.demo.script import ResponseProgress
+from abridge.demo.show import usage_lines
 
 
 def usage(share: dict[str, Any] | None) -> dict[str, Any]:
@@ -40,7 +40,9 @@ NONE = {**MODEL, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0, "mode
     ],
 )
 def test_the_summary_is_told_apart(share: dict[str, Any], summary: str, total: str) -> None:
-    lines = [" ".join(line.split()) for line in bill(Scene(usage=usage(share)), None)]
+    lines = [
+        " ".join(line.split()) for line in usage_lines(ResponseProgress(usage=usage(share)), None)
+    ]
     assert lines == [
         "model 1,200 tokens: 20 asked, 1,000 thought, 180 answered",
         f"summary {summary}",
@@ -49,8 +51,8 @@ def test_the_summary_is_told_apart(share: dict[str, Any], summary: str, total: s
 
 
 def test_times_are_told_where_they_are_known() -> None:
-    scene = Scene(first_summary=2.04, thought_until=7.5)
-    lines = [" ".join(line.split()) for line in bill(scene, 0.256)]
+    scene = ResponseProgress(first_summary=2.04, thinking_ended=7.5)
+    lines = [" ".join(line.split()) for line in usage_lines(scene, 0.256)]
     assert lines == [
         "time first summary text after 2.0 s, thinking over after 7.5 s",
         "held the answer waited 0.26 s for its summary",

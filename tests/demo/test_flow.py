@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abridge.demo.flow import Flow, wrap
+from abridge.demo.screen import LineWrapper, wrap
 
 TEXTS = st.text(st.sampled_from("ab \n°—"), max_size=60)
 WIDTHS = st.integers(min_value=1, max_value=12)
@@ -42,10 +42,10 @@ def test_no_line_is_too_long_and_no_letter_is_lost(text: str, width: int) -> Non
 @example(text="aa  a", width=1, cuts=[3])
 @given(text=TEXTS, width=WIDTHS, cuts=st.lists(st.integers(min_value=0, max_value=60)))
 def test_lines_do_not_depend_on_how_text_comes(text: str, width: int, cuts: list[int]) -> None:
-    flow = Flow(width)
+    flow = LineWrapper(width)
     ends = [*sorted(cuts), len(text)]
     lines: list[str] = []
     for start, end in zip([0, *ends], ends, strict=False):
         lines += flow.feed(text[start:end])
-    whole = Flow(width)
+    whole = LineWrapper(width)
     assert lines + flow.end() == whole.feed(text) + whole.end()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from abridge.demo.scene import Part, Scene
+from abridge.demo.script import DisplayedPart, ResponseProgress
 from tests.checker import frames
 from tests.scripts import RESPONSES_USAGE, message_item, reasoning_item, responses_stream
 
@@ -14,11 +14,11 @@ SUMMARY = [{"type": "summary_text", "text": text} for text in ("**One**\n\nFirst
 OUTPUT = [reasoning_item(0, "Thinking aloud.", summary=SUMMARY), message_item(1, "Hello.")]
 
 
-def seen(events: list[bytes]) -> Scene:
+def seen(events: list[bytes]) -> ResponseProgress:
     """Each event a second after the one before."""
-    scene = Scene()
+    scene = ResponseProgress()
     for now, (_, data) in enumerate(frames(b"".join(events))):
-        scene.see(json.loads(data), float(now))
+        scene.apply(json.loads(data), float(now))
     return scene
 
 
@@ -26,12 +26,12 @@ def test_a_whole_response() -> None:
     scene = seen(responses_stream(OUTPUT))
     assert scene.thinking == "Thinking aloud."
     assert [(part.title, part.body) for part in scene.parts] == [("One", "First."), ("", "Second.")]
-    assert all(part.closed for part in scene.parts)
+    assert all(part.done for part in scene.parts)
     assert scene.answer == "Hello."
     assert scene.usage == RESPONSES_USAGE
-    assert scene.thought_until is not None
+    assert scene.thinking_ended is not None
     assert scene.first_summary is not None
-    assert scene.thought_until < scene.first_summary
+    assert scene.thinking_ended < scene.first_summary
 
 
 def test_one_that_failed_has_no_usage() -> None:
@@ -41,7 +41,7 @@ def test_one_that_failed_has_no_usage() -> None:
 def test_one_that_has_only_begun() -> None:
     scene = seen(responses_stream(OUTPUT)[:5])
     assert scene.thinking
-    assert (scene.parts, scene.answer, scene.thought_until) == ([], "", None)
+    assert (scene.parts, scene.answer, scene.thinking_ended) == ([], "", None)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_one_that_has_only_begun() -> None:
     ],
 )
 def test_a_part_has_a_title_where_it_begins_with_one(text: str, title: str, body: str) -> None:
-    assert (Part(text).title, Part(text).body) == (title, body)
+    assert (DisplayedPart(text).title, DisplayedPart(text).body) == (title, body)

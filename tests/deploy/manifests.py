@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from abridge.configure import load
-from abridge.settings import Settings
+from abridge.config.loading import load_settings
+from abridge.config.settings import Settings
 from tests.deploy.dockerfile import ROOT, environment
 
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -98,7 +98,7 @@ def settings(objects: list[Object], folder: Path) -> Settings:
     assert str(Path(config).parent) == mounted["mountPath"]
     file = folder / Path(config).name
     file.write_text(data[file.name])
-    return load(file, variables(container))
+    return load_settings(file, variables(container))
 
 
 def quantity(text: str) -> int:

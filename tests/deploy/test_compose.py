@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from abridge.configure import load
+from abridge.cli.options import nest_options
+from abridge.config.loading import load_settings
+from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
-from abridge.flags import nested
-from abridge.serve import GOODBYE
-from abridge.settings import Settings
+from abridge.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import ROOT, environment
 
 DEPLOY = ROOT / "deploy"
@@ -31,7 +31,9 @@ def settings() -> Settings:
     assert (command, flag) == ("serve", "--upstream")
     given = re.fullmatch(r"\$\{UPSTREAM:-(.*)\}", upstream)
     assert given
-    return load(None, {**environment(), **abridge["environment"]}, nested(given[1], {}))
+    return load_settings(
+        None, {**environment(), **abridge["environment"]}, nest_options(given[1], {})
+    )
 
 
 def mounts(service: str) -> dict[str, str]:
@@ -60,7 +62,7 @@ def test_it_listens_on_loopback_alone_and_may_do_no_more_than_it_must() -> None:
 
 def test_abridge_listens_where_it_is_published_and_has_time_to_drain(settings: Settings) -> None:
     assert SERVICES["abridge"]["ports"] == [f"127.0.0.1:{settings.server.port}:8400"]
-    least = settings.server.drain_delay + settings.server.drain + GOODBYE
+    least = settings.server.drain_delay + settings.server.drain + CANCEL_SECONDS
     assert least < int(SERVICES["abridge"]["stop_grace_period"].removesuffix("s"))
     assert settings.server.page
 

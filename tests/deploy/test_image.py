@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import abridge
-from abridge.configure import load
+from abridge.config.loading import load_settings
 from tests.deploy.dockerfile import DOCKERFILE, ROOT, environment, health, image, instructions
 from tests.sidecar import sidecar
 
@@ -73,7 +73,7 @@ def test_its_version_is_the_packages() -> None:
 
 
 def test_its_ports_are_those_it_listens_on() -> None:
-    server = load(environ=environment()).server
+    server = load_settings(environ=environment()).server
     assert image()["EXPOSE"].words == [str(server.port), str(server.admin_port)]
 
 

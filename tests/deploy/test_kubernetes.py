@@ -12,10 +12,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from abridge.advice import surprises
 from abridge.app import create_app
-from abridge.serve import GOODBYE
-from abridge.settings import Settings
+from abridge.config.settings import Settings
+from abridge.config.warnings import settings_warnings
+from abridge.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import image
 from tests.deploy.manifests import (
     FORMS,
@@ -76,7 +76,7 @@ def test_the_settings_are_settings_and_nothing_about_them_surprises(
     for name, value in variables(containers(abridges(form))["abridge"]).items():
         monkeypatch.setenv(name, value)
     create_app(found, registry=CollectorRegistry())
-    assert list(surprises(found)) == []
+    assert list(settings_warnings(found)) == []
     assert found.log.format == "json"
     assert found.log.requests
 
@@ -84,7 +84,7 @@ def test_the_settings_are_settings_and_nothing_about_them_surprises(
 def test_a_pod_is_given_the_time_that_draining_takes(form: list[Object], tmp_path: Path) -> None:
     server = settings(form, tmp_path).server
     assert server.drain_delay >= 5, "endpoints take seconds to hear that a pod is leaving"
-    least = server.drain_delay + server.drain + GOODBYE
+    least = server.drain_delay + server.drain + CANCEL_SECONDS
     grace = pod(abridges(form))["terminationGracePeriodSeconds"]
     assert least + 5 <= grace <= least + 60
 

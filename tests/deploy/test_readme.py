@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from abridge.history.keys import Keyring
-from abridge.history.stores.address import options
+from abridge.memory.keys import Keyring
+from abridge.memory.stores.redis_client import parse_address
 from tests.deploy.dockerfile import ROOT
 from tests.deploy.manifests import KUBERNETES, built, kustomized, one, secrets
 
@@ -37,9 +37,9 @@ def test_the_secret_is_one_that_the_pods_take(form: str, namespace: str) -> None
     wanted = {each["key"] for each in secrets(built(form)) if not each.get("optional")}
     assert held.keys() == wanted
     assert one(built(form), "Namespace")["metadata"]["name"] == namespace
-    assert Keyring.parse(held["SEAL_KEYS"]).first.id == "k1"
+    assert Keyring.parse(held["SEAL_KEYS"]).primary.id == "k1"
     if password := held.get("VALKEY_PASSWORD"):
-        said = options(f"valkey://:{password}@valkey:6379/0")
+        said = parse_address(f"valkey://:{password}@valkey:6379/0")
         assert (said["host"], said["password"]) == ("valkey", password)
 
 

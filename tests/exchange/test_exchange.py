@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.apis.chat.reader import ChatReader
+from abridge.apis.chat.writer import ChatWriter
 from abridge.errors import SummarizerError, UpstreamBroken
-from abridge.exchange.client import HIGH_WATER, Client
-from abridge.history.stores.memory import Memory
-from abridge.wire.chat.reader import ChatReader
-from abridge.wire.chat.writer import ChatWriter
+from abridge.memory.stores.memory import MemoryStore
+from abridge.pipeline.client import HIGH_WATER, Client
 from tests.asgi import Call, begin
 from tests.bridges.play import PATHS
 from tests.bridges.play import answer as bridged_answer
@@ -375,7 +375,7 @@ class TestBreaking:
             reached.set()
             await gate.wait()
 
-        monkeypatch.setattr(Memory, "remember", remember)
+        monkeypatch.setattr(MemoryStore, "remember", remember)
         message = {"role": "assistant", "content": "Hello.", "reasoning_content": THOUGHT}
         whole = Answer.json(completion(message))
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole)
@@ -406,7 +406,9 @@ class TestOddAnswers:
     """What cannot be read costs no more than itself, and nobody waits for ever."""
 
     @pytest.mark.parametrize("expose", ["auto", "none"])
-    @pytest.mark.parametrize(("part", "method"), [(ChatReader, "whole"), (ChatWriter, "whole")])
+    @pytest.mark.parametrize(
+        ("part", "method"), [(ChatReader, "read_whole"), (ChatWriter, "write_whole")]
+    )
     async def test_a_whole_answer(
         self, part: type, method: str, expose: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -495,7 +497,7 @@ class TestSlowClient:
 class TestSignsOfLife:
     @pytest.fixture(autouse=True)
     def hasty(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Client, "BEAT", 0.005)
+        monkeypatch.setattr(Client, "KEEP_ALIVE_SECONDS", 0.005)
 
     async def test_comments_while_holding_and_each_third_an_event(self) -> None:
         gate = asyncio.Event()

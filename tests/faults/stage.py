@@ -18,11 +18,11 @@ from weakref import WeakSet
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
-from abridge import create_app
-from abridge.exchange import Exchange
-from abridge.exchange.client import Clock
-from abridge.proxy import in_one_line
-from abridge.turn.weave import Weaver
+from abridge.app import create_app
+from abridge.core.sequencer import Sequencer
+from abridge.pipeline.client import Clock
+from abridge.pipeline.exchange import Exchange
+from abridge.proxy.failures import log_in_one_line
 from tests.faults.dialects import Dialect
 from tests.faults.players import Player, on_stage
 from tests.faults.replies import Reply, reply
@@ -148,9 +148,9 @@ def traced() -> Iterator[WeakSet[Any]]:
         return make
 
     with (
-        patch("abridge.answering.engaging.Exchange", trace(Exchange)),
-        patch("abridge.exchange.exchange.Weaver", trace(Weaver)),
-        patch("abridge.exchange.exchange.Clock", partial(Clock, loop.time)),
+        patch("abridge.pipeline.engage.Exchange", trace(Exchange)),
+        patch("abridge.pipeline.exchange.Weaver", trace(Sequencer)),
+        patch("abridge.pipeline.exchange.Clock", partial(Clock, loop.time)),
     ):
         yield alive
 
@@ -159,8 +159,8 @@ def traced() -> Iterator[WeakSet[Any]]:
 def quiet() -> Iterator[None]:
     """The server logs what the application raised without keeping it, as `abridge serve` does."""
     logger = logging.getLogger("uvicorn.error")
-    logger.addFilter(in_one_line)
+    logger.addFilter(log_in_one_line)
     try:
         yield
     finally:
-        logger.removeFilter(in_one_line)
+        logger.removeFilter(log_in_one_line)

@@ -7,7 +7,7 @@ from enum import Enum
 
 import pytest
 
-from abridge.turn.plan import Plan
+from abridge.core.plan import SummaryPlan
 from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
 from tests.faults.dialects import DIALECTS, SPENT, error_of
 from tests.faults.players import REFUSAL, Player, Script
@@ -99,7 +99,7 @@ def spoken(case: Case) -> Said:
 
 def parts_due(thought: str) -> int:
     """How many parts so much reasoning fills."""
-    return len(Plan(part_chars=PART).segmenter().feed(thought))
+    return len(SummaryPlan(part_chars=PART).new_segmenter().feed(thought))
 
 
 @pytest.mark.matrix(3)

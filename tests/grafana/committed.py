@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from prometheus_client import CollectorRegistry
 
-from abridge.metrics import Metrics
+from abridge.observability.metrics import Metrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "abridge.json").read_text())

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from grafana.dashboard import dashboard
+from grafana.dashboard import build_dashboard
 from grafana.promql import FILTERS
 from tests.grafana.committed import (
     DASHBOARD,
@@ -37,7 +37,7 @@ FAMILIES = {name for name in LABELS if not re.search(r"_(bucket|count|sum|total|
 
 
 def test_it_is_what_the_code_makes() -> None:
-    assert dashboard() == DASHBOARD, "python -m grafana > grafana/abridge.json"
+    assert build_dashboard() == DASHBOARD, "python -m grafana > grafana/abridge.json"
 
 
 class TestPanels:

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 import abridge
-from abridge import Settings
-from abridge.metrics import HELD
+from abridge.config.settings import Settings
+from abridge.observability.metrics import HELD_BUCKETS
 from tests.grafana.committed import FOLDER, LABELS, PANELS, RULES, RULES_FILE, VARIABLES, panels
 from tests.grafana.prometheus import needs_promtool, promtool
 
@@ -81,8 +81,8 @@ def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
     grace = Settings().summary.grace
     alert = next(alert for alert in ALERTS if alert["alert"] == "AbridgeAnswersHeld")
     assert alert["expr"].endswith(f" > {grace:g}")
-    assert grace in HELD
-    assert list(HELD) == sorted(HELD)
+    assert grace in HELD_BUCKETS
+    assert list(HELD_BUCKETS) == sorted(HELD_BUCKETS)
 
 
 @needs_promtool

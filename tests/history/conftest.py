@@ -21,5 +21,5 @@ def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store is waited for as long as it takes: this machine may have other things to do."""
-    monkeypatch.setattr("abridge.history.stores.line.CEILING", HANG)
-    monkeypatch.setattr("abridge.history.stores.line.LONGEST", HANG)
+    monkeypatch.setattr("abridge.memory.stores.redis_client.MAX_WAIT", HANG)
+    monkeypatch.setattr("abridge.memory.stores.redis_client.OPERATION_TIMEOUT", HANG)

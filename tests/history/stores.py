@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 
-from abridge.history.keys import Key, Keyring
-from abridge.history.stores.memory import Memory
-from abridge.history.stores.opening import shared
-from abridge.history.stores.store import Store, Wanted
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.registry import open_shared_store
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.store import Store, StoreQuery
 from tests.redis import Server
 
 TTL = 3600.0
-RING = Keyring((Key.derived("one", bytes(32)),))
+RING = Keyring((Key.derive("one", bytes(32)),))
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Case:
     seen: Seen
 
     async def recall(self, place: bytes, prefix: bytes, *, unique: bool = False) -> bytes | None:
-        (found,) = await self.store.recall([Wanted(place, prefix, unique)])
+        (found,) = await self.store.recall([StoreQuery(place, prefix, unique)])
         return found
 
     async def get(self, key: bytes) -> bytes | None:
@@ -62,11 +62,11 @@ class Time:
 
 def in_memory(size: int = 1 << 20) -> Case:
     time, seen = Time(), Seen()
-    return Case(Memory(size, TTL, time, observe=seen), time.pass_, seen)
+    return Case(MemoryStore(size, TTL, time, observe=seen), time.pass_, seen)
 
 
 def in_redis(server: Server, ring: Keyring = RING) -> Case:
     """In a namespace of its own."""
     namespace, seen = token_hex(8), Seen()
-    store = shared(server.url, ring, ttl=TTL, namespace=namespace, observe=seen)
+    store = open_shared_store(server.url, ring, ttl=TTL, namespace=namespace, observe=seen)
     return Case(store, lambda seconds: server.pass_time(seconds, namespace), seen)

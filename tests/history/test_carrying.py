@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.wire.chat.message import Message
+from abridge.apis.chat.message import MessageAccumulator
 from tests.asgi import call
 from tests.checker import check_chat, check_responses
 from tests.forms import abridged
@@ -69,7 +69,7 @@ async def chat_turn(app: ASGIApp, *, stream: bool, **more: Any) -> dict[str, Any
         message: dict[str, Any] = answer.json["choices"][0]["message"]
         return message
     told = check_chat(answer.data)
-    whole = Message(sys.maxsize)
+    whole = MessageAccumulator(sys.maxsize)
     for chunk in told.chunks:
         for choice in chunk["choices"]:
             whole.add(choice["delta"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.history.family import family
+from abridge.memory.sealing import model_family
 
 FAMILIES = {
     "gpt-5": (
@@ -73,12 +73,12 @@ FAMILIES = {
 def test_new_02_a_model_is_known_whatever_its_snapshot_and_whoever_serves_it(
     model: str, known: str
 ) -> None:
-    assert family(model) == known
+    assert model_family(model) == known
 
 
 def test_new_02_no_two_models_are_taken_for_one() -> None:
     for one, other in combinations(FAMILIES, 2):
-        assert family(one) != family(other)
+        assert model_family(one) != model_family(other)
 
 
 sizes = st.integers(1, 2000)
@@ -92,16 +92,16 @@ def test_new_02_a_size_is_never_lost(
 ) -> None:
     for form in ("model-{}", "model:{}", "/models/model/{}"):
         names = [maker * (form[0] != "/") + form.format(f"{n}{unit}") for n in (one, other)]
-        same = family(names[0] + snapshot) == family(names[1])
+        same = model_family(names[0] + snapshot) == model_family(names[1])
         assert same == (one == other)
 
 
 @given(st.text(max_size=40))
 def test_any_name_has_a_family_which_is_its_own(model: str) -> None:
-    assert family(family(model)) == family(model)
+    assert model_family(model_family(model)) == model_family(model)
 
 
 def test_a_name_with_ever_so_many_tags_has_one() -> None:
     """Taking each off all that is before it would take minutes here."""
-    assert family("m" + ":free" * 1_000_000) == "m"
-    assert family(":free" * 1_000_000) == ":free"
+    assert model_family("m" + ":free" * 1_000_000) == "m"
+    assert model_family(":free" * 1_000_000) == ":free"

@@ -6,25 +6,25 @@ from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
-from abridge.history.keys import Keyring
+from abridge.memory.keys import Keyring
 
 ROOT = bytes(range(200, 232))
 WRITTEN = b64encode(ROOT).decode()
 
 
 def test_each_use_has_a_key_of_its_own() -> None:
-    key = Keyring.parse(f"a:{WRITTEN}").first
+    key = Keyring.parse(f"a:{WRITTEN}").primary
     assert len({ROOT, key.seal, key.tenant, key.store}) == 4
-    assert key == Keyring.parse(f" a:{urlsafe_b64encode(ROOT).decode()} ,").first
+    assert key == Keyring.parse(f" a:{urlsafe_b64encode(ROOT).decode()} ,").primary
 
 
 def test_the_first_writes_and_all_are_found() -> None:
     ring = Keyring.parse(f"b:{b64encode(bytes(32)).decode()},a:{WRITTEN}")
-    assert ring.first.id == "b"
-    assert ring.get("a") == Keyring.parse(f"a:{WRITTEN}").first
+    assert ring.primary.id == "b"
+    assert ring.get("a") == Keyring.parse(f"a:{WRITTEN}").primary
     assert ring.get("c") is None
-    assert ring.lasting
-    assert not Keyring.random().lasting
+    assert ring.configured
+    assert not Keyring.random().configured
     assert Keyring.random() != Keyring.random()
 
 
@@ -50,4 +50,4 @@ def test_what_is_no_key_is_said_without_saying_it(text: str, why: str) -> None:
 
 def test_a_key_is_never_printed() -> None:
     ring = Keyring.parse(f"a:{WRITTEN}")
-    assert repr(ring.first.seal) not in repr(ring)
+    assert repr(ring.primary.seal) not in repr(ring)

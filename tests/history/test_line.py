@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from abridge.history.box import Box
-from abridge.history.stores import line
-from abridge.history.stores.line import Line
-from abridge.history.stores.redis import Redis
-from abridge.history.stores.store import Wanted
+from abridge.memory.box import Box
+from abridge.memory.stores import redis_client as line
+from abridge.memory.stores.redis import RedisStore
+from abridge.memory.stores.redis_client import RedisConnection
+from abridge.memory.stores.store import StoreQuery
 from tests.history.stores import RING, TTL, Seen, Time
 from tests.redis import Server, forward, relay
 from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
@@ -32,9 +32,9 @@ def opened() -> asyncio.Event:
     return gate
 
 
-async def idle(store: Redis) -> None:
+async def idle(store: RedisStore) -> None:
     """Wait until nothing goes on that nobody waits for."""
-    await until(lambda: not any(end._tasks for end in store._line._ends.values()))
+    await until(lambda: not any(end._tasks for end in store._connection._loop_clients.values()))
 
 
 class Patience:
@@ -44,11 +44,11 @@ class Patience:
         self._patch = monkeypatch
 
     def __enter__(self) -> None:
-        self._before = line.CEILING
-        self._patch.setattr(line, "CEILING", HANG)
+        self._before = line.MAX_WAIT
+        self._patch.setattr(line, "MAX_WAIT", HANG)
 
     def __exit__(self, *_: object) -> None:
-        self._patch.setattr(line, "CEILING", self._before)
+        self._patch.setattr(line, "MAX_WAIT", self._before)
 
 
 @pytest.fixture
@@ -57,25 +57,27 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
 
 
 @asynccontextmanager
-async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[Redis, Seen]]:
+async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[RedisStore, Seen]]:
     seen = Seen()
-    store = Redis(Line(url, clock or Time()), Box(RING), ttl=TTL, observe=seen)
+    store = RedisStore(RedisConnection(url, clock or Time()), Box(RING), ttl=TTL, observe=seen)
     try:
         yield store, seen
     finally:
         await store.aclose()
 
 
-async def misses(store: Redis) -> bool:
+async def misses(store: RedisStore) -> bool:
     """Whether each operation ends, and finds nothing."""
     await soon(store.remember(b"place", b"prefix", b"value"))
-    await soon(store.mark([b"mark"]))
+    await soon(store.add_marks([b"mark"]))
     await soon(store.put({b"key": b"value"}))
     await soon(store.delete([b"key"]))
     found: list[object] = [
-        *await soon(store.recall([Wanted(b"place", b"prefix", True), Wanted(b"x", b"y", False)])),
+        *await soon(
+            store.recall([StoreQuery(b"place", b"prefix", True), StoreQuery(b"x", b"y", False)])
+        ),
         *await soon(store.get([b"key", b"other"])),
-        *await soon(store.known([b"mark", b"other", b"third"])),
+        *await soon(store.has_marks([b"mark", b"other", b"third"])),
     ]
     return found == [None, None, None, None, False, False, False]
 
@@ -113,7 +115,7 @@ async def test_a_server_that_never_answers_is_left_alone() -> None:
         assert await misses(store)
         assert server.connections == 1
         assert {result for _, result in seen.told} == {"error"}
-        clock.pass_(line.REST)
+        clock.pass_(line.COOLDOWN)
         await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
         await until(lambda: server.connections == 2)  # one of them has tried
         await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
@@ -121,7 +123,7 @@ async def test_a_server_that_never_answers_is_left_alone() -> None:
 
 
 async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "LONGEST", 0.1)
+    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 0.1)
     left = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -178,7 +180,7 @@ async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) ->
     ):
         for _ in range(2):
             assert await misses(store)
-            clock.pass_(line.REST)
+            clock.pass_(line.COOLDOWN)
         reads = {result for name, result in seen.told if name in ("recall", "get", "known")}
         assert reads <= {"error", "miss"}
 
@@ -202,11 +204,11 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
             gate.clear()
             for _ in range(3):
                 assert await misses(store)
-                clock.pass_(line.REST)
+                clock.pass_(line.COOLDOWN)
             gate.set()
             with patience:
-                await soon(store.known([b"mark"]))
-                await soon(store.known([b"mark"]))
+                await soon(store.has_marks([b"mark"]))
+                await soon(store.has_marks([b"mark"]))
     told = [record.getMessage().partition(": ")[2] for record in caplog.records]
     assert told == 2 * ["out of reach (TimeoutError)", "within reach again"]
 
@@ -233,7 +235,7 @@ async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Pat
         assert await soon(store.get([b"a"])) == [None]
         gate.set()
         await idle(store)
-        clock.pass_(line.REST)
+        clock.pass_(line.COOLDOWN)
         with patience:
             assert await soon(store.get([b"b"])) == [b"of b"]
         assert between.connections == 1
@@ -262,13 +264,13 @@ async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
         relay(redis_server, gate) as between,
         store_at(address(between), clock) as (store, s),
     ):
-        await soon(store.known([b"mark"]))
+        await soon(store.has_marks([b"mark"]))
         assert s.last == ("known", "error")
         gate.set()
         await idle(store)
-        clock.pass_(line.REST)
+        clock.pass_(line.COOLDOWN)
         with patience:
-            await soon(store.known([b"mark"]))
+            await soon(store.has_marks([b"mark"]))
         assert s.last == ("known", "miss")
         assert between.connections == 1
 
@@ -276,10 +278,10 @@ async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
 async def test_who_was_busy_does_not_take_that_for_silence(
     redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line, "CEILING", 1.0)
+    monkeypatch.setattr(line, "MAX_WAIT", 1.0)
     async with store_at(redis_server.url) as (store, seen):
         asyncio.get_running_loop().call_soon(time.sleep, 1.1)  # connecting takes several turns
-        await soon(store.known([b"mark"]))
+        await soon(store.has_marks([b"mark"]))
         assert seen.last == ("known", "miss")
 
 
@@ -289,9 +291,9 @@ async def test_connections_are_few_and_serve_many(redis_server: Server, patience
         store_at(address(between)) as (store, seen),
     ):
         with patience:
-            await soon(asyncio.gather(*(store.known([b"mark"]) for _ in range(200))))
+            await soon(asyncio.gather(*(store.has_marks([b"mark"]) for _ in range(200))))
         assert seen.told == 200 * [("known", "miss")]
-        assert between.connections <= line.CONNECTIONS
+        assert between.connections <= line.MAX_CONNECTIONS
 
 
 async def test_who_refuses_is_within_reach(
@@ -312,7 +314,7 @@ async def test_who_refuses_is_within_reach(
         assert seen.told == 5 * [("get", "error")]
         assert asked == 5
         assert caplog.text.count("refuses") == 1
-        clock.pass_(line.SELDOM)
+        clock.pass_(line.LOG_INTERVAL)
         with patience:
             await soon(store.get([b"key"]))
         assert caplog.text.count("refuses") == 2
@@ -338,15 +340,15 @@ async def test_who_may_no_longer_write_is_looked_for_anew(
         store_at(address(server), clock) as (store, seen),
     ):
         with patience:
-            await soon(store.mark([b"mark"]))
+            await soon(store.add_marks([b"mark"]))
             assert seen.last == ("mark", "error")
-            clock.pass_(line.REST)
-            await soon(store.mark([b"mark"]))
+            clock.pass_(line.COOLDOWN)
+            await soon(store.add_marks([b"mark"]))
             assert seen.last == ("mark", "ok")
 
 
 async def test_closing_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "LONGEST", 10 * HANG)
+    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 10 * HANG)
     async with listen(silent) as server, store_at(address(server)) as (store, seen):
         asking = asyncio.create_task(store.get([b"key"]))
         await until(lambda: server.connections == 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.history.stores.memory import Memory
-from abridge.history.stores.store import ENTRY, Wanted
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.store import ENTRY_OVERHEAD, StoreQuery
 from tests.history.stores import TTL, Time, in_memory
 
 PLACE = b"place"
@@ -16,11 +16,11 @@ async def test_an_entry_costs_more_than_its_bytes() -> None:
     case = in_memory()
     await case.store.remember(PLACE, b"one", b"x" * 10)
     await case.store.remember(PLACE, b"one", b"x" * 20)
-    assert case.store.size == 20 + ENTRY
+    assert case.store.size == 20 + ENTRY_OVERHEAD
     await case.store.put({b"key": b"x" * 30})
-    assert case.store.size == 50 + 2 * ENTRY
+    assert case.store.size == 50 + 2 * ENTRY_OVERHEAD
     await case.store.delete([b"key"])
-    assert case.store.size == 20 + ENTRY
+    assert case.store.size == 20 + ENTRY_OVERHEAD
 
 
 async def test_mlx_10_time_bounds_hold() -> None:
@@ -94,15 +94,15 @@ async def test_a_store_of_no_size_keeps_marks_only() -> None:
     assert await case.recall(PLACE, b"p") is None
     assert await case.get(b"key") is None
     assert not case.store
-    await case.store.mark([b"mark"])
-    assert await case.store.known([b"mark"]) == [True]
+    await case.store.add_marks([b"mark"])
+    assert await case.store.has_marks([b"mark"]) == [True]
     assert case.store
 
 
 async def test_marks_have_a_bound_of_their_own() -> None:
-    memory = Memory(1000, TTL, Time(), most_marks=10)
-    await memory.mark([bytes([number]) for number in range(20)])
-    assert await memory.known([bytes([5]), bytes([19])]) == [False, True]
+    memory = MemoryStore(1000, TTL, Time(), max_marks=10)
+    await memory.add_marks([bytes([number]) for number in range(20)])
+    assert await memory.has_marks([bytes([5]), bytes([19])]) == [False, True]
     assert memory.size == 0
 
 
@@ -120,5 +120,5 @@ async def test_whatever_is_kept_fits_and_is_the_newest(
         await case.store.remember(place, prefix, value)
         case.later(pause)
         assert (case.store.size or 0) <= 2500
-        found = await case.store.recall([Wanted(*one, False) for one in said])
+        found = await case.store.recall([StoreQuery(*one, False) for one in said])
         assert all(one in (None, last) for one, last in zip(found, said.values(), strict=True))

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from abridge.config.loading import require_extra
 from abridge.errors import SettingsError
-from abridge.extras import needed
-from abridge.history.stores.opening import shared
+from abridge.memory.registry import open_shared_store
 from tests.history.stores import RING, TTL
 
 ADDRESSES = [
@@ -44,7 +44,7 @@ NO_ADDRESSES = [
 
 @pytest.mark.parametrize("url", ADDRESSES)
 async def test_addresses(url: str) -> None:
-    store = shared(url, RING, ttl=TTL)
+    store = open_shared_store(url, RING, ttl=TTL)
     assert store.size is None
     await store.aclose()
 
@@ -52,21 +52,22 @@ async def test_addresses(url: str) -> None:
 @pytest.mark.parametrize("url", NO_ADDRESSES)
 def test_no_addresses(url: str) -> None:
     with pytest.raises(SettingsError, match=r"^history\.store: takes an address such as") as raised:
-        shared(url, RING, ttl=TTL)
+        open_shared_store(url, RING, ttl=TTL)
     assert "sesame" not in str(raised.value)
     assert "sesame" not in repr(raised.value.__cause__)
 
 
 @pytest.mark.parametrize(
-    ("package", "who"), [("redis.asyncio", "stores.line"), ("cryptography.exceptions", "box")]
+    ("package", "who"),
+    [("redis.asyncio", "stores.redis_client"), ("cryptography.exceptions", "box")],
 )
 def test_a_package_that_is_missing_is_named(
     package: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, f"abridge.history.{who}", raising=False)
+    monkeypatch.delitem(sys.modules, f"abridge.memory.{who}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SettingsError) as raised:
-        shared("redis://localhost", RING, ttl=TTL)
+        open_shared_store("redis://localhost", RING, ttl=TTL)
     name = package.partition(".")[0]
     assert str(raised.value) == (
         f"history.store: needs the package {name}, which comes with asgi-abridge[redis]"
@@ -74,6 +75,6 @@ def test_a_package_that_is_missing_is_named(
 
 
 def test_what_is_there_is_not_missed() -> None:
-    with needed("redis", "history.store"):
+    with require_extra("redis", "history.store"):
         import redis
     assert redis

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from abridge.history.original import Original, digest, is_random, is_unique
-from abridge.turn.conversation import Call, Turn
+from abridge.core.conversation import ToolCall, Turn
+from abridge.memory.originals import Original, digest_text, is_random_id, is_unique
 
 
 @pytest.mark.parametrize("altered", [True, False])
 def test_what_is_packed_comes_out_again(*, altered: bool) -> None:
-    original = Original.of([{"reasoning": "Hm, \u00fc."}], "Hm, \u00fc.", altered=altered)
+    original = Original.from_reasoning(
+        [{"reasoning": "Hm, \u00fc."}], "Hm, \u00fc.", altered=altered
+    )
     assert Original.unpack(original.pack()) == original
     assert original.reasoning == [{"reasoning": "Hm, \u00fc."}]
-    assert original.raw == digest(" Hm, \u00fc.\n")
+    assert original.raw_digest == digest_text(" Hm, \u00fc.\n")
 
 
 def test_a_turn_is_unique_by_its_calls_alone() -> None:
-    random, counted = Call("call_9f149c74c42f265b", "f", "{}"), Call("call_0", "f", "{}")
+    random, counted = ToolCall("call_9f149c74c42f265b", "f", "{}"), ToolCall("call_0", "f", "{}")
     assert is_unique(Turn("assistant", calls=(random,)))
     assert not is_unique(Turn("assistant", calls=(random, counted)))
     assert not is_unique(Turn("assistant", "Hello."))
@@ -38,4 +40,4 @@ def test_a_turn_is_unique_by_its_calls_alone() -> None:
     ],
 )
 def test_ids_that_are_random(identifier: str, random: bool) -> None:  # noqa: FBT001 -- a table
-    assert is_random(identifier) == random
+    assert is_random_id(identifier) == random

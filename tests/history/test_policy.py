@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.history.original import Original
-from abridge.history.policy import Keep, Mended, Mending, Restore, Rule
-from abridge.wire.chat.conversation import ChatConversation
-from abridge.wire.profile import Profile, Returns
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.conversation import ResponsesConversation
+from abridge.apis.chat.history import ChatHistory
+from abridge.apis.responses.history import ResponsesHistory
+from abridge.memory.originals import Original
+from abridge.memory.policy import (
+    HistoryChanges,
+    HistoryPolicy,
+    HistoryRewriter,
+    KeepPolicy,
+    RestorePolicy,
+)
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile, ReasoningReturn
 
 AUTO, DEEPSEEK, GROQ = PROFILES["auto"], PROFILES["deepseek"], PROFILES["groq"]
 USER = {"role": "user", "content": "Hi"}
@@ -40,16 +46,22 @@ def mend(
     known: dict[str, str] | None = None,
     *,
     altered: bool = True,
-) -> tuple[list[Any], Mended]:
+) -> tuple[list[Any], HistoryChanges]:
     """The messages that upstream gets; `known` are the originals of turns, by their text or, of
     calls, by their first's name."""
-    conversation = ChatConversation({"messages": copy.deepcopy(messages)})
-    mending = Mending(conversation, Rule(cast(Keep, keep), cast(Restore, restore), profile))
+    conversation = ChatHistory({"messages": copy.deepcopy(messages)})
+    mending = HistoryRewriter(
+        conversation, HistoryPolicy(cast(KeepPolicy, keep), cast(RestorePolicy, restore), profile)
+    )
     mending.strip({OURS}.__contains__)
     originals = []
-    for turn, _ in mending.sought():
+    for turn, _ in mending.find_missing():
         raw = (known or {}).get(turn.calls[0].name if turn.calls else turn.text)
-        original = Original.of([{"reasoning_content": raw}], raw, altered=altered) if raw else None
+        original = (
+            Original.from_reasoning([{"reasoning_content": raw}], raw, altered=altered)
+            if raw
+            else None
+        )
         originals.append(original)
     mended = mending.restore(originals)
     return conversation.body()["messages"], mended
@@ -105,10 +117,10 @@ class TestKeep:
         assert mended.dropped == {"policy": 1}
 
     def test_ols_06_what_is_not_sent_is_not_looked_up(self) -> None:
-        conversation = ChatConversation({"messages": [USER, said("Old."), USER, called(), TOOL]})
-        mending = Mending(conversation, Rule("tool_rounds", "always", AUTO))
+        conversation = ChatHistory({"messages": [USER, said("Old."), USER, called(), TOOL]})
+        mending = HistoryRewriter(conversation, HistoryPolicy("tool_rounds", "always", AUTO))
         mending.strip(lambda _: False)
-        assert [sought.turn.calls[0].name for sought in mending.sought()] == ["f"]
+        assert [sought.turn.calls[0].name for sought in mending.find_missing()] == ["f"]
 
     @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
     def test_mlx_11_what_upstream_demands_is_sent_all_the_same(self, keep: str) -> None:
@@ -175,7 +187,9 @@ class TestRestore:
 
 
 def profile(place: str, *refuses: str, even_empty: bool = False) -> Profile:
-    returns = Returns(cast(Any, place), refuses=cast(Any, refuses), even_empty=even_empty)
+    returns = ReasoningReturn(
+        cast(Any, place), rejects=cast(Any, refuses), required_even_empty=even_empty
+    )
     return replace(DEEPSEEK, returns=returns)
 
 
@@ -272,16 +286,16 @@ class TestSpelling:
 
 class TestItems:
     @pytest.mark.parametrize(("keep", "left"), [("client", 2), ("tool_rounds", 1), ("none", 0)])
-    def test_mlx_02_items_are_dropped_alike(self, keep: Keep, left: int) -> None:
+    def test_mlx_02_items_are_dropped_alike(self, keep: KeepPolicy, left: int) -> None:
         output = {"type": "function_call_output", "call_id": "c1", "output": "7"}
         call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
         content = [{"type": "reasoning_text", "text": "raw"}]
         raw = {"type": "reasoning", "id": "rs_1", "summary": [], "content": content}
         items = [USER, raw, said("Old."), USER, copy.deepcopy(raw), call, output]
-        conversation = ResponsesConversation({"input": copy.deepcopy(items)})
-        mending = Mending(conversation, Rule(keep, "altered", AUTO))
+        conversation = ResponsesHistory({"input": copy.deepcopy(items)})
+        mending = HistoryRewriter(conversation, HistoryPolicy(keep, "altered", AUTO))
         mending.strip(lambda _: False)
-        mending.restore([None] * len(mending.sought()))
+        mending.restore([None] * len(mending.find_missing()))
         sent = conversation.body()["input"]
         assert sent.count(raw) == left
         assert [item for item in sent if item != raw] == [item for item in items if item != raw]
@@ -310,15 +324,15 @@ TURNS = st.lists(
 
 @given(
     TURNS,
-    st.sampled_from(get_args(Keep)),
-    st.sampled_from(get_args(Restore)),
+    st.sampled_from(get_args(KeepPolicy)),
+    st.sampled_from(get_args(RestorePolicy)),
     st.sampled_from(sorted(PROFILES)),
     st.booleans(),
 )
 def test_the_answers_stay_and_a_second_time_changes_nothing(
     history: list[Any],
-    keep: Keep,
-    restore: Restore,
+    keep: KeepPolicy,
+    restore: RestorePolicy,
     name: str,
     known: bool,  # noqa: FBT001
 ) -> None:
@@ -332,7 +346,7 @@ def test_the_answers_stay_and_a_second_time_changes_nothing(
     ]
     for sent, told in zip(once, history, strict=True):
         places = [sent.get(place) for place in ("reasoning", "reasoning_content")]
-        assert row.name == "auto" or not any(place in sent for place in row.returns.refuses)
+        assert row.name == "auto" or not any(place in sent for place in row.returns.rejects)
         assert sent["role"] == told["role"]
-        if keep == "none" and not row.returns.on_calls:
+        if keep == "none" and not row.returns.required_on_calls:
             assert not any(places)

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from abridge.history.box import Box
-from abridge.history.keys import Key, Keyring
-from abridge.history.stores import line
-from abridge.history.stores.line import Line
-from abridge.history.stores.opening import shared
-from abridge.history.stores.redis import LARGE, PORTION, Redis
-from abridge.history.stores.store import LONGER, MOST_ORIGINALS, Store, Wanted
+from abridge.memory.box import Box
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.registry import open_shared_store
+from abridge.memory.stores import redis_client as line
+from abridge.memory.stores.redis import BATCH_SIZE, THREAD_BYTES, RedisStore
+from abridge.memory.stores.redis_client import RedisConnection
+from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, Store, StoreQuery
 from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
 from tests.redis import Server
 from tests.servers import nothing_left, refused, soon, until
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 SECRET = b"I think that the answer is forty-two. " * 10
 PLACE, PREFIX = b"the place", b"the prefix"
-OLD, NEW = Key.derived("old", bytes([1] * 32)), Key.derived("new", bytes([2] * 32))
+OLD, NEW = Key.derive("old", bytes([1] * 32)), Key.derive("new", bytes([2] * 32))
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ async def fill(store: Store) -> None:
         await store.remember(PLACE, PREFIX + bytes([number]), SECRET)
     await store.remember(PLACE, PREFIX, SECRET)
     await store.put({b"a key": SECRET, b"large": SECRET * 1000})
-    await store.mark([b"a mark"])
+    await store.add_marks([b"a mark"])
 
 
 def namespace(store: Store) -> bytes:
-    assert isinstance(store, Redis)
-    return store._shelves._namespace
+    assert isinstance(store, RedisStore)
+    return store._layout._namespace
 
 
 def inside(server: Server, store: Store) -> dict[bytes, Any]:
@@ -87,7 +87,7 @@ async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Serv
     with redis_server.client() as client:
         lives = {key: client.pttl(key) for key in inside(redis_server, case.store)}
     for key, life in lives.items():
-        longest = TTL * (LONGER if key.split(b":")[1] == b"m" else 1)
+        longest = TTL * (MARK_TTL_FACTOR if key.split(b":")[1] == b"m" else 1)
         assert 0 < life <= 1000 * longest
     case.later(TTL)
     assert {key.split(b":")[1] for key in inside(redis_server, case.store)} == {b"m"}
@@ -96,14 +96,14 @@ async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Serv
 async def test_what_no_longer_counts_is_gone(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     kept = inside(redis_server, case.store)
-    assert sum(key.split(b":")[1] == b"o" for key in kept) == MOST_ORIGINALS
+    assert sum(key.split(b":")[1] == b"o" for key in kept) == MAX_ORIGINALS
     (index,) = [value for key, value in kept.items() if key.split(b":")[1] == b"i"]
-    assert len(index) == MOST_ORIGINALS
+    assert len(index) == MAX_ORIGINALS
 
 
 async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Server) -> None:
     await case.store.put({b"one": SECRET, b"two": b"other"})
-    shelves = case.store._shelves  # type: ignore[attr-defined]
+    shelves = case.store._layout  # type: ignore[attr-defined]
     with redis_server.client() as client:
         client.rename(shelves.value(b"one"), shelves.value(b"two"))
     assert await case.get(b"two") is None
@@ -120,7 +120,7 @@ async def test_a_value_that_was_changed_does_not_open(case: Case, redis_server: 
     assert case.seen.last == ("recall", "error")
     assert await case.store.get([b"a key", b"large"]) == [None, None]
     assert case.seen.last == ("get", "error")
-    assert await case.store.known([b"a mark"]) == [True]  # it is not left alone for that
+    assert await case.store.has_marks([b"a mark"]) == [True]  # it is not left alone for that
 
 
 async def test_what_is_not_what_it_should_be_is_a_miss(case: Case, redis_server: Server) -> None:
@@ -133,14 +133,16 @@ async def test_what_is_not_what_it_should_be_is_a_miss(case: Case, redis_server:
     assert await case.recall(PLACE, PREFIX) is None
     assert await case.recall(PLACE, b"other", unique=True) is None
     assert case.seen.last == ("recall", "error")
-    assert await case.store.known([b"another mark"]) == [False]
+    assert await case.store.has_marks([b"another mark"]) == [False]
 
 
 async def test_a_key_that_is_rotated_out_still_opens(redis_server: Server) -> None:
     name, seen = "rotated", Seen()
     rings = [Keyring((OLD,)), Keyring((NEW, OLD)), Keyring((NEW,))]
     before, between, after = (
-        Case(shared(redis_server.url, ring, ttl=TTL, namespace=name), lambda _: None, seen)
+        Case(
+            open_shared_store(redis_server.url, ring, ttl=TTL, namespace=name), lambda _: None, seen
+        )
         for ring in rings
     )
     await fill(before.store)
@@ -171,14 +173,16 @@ async def test_a_recall_takes_two_trips_at_most(
     monkeypatch.setattr(Pipeline, "execute", counted)
     assert await case.recall(PLACE, PREFIX) == SECRET
     assert trips == 1
-    wanted = [Wanted(b"alone", bytes([number]), unique=True) for number in range(50)]
+    wanted = [StoreQuery(b"alone", bytes([number]), unique=True) for number in range(50)]
     assert await case.store.recall(wanted) == 50 * [SECRET]
     assert trips == 3
 
 
 async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> None:
     seen = Seen()
-    store = Redis(Line(redis_server.url), Box(RING, limit=10), ttl=TTL, observe=seen)
+    store = RedisStore(
+        RedisConnection(redis_server.url), Box(RING, limit=10), ttl=TTL, observe=seen
+    )
     await store.put({b"large": b"x" * 11, b"small": b"x" * 10})
     assert seen.told == [("put", "error"), ("put", "ok")]
     assert await store.get([b"large", b"small"]) == [None, b"x" * 10]
@@ -193,14 +197,14 @@ async def test_much_is_sealed_and_opened_beside_the_loop(redis_server: Server) -
     class Watched(Box):
         def lock(self, clear: bytes, bound: bytes) -> bytes:
             where.append(("lock", threading.current_thread() is threading.main_thread()))
-            return super().lock(clear, bound)
+            return super().seal(clear, bound)
 
         def unlock(self, data: bytes, bound: bytes) -> bytes | None:
             where.append(("unlock", threading.current_thread() is threading.main_thread()))
-            return super().unlock(data, bound)
+            return super().unseal(data, bound)
 
-    store = Redis(Line(redis_server.url), Watched(RING), ttl=TTL)
-    much = {bytes([number]): token_bytes(LARGE // 2) for number in range(2)}
+    store = RedisStore(RedisConnection(redis_server.url), Watched(RING), ttl=TTL)
+    much = {bytes([number]): token_bytes(THREAD_BYTES // 2) for number in range(2)}
     await store.put({b"small": b"x"})
     await store.put(much)
     await store.get([b"small"])
@@ -215,16 +219,16 @@ async def test_much_is_sealed_and_opened_beside_the_loop(redis_server: Server) -
 
 
 async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
-    names = [str(number).encode() for number in range(3 * PORTION - 1)]
-    assert await case.store.mark(names[::2])
+    names = [str(number).encode() for number in range(3 * BATCH_SIZE - 1)]
+    assert await case.store.add_marks(names[::2])
     await case.store.put(dict.fromkeys(names[::2], b"x"))
     await case.store.remember(PLACE, names[-1], b"x")
     assert case.seen.told == 2 * [("mark", "ok")] + 2 * [("put", "ok")] + [("remember", "ok")]
-    assert await case.store.known(names) == [number % 2 == 0 for number in range(len(names))]
+    assert await case.store.has_marks(names) == [number % 2 == 0 for number in range(len(names))]
     assert await case.store.get(names) == [
         None if number % 2 else b"x" for number in range(len(names))
     ]
-    found = await case.store.recall([Wanted(PLACE, name, unique=False) for name in names])
+    found = await case.store.recall([StoreQuery(PLACE, name, unique=False) for name in names])
     assert found == [*[None] * (len(names) - 1), b"x"]
     await case.store.delete(names)
     assert await case.store.get(names) == [None] * len(names)
@@ -242,9 +246,11 @@ async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
 
 async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server) -> None:
     seen = Seen()
-    store = Redis(Line(refused().replace("http", "redis")), Box(RING), ttl=TTL, observe=seen)
-    marks = [str(number).encode() for number in range(3 * PORTION)]
-    assert not await store.mark(marks)
+    store = RedisStore(
+        RedisConnection(refused().replace("http", "redis")), Box(RING), ttl=TTL, observe=seen
+    )
+    marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
+    assert not await store.add_marks(marks)
     await store.put(dict.fromkeys(marks, b"x"))
     assert seen.told == [("mark", "error"), ("put", "error")]
     await store.aclose()
@@ -255,7 +261,7 @@ class TestOutages:
 
     async def test_a_crash_costs_nobody_an_answer(self, server: Server) -> None:
         clock, seen, answers = Time(), Seen(), []
-        store = Redis(Line(server.url, clock), Box(RING), ttl=TTL, observe=seen)
+        store = RedisStore(RedisConnection(server.url, clock), Box(RING), ttl=TTL, observe=seen)
         await store.put({b"key": SECRET})
         killed = asyncio.Event()
 
@@ -273,7 +279,7 @@ class TestOutages:
 
         server.start()
         assert await store.get([b"key"]) == [None]
-        clock.pass_(line.REST)
+        clock.pass_(line.COOLDOWN)
         assert await soon(store.get([b"key"])) == [None]
         assert seen.last == ("get", "miss")
         await store.put({b"key": SECRET})
@@ -282,12 +288,12 @@ class TestOutages:
 
     async def test_a_restart_between_two_requests_is_not_noticed(self, server: Server) -> None:
         seen = Seen()
-        store = Redis(Line(server.url), Box(RING), ttl=TTL, observe=seen)
-        await store.mark([b"mark"])
+        store = RedisStore(RedisConnection(server.url), Box(RING), ttl=TTL, observe=seen)
+        await store.add_marks([b"mark"])
         server.kill()
         server.start()
         await asyncio.sleep(0)  # so that the loop hears of it
-        assert await soon(store.known([b"mark"])) == [False]
+        assert await soon(store.has_marks([b"mark"])) == [False]
         assert seen.last == ("known", "miss")
         await store.aclose()
 
@@ -314,7 +320,7 @@ class TestOutages:
             client.config_set("requirepass", "sesame")
         for credential, works in {":sesame": True, ":hunter2": False, "anna:b%40d": False}.items():
             url = server.url.replace("://", f"://{credential}@")
-            store = shared(url, RING, ttl=TTL)
+            store = open_shared_store(url, RING, ttl=TTL)
             await store.put({b"key": SECRET})
             assert await store.get([b"key"]) == [SECRET if works else None]
             await store.aclose()
@@ -326,7 +332,7 @@ class TestLoops:
     """One store, any number of event loops."""
 
     def test_one_after_another(self, redis_server: Server) -> None:
-        store = shared(redis_server.url, RING, ttl=TTL, namespace="loops")
+        store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(number: bytes) -> list[bytes | None]:
             await store.put({number: number})
@@ -339,7 +345,7 @@ class TestLoops:
 
     @pytest.mark.filterwarnings("ignore::ResourceWarning")
     def test_one_that_ended_without_a_word(self, redis_server: Server) -> None:
-        store = shared(redis_server.url, RING, ttl=TTL, namespace="loops")
+        store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(*, close: bool) -> list[bytes | None]:
             await store.put({b"key": b"x"})
@@ -350,11 +356,11 @@ class TestLoops:
 
         for close in (False, False, True):
             assert asyncio.run(use(close=close)) == [b"x"]
-        assert isinstance(store, Redis)
-        assert store._line._ends == {}
+        assert isinstance(store, RedisStore)
+        assert store._connection._loop_clients == {}
 
     def test_at_once(self, redis_server: Server) -> None:
-        store = shared(redis_server.url, RING, ttl=TTL, namespace="loops")
+        store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
         wrong: list[object] = []
 
         async def use(name: bytes) -> None:
@@ -380,11 +386,11 @@ async def test_tls_is_spoken_and_certificates_are_looked_at(
 ) -> None:
     with Server(CERTIFICATE) as server:
         url = server.url.replace("redis://", "rediss://")
-        trusting = shared(f"{url}?ssl_ca_certs={CERTIFICATE}", RING, ttl=TTL)
+        trusting = open_shared_store(f"{url}?ssl_ca_certs={CERTIFICATE}", RING, ttl=TTL)
         await trusting.put({b"key": SECRET})
         assert await trusting.get([b"key"]) == [SECRET]
         await trusting.aclose()
-        careful = shared(url, RING, ttl=TTL)
+        careful = open_shared_store(url, RING, ttl=TTL)
         assert await careful.get([b"key"]) == [None]
         await careful.aclose()
     assert "SSLCertVerificationError" in caplog.text

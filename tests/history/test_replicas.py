@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge import AbridgeMiddleware
+from abridge.middleware import AbridgeMiddleware
 from tests.asgi import call
 from tests.forms import abridged
 from tests.redis import Server

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge import AbridgeMiddleware, Settings
-from abridge.summarize import Passage, Spent
+from abridge.config.settings import Settings
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage
+from abridge.middleware import AbridgeMiddleware
 from tests.asgi import begin, call
 from tests.checker import check_chat, check_responses
 from tests.forms import abridged
@@ -146,7 +148,7 @@ class Halting(Scripted):
         super().__init__(SUMMARY[: SUMMARY.index(until) + len(until)], pieces=1)
         self.end = gate
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         async for piece in super().summarize(passage):
             if isinstance(piece, str):
                 yield piece

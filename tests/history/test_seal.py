@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
+from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
+from abridge.core.conversation import ToolCall, Turn
 from abridge.errors import RequestError
-from abridge.history.box import Box, Packed
-from abridge.history.keys import Key, Keyring
-from abridge.history.seal import Sealer
-from abridge.turn.conversation import Call, Turn
-from abridge.wire.envelope import PREFIX, Envelope, is_ours
+from abridge.memory.box import Box, CompressedValue
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.sealing import Sealer
 from tests.sealing import NEW, NOW, OLD, ring, sealer
 
 PARAM = "input[3].encrypted_content"
-TURN = Turn("assistant", "One hundred.", (Call("call_1", "add", "{}"),))
+TURN = Turn("assistant", "One hundred.", (ToolCall("call_1", "add", "{}"),))
 THOUGHT = "I recall the rule of odd numbers. "
 ENVELOPE = Envelope([{"type": "reasoning", "content": THOUGHT * 20}], "rs_1")
 SIZE = len(THOUGHT) * 20
@@ -69,13 +69,13 @@ class TestForWhom:
         assert (replica.opened, replica.dropped) == (1, {})
 
     def test_new_02_calls_and_text_come_back(self) -> None:
-        envelope = Envelope([{"reasoning": "x"}], calls=("call_1",), text="One hundred.")
+        envelope = Envelope([{"reasoning": "x"}], call_ids=("call_1",), text="One hundred.")
         assert opened(sealer(), sealer().seal(envelope)) == envelope
 
     def test_new_02_nobody_else_reads_it_and_no_two_are_alike(self) -> None:
         one, two = (sealer().seal(ENVELOPE) for _ in range(2))
         assert re.fullmatch(r"abr1\.old\.[A-Za-z0-9_-]+", one)
-        assert is_ours(one)
+        assert is_envelope(one)
         encoded = one.split(".")[2]
         assert b"odd numbers" not in urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
         assert len(one) < SIZE
@@ -120,13 +120,13 @@ class TestForWhom:
             (TURN, "rs_2", False),
             (Turn("assistant", "One hundred."), "", False),
             (Turn("assistant", "One hundred and one.", TURN.calls), "", False),
-            (Turn("assistant", "One hundred.", (Call("call_2", "add", "{}"),)), "", False),
+            (Turn("assistant", "One hundred.", (ToolCall("call_2", "add", "{}"),)), "", False),
         ],
     )
     def test_new_02_it_is_of_use_in_its_own_turn_only(
         self, turn: Turn, item: str, *, fits: bool
     ) -> None:
-        envelope = Envelope([{}], "rs_1", calls=("call_1",), text="One hundred.")
+        envelope = Envelope([{}], "rs_1", call_ids=("call_1",), text="One hundred.")
         replica = sealer()
         assert (opened(replica, sealer().seal(envelope), turn, item) == envelope) is fits
         assert replica.dropped == ({} if fits else {"edited": 1})
@@ -150,7 +150,7 @@ class TestKeys:
         assert refused(sealer(ring(NEW)), sealer(ring(OLD)).seal(ENVELOPE))
 
     def test_a_key_is_not_known_by_its_id_alone(self) -> None:
-        namesake = Keyring((Key.derived("old", bytes([2] * 32)),))
+        namesake = Keyring((Key.derive("old", bytes([2] * 32)),))
         assert refused(sealer(namesake), sealer().seal(ENVELOPE))
 
 
@@ -173,7 +173,7 @@ class TestTouched:
     @settings(max_examples=300)
     @given(st.data())
     def test_new_02_no_letter_of_it_can_be_another(self, data: st.DataObject) -> None:
-        place = data.draw(st.integers(len(PREFIX), len(BLOB) - 1))
+        place = data.draw(st.integers(len(ENVELOPE_PREFIX), len(BLOB) - 1))
         letter = data.draw(st.characters().filter(lambda letter: letter != BLOB[place]))
         assert refused(sealer(ring(OLD, NEW)), BLOB[:place] + letter + BLOB[place + 1 :])
 
@@ -185,7 +185,7 @@ class TestTouched:
             touched = encoded[:place] + other + encoded[place + 1 :]
             assert refused(sealer(), f"abr1.old.{touched}")
 
-    @pytest.mark.parametrize("place", range(len(PREFIX), len(BLOB), 7))
+    @pytest.mark.parametrize("place", range(len(ENVELOPE_PREFIX), len(BLOB), 7))
     def test_new_02_nor_can_it_be_cut(self, place: int) -> None:
         assert refused(sealer(), BLOB[:place])
 
@@ -238,7 +238,7 @@ class TestSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         blob = sealer().seal(ENVELOPE)
-        monkeypatch.setattr(Packed, "clear", lambda _: pytest.fail("inflated"))
+        monkeypatch.setattr(CompressedValue, "inflate", lambda _: pytest.fail("inflated"))
         assert opened(sealer(limit=_size(ENVELOPE) - 1), blob) is None
         assert opened(sealer(tenant="bert"), blob) is None
         assert opened(sealer(now=2 * NOW), blob) is None
@@ -259,13 +259,13 @@ class TestSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         boxes: list[bytes] = []
-        unwatched = Box.open
+        unwatched = Box.decrypt
 
-        def watched(box: Box, data: bytes, bound: bytes) -> Packed | None:
+        def watched(box: Box, data: bytes, bound: bytes) -> CompressedValue | None:
             boxes.append(data)
             return unwatched(box, data, bound)
 
-        monkeypatch.setattr(Box, "open", watched)
+        monkeypatch.setattr(Box, "decrypt", watched)
         blob, other = sealer().seal(ENVELOPE), sealer().seal(ENVELOPE)
         replica = sealer(limit=2 * _size(ENVELOPE))
         found = [opened(replica, blob) for _ in range(3)]
@@ -291,8 +291,8 @@ class TestSize:
     def test_promise_9_what_was_opened_is_let_go(self) -> None:
         replica = sealer()
         opened(replica, sealer().seal(ENVELOPE))
-        replica.let_go()
-        assert not replica._read
+        replica.release()
+        assert not replica._opened_blobs
         assert opened(replica, sealer().seal(ENVELOPE)) == ENVELOPE
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from abridge.history.keys import Keyring
-from abridge.history.shown import AT_ONCE, Owner, Shown
-from abridge.history.stores.memory import Memory
+from abridge.memory.keys import Keyring
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.summaries import SHARE_BATCH, OwnerTags, SummaryRegistry
 
 
 class Time:
@@ -28,19 +28,19 @@ def keyring(*names: str) -> Keyring:
 KEYS = keyring("a")
 
 
-def owner(name: bytes, keys: Keyring = KEYS) -> Owner:
+def owner(name: bytes, keys: Keyring = KEYS) -> OwnerTags:
     return {key.id: name + key.id.encode() for key in keys.keys}
 
 
 ANNA, BERT = owner(b"anna"), owner(b"bert")
 
 
-async def knows(shown: Shown, text: str, who: Owner = BERT) -> bool:
-    return shown.knows(text, who) or text in await shown.known_to_others([text], who)
+async def knows(shown: SummaryRegistry, text: str, who: OwnerTags = BERT) -> bool:
+    return shown.is_known(text, who) or text in await shown.find_shared([text], who)
 
 
 async def test_summaries_are_known_by_their_text() -> None:
-    shown = Shown(KEYS, 60)
+    shown = SummaryRegistry(KEYS, 60)
     assert not shown
     shown.add(["I add.\n", "\ud83d lone surrogate", " "])
     assert shown
@@ -52,7 +52,7 @@ async def test_summaries_are_known_by_their_text() -> None:
 
 
 async def test_what_was_copied_out_of_reasoning_is_known_with_its_owner_only() -> None:
-    shown = Shown(KEYS, 60)
+    shown = SummaryRegistry(KEYS, 60)
     shown.add(["I should greet them."], ANNA)
     assert await knows(shown, "I should greet them.", ANNA)
     assert not await knows(shown, "I should greet them.", BERT)
@@ -60,7 +60,7 @@ async def test_what_was_copied_out_of_reasoning_is_known_with_its_owner_only() -
 
 async def test_for_a_time_and_so_many() -> None:
     time = Time()
-    shown = Shown(KEYS, 60, time=time, most=10)
+    shown = SummaryRegistry(KEYS, 60, time=time, max_marks=10)
     shown.add(str(number) for number in range(20))
     assert await knows(shown, "19")
     assert not await knows(shown, "5")
@@ -69,8 +69,8 @@ async def test_for_a_time_and_so_many() -> None:
 
 
 async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> None:
-    store = Memory(10_000, 60)
-    one, other = Shown(KEYS, 60, store), Shown(keyring("b", "a"), 60, store)
+    store = MemoryStore(10_000, 60)
+    one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(keyring("b", "a"), 60, store)
     one.add(["I add."])
     one.add(["I copy."], ANNA)
     assert not await knows(other, "I add.", owner(b"anna", keyring("b", "a")))
@@ -80,7 +80,7 @@ async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> Non
     assert not await knows(other, "I copy.", owner(b"bert", keyring("b", "a")))
 
 
-class Away(Memory):
+class Away(MemoryStore):
     """A store that is out of reach until it is `back`; it notes how much it is told at once."""
 
     def __init__(self) -> None:
@@ -88,15 +88,15 @@ class Away(Memory):
         self.back = asyncio.Event()
         self.told: list[int] = []
 
-    async def mark(self, marks: Sequence[bytes]) -> bool:
+    async def add_marks(self, marks: Sequence[bytes]) -> bool:
         self.told.append(len(marks))
-        return self.back.is_set() and await super().mark(marks)
+        return self.back.is_set() and await super().add_marks(marks)
 
 
 async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() -> None:
     store = Away()
-    one, other = Shown(KEYS, 60, store), Shown(KEYS, 60, store)
-    one.add(f"Part {number}" for number in range(3 * AT_ONCE))
+    one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(KEYS, 60, store)
+    one.add(f"Part {number}" for number in range(3 * SHARE_BATCH))
     await one.share()
     store.back.set()
     one.add(["The latest"])
@@ -106,18 +106,18 @@ async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() 
     while not await knows(other, "Part 0"):
         assert len(store.told) < 10
         await one.share()
-    assert max(store.told) == AT_ONCE
+    assert max(store.told) == SHARE_BATCH
 
 
 async def test_what_nobody_could_wait_for_is_told_later() -> None:
-    class Stuck(Memory):
+    class Stuck(MemoryStore):
         async def mark(self, marks: Sequence[bytes]) -> bool:
             return await asyncio.Event().wait()
 
-    shown, store = Shown(KEYS, 60, Stuck(10_000, 60)), Memory(10_000, 60)
+    shown, store = SummaryRegistry(KEYS, 60, Stuck(10_000, 60)), MemoryStore(10_000, 60)
     shown.add(["I add."])
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(shown.share(), 0.01)
     shown._store = store
     await shown.share()
-    assert await knows(Shown(KEYS, 60, store), "I add.")
+    assert await knows(SummaryRegistry(KEYS, 60, store), "I add.")

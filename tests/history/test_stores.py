@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from abridge.history.stores.store import LONGER, MOST_ORIGINALS, Wanted
+from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, StoreQuery
 from tests.history.stores import TTL, Case, in_memory, in_redis
 from tests.redis import Server
 
@@ -62,12 +62,12 @@ async def test_the_same_conversation_said_twice_is_kept_once(case: Case) -> None
 
 
 async def test_at_most_so_many_conversations_share_a_turn(case: Case) -> None:
-    for number in range(MOST_ORIGINALS):
+    for number in range(MAX_ORIGINALS):
         await case.store.remember(PLACE, bytes([number]), b"x")
     await case.store.remember(PLACE, bytes([0]), b"said again, and so the newest")
-    for number in range(MOST_ORIGINALS, MOST_ORIGINALS + 2):
+    for number in range(MAX_ORIGINALS, MAX_ORIGINALS + 2):
         await case.store.remember(PLACE, bytes([number]), b"x")
-    kept = [await case.recall(PLACE, bytes([number])) for number in range(MOST_ORIGINALS + 2)]
+    kept = [await case.recall(PLACE, bytes([number])) for number in range(MAX_ORIGINALS + 2)]
     assert [one is not None for one in kept] == [True, False, False, True, True, True]
 
 
@@ -76,14 +76,14 @@ async def test_answers_come_in_the_order_of_the_questions(case: Case) -> None:
     await case.store.remember(b"elsewhere", b"one", b"y")
     await case.store.remember(b"elsewhere", b"two", b"z")
     wanted = [
-        Wanted(b"elsewhere", b"two", unique=True),
-        Wanted(b"nowhere", b"one", unique=True),
-        Wanted(PLACE, b"other", unique=True),
-        Wanted(PLACE, b"one", unique=False),
-        Wanted(PLACE, b"other", unique=False),
-        Wanted(b"elsewhere", b"other", unique=True),
-        Wanted(b"elsewhere", b"one", unique=True),
-        Wanted(b"elsewhere", b"two", unique=True),
+        StoreQuery(b"elsewhere", b"two", unique=True),
+        StoreQuery(b"nowhere", b"one", unique=True),
+        StoreQuery(PLACE, b"other", unique=True),
+        StoreQuery(PLACE, b"one", unique=False),
+        StoreQuery(PLACE, b"other", unique=False),
+        StoreQuery(b"elsewhere", b"other", unique=True),
+        StoreQuery(b"elsewhere", b"one", unique=True),
+        StoreQuery(b"elsewhere", b"two", unique=True),
     ]
     assert await case.store.recall(wanted) == [b"z", None, b"x", b"x", None, None, b"y", b"z"]
 
@@ -114,16 +114,21 @@ async def test_values_are_kept_by_key_replaced_and_deleted(case: Case) -> None:
 
 
 async def test_marks_are_known(case: Case) -> None:
-    await case.store.mark([b"one", b"two", b"one"])
-    assert await case.store.known([b"two", b"three", b"one", b"two"]) == [True, False, True, True]
+    await case.store.add_marks([b"one", b"two", b"one"])
+    assert await case.store.has_marks([b"two", b"three", b"one", b"two"]) == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 async def test_marks_values_and_originals_are_never_one_another(case: Case) -> None:
-    await case.store.mark([b"mark"])
+    await case.store.add_marks([b"mark"])
     await case.store.put({b"value": b"x"})
     await case.store.remember(b"original", b"original", b"y")
     names = [b"mark", b"value", b"original"]
-    assert await case.store.known(names) == [True, False, False]
+    assert await case.store.has_marks(names) == [True, False, False]
     assert await case.store.get(names) == [None, b"x", None]
     for place in names[:2]:
         assert await case.recall(place, place, unique=True) is None
@@ -131,9 +136,9 @@ async def test_marks_values_and_originals_are_never_one_another(case: Case) -> N
 
 async def test_nothing_is_asked_of_a_store_for_nothing(case: Case) -> None:
     assert await case.store.recall([]) == []
-    assert await case.store.known([]) == []
+    assert await case.store.has_marks([]) == []
     assert await case.store.get([]) == []
-    await case.store.mark([])
+    await case.store.add_marks([])
     await case.store.put({})
     await case.store.delete([])
     assert case.seen.told == []
@@ -142,7 +147,7 @@ async def test_nothing_is_asked_of_a_store_for_nothing(case: Case) -> None:
 async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     await case.store.put({b"key": b"x"})
-    await case.store.mark([b"mark"])
+    await case.store.add_marks([b"mark"])
     case.later(0.9 * TTL)
     assert await case.recall(PLACE, b"one") == b"x"
     assert await case.get(b"key") == b"x"
@@ -150,10 +155,10 @@ async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
     assert await case.recall(PLACE, b"one") is None
     assert await case.recall(PLACE, b"other", unique=True) is None
     assert await case.get(b"key") is None
-    case.later((LONGER - 1.2) * TTL)
-    assert await case.store.known([b"mark"]) == [True]
+    case.later((MARK_TTL_FACTOR - 1.2) * TTL)
+    assert await case.store.has_marks([b"mark"]) == [True]
     case.later(0.2 * TTL)
-    assert await case.store.known([b"mark"]) == [False]
+    assert await case.store.has_marks([b"mark"]) == [False]
 
 
 async def test_what_comes_later_lengthens_no_others_time(case: Case) -> None:
@@ -170,15 +175,17 @@ async def test_who_watches_is_told_of_each_operation(case: Case) -> None:
     store, seen = case.store, case.seen
     await store.remember(PLACE, b"one", b"x")
     assert seen.last == ("remember", "ok")
-    await store.recall([Wanted(PLACE, b"none", unique=False), Wanted(PLACE, b"one", unique=False)])
+    await store.recall(
+        [StoreQuery(PLACE, b"none", unique=False), StoreQuery(PLACE, b"one", unique=False)]
+    )
     assert seen.last == ("recall", "hit")
     await case.recall(PLACE, b"none")
     assert seen.last == ("recall", "miss")
-    await store.mark([b"mark"])
+    await store.add_marks([b"mark"])
     assert seen.last == ("mark", "ok")
-    await store.known([b"none", b"mark"])
+    await store.has_marks([b"none", b"mark"])
     assert seen.last == ("known", "hit")
-    await store.known([b"none"])
+    await store.has_marks([b"none"])
     assert seen.last == ("known", "miss")
     await store.put({b"key": b""})
     assert seen.last == ("put", "ok")
@@ -230,8 +237,8 @@ class Both(RuleBasedStateMachine):
     def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
         self.ask("remember", place, prefix, value)
 
-    @rule(wanted=st.lists(st.builds(Wanted, FEW, DIGESTS, st.booleans()), max_size=5))
-    def recall(self, wanted: list[Wanted]) -> None:
+    @rule(wanted=st.lists(st.builds(StoreQuery, FEW, DIGESTS, st.booleans()), max_size=5))
+    def recall(self, wanted: list[StoreQuery]) -> None:
         self.ask("recall", wanted)
 
     @rule(marks=st.lists(DIGESTS, max_size=3))
@@ -257,8 +264,10 @@ class Both(RuleBasedStateMachine):
         places = (b"a", b"b")
         self.ask("known", digests)
         self.ask("get", digests)
-        self.ask("recall", [Wanted(place, digest, False) for place in places for digest in digests])
-        self.ask("recall", [Wanted(place, b"none", True) for place in places])
+        self.ask(
+            "recall", [StoreQuery(place, digest, False) for place in places for digest in digests]
+        )
+        self.ask("recall", [StoreQuery(place, b"none", True) for place in places])
         assert self.memory.seen.told == self.redis.seen.told
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from starlette.types import Scope
 
-from abridge.history.keys import Key, Keyring
-from abridge.history.tenant import keyed, tag, tags
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.tenants import keyed_digest, tenant_tag, tenant_tags
 
 KEY = b"k" * 32
 
@@ -20,14 +20,14 @@ def scope(client: str = "127.0.0.1", server: str = "127.0.0.1", **headers: str) 
 
 
 def tenant(rule: str = "credential", anonymous: Any = "loopback", **headers: str) -> bytes | None:
-    return tag(scope(**headers), KEY, rule, anonymous=anonymous)
+    return tenant_tag(scope(**headers), KEY, rule, anonymous=anonymous)
 
 
 def test_a_tag_is_the_whole_credentials() -> None:
     mine = tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
     assert mine == tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
     assert mine != tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2")
-    assert mine != tag(
+    assert mine != tenant_tag(
         scope(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1"),
         b"another key",
         "credential",
@@ -72,7 +72,7 @@ def test_without_a_credential_the_setting_decides() -> None:
     ],
 )
 def test_loopback_means_both_ends_and_nobody_behind(away: Scope) -> None:
-    assert tag(away, KEY, "credential", anonymous="loopback") is None
+    assert tenant_tag(away, KEY, "credential", anonymous="loopback") is None
 
 
 def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
@@ -88,23 +88,23 @@ def test_an_application_that_knows_says_who_asks() -> None:
     def named(scope: Scope) -> str | None:
         return scope.get("user")
 
-    anna = tag({**scope(), "user": "anna"}, KEY, named, anonymous="loopback")
-    assert anna == tag({**scope(x_api_key="x"), "user": "anna"}, KEY, named, anonymous=False)
-    assert anna != tag({**scope(), "user": "bert"}, KEY, named, anonymous="loopback")
+    anna = tenant_tag({**scope(), "user": "anna"}, KEY, named, anonymous="loopback")
+    assert anna == tenant_tag({**scope(x_api_key="x"), "user": "anna"}, KEY, named, anonymous=False)
+    assert anna != tenant_tag({**scope(), "user": "bert"}, KEY, named, anonymous="loopback")
     for nobody in ("", None):
         by_nobody = {**scope(authorization="Bearer x"), "user": nobody}
-        assert tag(by_nobody, KEY, named, anonymous="loopback") is None
+        assert tenant_tag(by_nobody, KEY, named, anonymous="loopback") is None
     assert anna not in {tenant(authorization="anna"), tenant("header:named", named="anna")}
 
 
 def test_a_tenant_has_a_tag_under_each_key() -> None:
     ring = Keyring((Key.random(), replace(Key.random(), id="old")))
-    told = tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)
+    told = tenant_tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)
     assert told is not None
     assert list(told) == ["process", "old"]
     assert len(set(told.values())) == 2
-    assert tags(scope(), ring, "credential", anonymous=False) is None
+    assert tenant_tags(scope(), ring, "credential", anonymous=False) is None
 
 
 def test_parts_cannot_pass_for_another_split() -> None:
-    assert keyed(KEY, b"ab", b"c") != keyed(KEY, b"a", b"bc")
+    assert keyed_digest(KEY, b"ab", b"c") != keyed_digest(KEY, b"a", b"bc")

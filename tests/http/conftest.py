@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.clock import clock
 from tests.servers import HANG, nothing_left, pytest_asyncio_loop_factories
 
@@ -16,7 +16,7 @@ __all__ = ["clock", "nothing_left", "pytest_asyncio_loop_factories"]
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle connections are not closed because they are idle."""
-    monkeypatch.setattr("abridge.http.link.KEEP_ALIVE", 1000.0)
+    monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import cast
 
 import httpx
 
-from abridge.http import Transport
-from abridge.http.link import Link
+from abridge.http.connections import UpstreamConnection
+from abridge.http.transport import Transport
 
 
 def get(url: str, path: str = "/", headers: Iterable[tuple[bytes, bytes]] = ()) -> httpx.Request:
@@ -37,11 +37,11 @@ async def ask(transport: Transport, request: httpx.Request) -> bytes:
     return await read(await transport.handle_async_request(request))
 
 
-def lent(transport: Transport) -> list[Link]:
+def lent(transport: Transport) -> list[UpstreamConnection]:
     """The connections that serve a request now."""
     return [
         link
         for pool in transport._pools.values()
         for link in pool._acquired
-        if isinstance(link, Link)
+        if isinstance(link, UpstreamConnection)
     ]

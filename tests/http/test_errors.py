@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.clock import Clock
 from tests.http.requests import ask, get, pieces, post, read
 from tests.servers import HANG, Peer, listen, refused, soon

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.clock import Clock
 from tests.http.requests import ask, get, lent, post
 from tests.servers import Peer, listen, soon, until
@@ -68,7 +68,7 @@ async def test_not_once_a_byte_has_come(
     async def begin(peer: Peer) -> None:
         await serve_once(peer)
         await peer.send(b"H")
-        await until(lambda: any(link.answered for link in lent(transport)))
+        await until(lambda: any(link.has_received for link in lent(transport)))
         await end(peer)
 
     async with listen(begin, serve) as server:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.http.requests import ask, get, lent, pieces, post, read
 from tests.servers import Peer, listen, soon, stalled, until
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from abridge.http import Transport
+from abridge.http.transport import Transport
 from tests.clock import Clock
 from tests.http.requests import ask, get, pieces, post, read
 from tests.servers import Peer, Request, listen, refused

@@ -12,12 +12,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge import create_app
-from abridge.app import Abridge
+from abridge.app import Abridge, create_app
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage
+from abridge.demo.fields import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
-from abridge.demo.spelling import MODEL
-from abridge.summarize import Passage, Spent
 from tests.forms import settings_for
 from tests.page.chromium import CTRL, Tab, new_tab
 from tests.scripts import (
@@ -78,7 +78,7 @@ class Model(Upstream):
 class Halting(Scripted):
     """Says a sentence, and the rest after the gate is set."""
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         yield "**Adding up**\n\nThe numbers are odd. "
         async for said in super().summarize(passage):
             yield said
@@ -145,7 +145,7 @@ def gated(gate: asyncio.Event, *, thought: str = THOUGHT, answer: str = "Hello."
 class TestAsked:
     async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
         async with page(scripted_model(0.001)) as tab:
-            await tab.until(f"document.querySelector('#model').value === '{MODEL}'")
+            await tab.until(f"document.querySelector('#model').value === '{MODEL_NAME}'")
             await tab.get(WATCH)
             await ask(tab, QUESTION)
             await tab.until(RECORDED)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from abridge.page.journal import EXCHANGES, MARKS, NAME, Journal
-from abridge.telemetry.record import Call, Record, Shown
-from abridge.turn.usage import Tokens
+from abridge.core.usage import Tokens
+from abridge.observability.record import Record, ShownPart, SummarizerCall
+from abridge.page.journal import MAX_EXCHANGES, MAX_MODEL_CHARS, MAX_TIMINGS, Journal
 
 
 def record(number: int = 0, **more: object) -> Record:
@@ -22,16 +22,16 @@ def record(number: int = 0, **more: object) -> Record:
 
 def test_it_keeps_the_last_exchanges_newest_first() -> None:
     journal = Journal()
-    for number in range(EXCHANGES + 7):
-        journal.take(record(number))
+    for number in range(MAX_EXCHANGES + 7):
+        journal.add(record(number))
     told = [(entry["number"], entry["at"]) for entry in journal.newest_first()]
-    assert told == [(number, 1000.0 + number) for number in range(EXCHANGES + 6, 6, -1)]
+    assert told == [(number, 1000.0 + number) for number in range(MAX_EXCHANGES + 6, 6, -1)]
 
 
 def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -> None:
     journal = Journal()
     for number in range(3):
-        journal.take(record(number))
+        journal.add(record(number))
     (found,) = journal.newest_first("id-1")
     assert found["at"] == 1001.0
     assert journal.newest_first("id") == journal.newest_first("") == []
@@ -40,13 +40,13 @@ def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -
 
 def test_what_asks_no_model_is_not_kept() -> None:
     journal = Journal()
-    journal.take(record(api=None))
+    journal.add(record(api=None))
     assert journal.newest_first() == []
 
 
 def test_it_tells_times_and_counts_as_json() -> None:
     journal = Journal()
-    journal.take(
+    journal.add(
         record(
             engaged=True,
             style="auto",
@@ -57,8 +57,8 @@ def test_it_tells_times_and_counts_as_json() -> None:
             used=Tokens(1, 2, 3, reasoning=2),
             spent=Tokens(4, 5, 9),
             summaries=Counter(ok=1),
-            calls=[Call(0, 1.0, 1.5, "ok")],
-            parts=[Shown(1.1, 1.5)],
+            calls=[SummarizerCall(0, 1.0, 1.5, "ok")],
+            parts=[ShownPart(1.1, 1.5)],
         )
     )
     told = json.loads(json.dumps(journal.newest_first()))[0]
@@ -83,14 +83,14 @@ def test_it_tells_times_and_counts_as_json() -> None:
 )
 def test_an_answer_waits_where_a_summary_is_due(more: dict[str, Any], held: float | None) -> None:
     journal = Journal()
-    journal.take(record(engaged=True, **more))
+    journal.add(record(engaged=True, **more))
     assert journal.newest_first()[0]["held"] == held
 
 
 def test_no_exchange_takes_much_room() -> None:
     journal = Journal()
-    many = [Shown(float(number)) for number in range(10_000)]
-    journal.take(record(model="m" * 10_000, parts=many))
+    many = [ShownPart(float(number)) for number in range(10_000)]
+    journal.add(record(model="m" * 10_000, parts=many))
     told = journal.newest_first()[0]
-    assert len(told["model"]) == NAME
-    assert len(told["parts"]) == MARKS
+    assert len(told["model"]) == MAX_MODEL_CHARS
+    assert len(told["parts"]) == MAX_TIMINGS

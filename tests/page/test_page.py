@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from abridge.page.page import HEADERS
+from abridge.page.page import SECURITY_HEADERS
 from tests.asgi import Call, call
 from tests.forms import abridged
 from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
@@ -46,7 +46,7 @@ class TestServed:
     @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/abridge/page/none.js"])
     async def test_every_answer_is_fenced(self, path: str) -> None:
         sent = await get(sidecar(), path)
-        assert {name: sent.headers[name] for name in HEADERS} == HEADERS
+        assert {name: sent.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
         policy = sent.headers["content-security-policy"].split("; ")
         assert "default-src 'none'" in policy
         assert not [rule for rule in policy if "unsafe" in rule or "http" in rule or "*" in rule]

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.errors import UpstreamBroken
-from abridge.proxy import Proxy
-from abridge.telemetry.record import RECORD, Record
+from abridge.observability.record import RECORD, Record
+from abridge.proxy.proxy import Proxy
 from tests.asgi import begin, call, scope_for
 from tests.counted import total
 from tests.proxy.upstreams import Asked, settings
@@ -29,7 +29,7 @@ def proxy(answer: httpx.Response | Exception, registry: CollectorRegistry) -> Pr
 
 @pytest.mark.parametrize("status", [200, 404, 429, 500])
 async def test_responses_by_status(registry: CollectorRegistry, status: int) -> None:
-    record = Record.of(scope_for("/v1/x"))
+    record = Record.start(scope_for("/v1/x"))
     one = proxy(httpx.Response(status, text="x"), registry)
     await call(one, "/v1/x", {}, **{RECORD: record})
     where = {"upstream": "default", "status": str(status)}
@@ -52,7 +52,7 @@ async def test_responses_by_status(registry: CollectorRegistry, status: int) -> 
 async def test_failures_by_cause(
     registry: CollectorRegistry, error: Exception, status: int, cause: str
 ) -> None:
-    record = Record.of(scope_for("/v1/x"))
+    record = Record.start(scope_for("/v1/x"))
     await call(proxy(error, registry), "/v1/x", {}, **{RECORD: record})
     where = {"upstream": "default", "cause": cause}
     assert total(registry, "upstream_failures_total", **where) == 1
@@ -95,7 +95,7 @@ async def test_what_is_under_way_and_what_is_turned_away(registry: CollectorRegi
     await asyncio.sleep(0)
     assert total(registry, "requests_in_flight", upstream="default") == 2
     assert total(registry, "requests_in_flight_limit") == 2
-    record = Record.of(scope_for("/v1/x"))
+    record = Record.start(scope_for("/v1/x"))
     await call(one, "/v1/x", {}, **{RECORD: record})
     assert total(registry, "refusals_total", code="overloaded") == 1
     assert (record.status, record.cause) == (503, "overloaded")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from abridge.proxy import Proxy
+from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, begin, scope_for
 from tests.proxy.upstreams import asked, between, settings
 from tests.servers import Peer, connect, listen, soon, stalled, until
@@ -192,7 +192,7 @@ async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_r
 
 
 async def test_but_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abridge.proxy.proxy.GOODBYE", 0.01)
+    monkeypatch.setattr("abridge.proxy.proxy.NOTICE_SECONDS", 0.01)
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})
     running.gate.clear()

@@ -11,8 +11,8 @@ import pytest
 from starlette.types import Message
 
 from abridge.errors import UpstreamBroken
-from abridge.proxy import Proxy
-from abridge.proxy.failures import in_one_line
+from abridge.proxy.failures import log_in_one_line
+from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, begin, call, scope_for
 from tests.proxy.upstreams import Asked, asked, between, settings
 from tests.servers import Peer, Request, connect, refused, soon
@@ -116,10 +116,10 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
 @pytest.fixture
 def server_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     logger = logging.getLogger("uvicorn.error")
-    logger.addFilter(in_one_line)
+    logger.addFilter(log_in_one_line)
     with caplog.at_level(logging.WARNING):
         yield caplog
-    logger.removeFilter(in_one_line)
+    logger.removeFilter(log_in_one_line)
 
 
 @pytest.mark.parametrize("said", [CHUNKED, WHOLE])
@@ -163,7 +163,7 @@ async def test_the_filter_leaves_other_records_alone() -> None:
     for error in (None, KeyError("x")):
         info = (type(error), error, None) if error is not None else None
         record = logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "%s", ("x",), info)
-        assert in_one_line(record)
+        assert log_in_one_line(record)
         assert (record.getMessage(), record.exc_info) == ("x", info)
 
 

@@ -12,9 +12,9 @@ import respx
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from abridge.config.settings import ROUTE, Settings
 from abridge.errors import SettingsError
-from abridge.proxy import Proxy
-from abridge.settings import ROUTE, Settings
+from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, call, scope_for
 from tests.proxy.upstreams import Asked, asked, between, settings
 from tests.servers import Peer, Request, connect, soon
@@ -134,7 +134,7 @@ async def test_the_route_in_the_scope_says_which_upstream() -> None:
     upstream = Asked()
     proxy = Proxy(both, upstream.transport)
     await call(proxy, CHAT, {})
-    await call(proxy, CHAT, {}, **{ROUTE: both.route("other-1")})
+    await call(proxy, CHAT, {}, **{ROUTE: both.route_for("other-1")})
     assert [request.url.host for request in upstream.requests] == ["first.test", "second.test"]
 
 

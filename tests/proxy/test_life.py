@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from abridge.proxy import Proxy
+from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import between, settings
 from tests.servers import Peer, connect, listen, serve, soon, stalled, until
 
@@ -15,7 +15,7 @@ GET = b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n"
 
 @pytest.fixture(autouse=True)
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abridge.http.link.KEEP_ALIVE", 1000.0)
+    monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
 
 
 async def test_with_a_lifespan_it_closes_what_it_opened() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from abridge.proxy import Proxy
+from abridge.proxy.proxy import Proxy
 from tests.asgi import begin, call
 from tests.proxy.upstreams import settings
 from tests.servers import soon

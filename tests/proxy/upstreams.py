@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.proxy import Proxy
-from abridge.settings import Settings
+from abridge.config.settings import Settings
+from abridge.proxy.proxy import Proxy
 from tests.servers import Listener, Script, listen, serve, until
 
 

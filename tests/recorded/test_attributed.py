@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge import attribute
+from abridge.attribution import attribute
 from tests.attribution import gist, unmarked
 from tests.checker import check_chat, check_led, check_responses, led_to
 from tests.recorded.recordings import Recording, recordings, said_in

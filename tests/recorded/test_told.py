@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.plan import Plan
-from abridge.wire.api import Api, Asked
-from abridge.wire.apis import APIS
+from abridge.apis.api import Api, RequestEcho
+from abridge.apis.registry import APIS
+from abridge.core.plan import SummaryPlan
 from tests.checker import check_chat, check_responses
 from tests.openapi import event_faults, faults
 from tests.pipeline import bridged
@@ -71,8 +71,8 @@ def test_a_stream_and_a_body_of_the_same_kind_are_told_alike() -> None:
         assert kinds[0] == kinds[1]
 
 
-ASKED = Asked({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
-UNSUMMARIZED = Plan(style=None)
+ASKED = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
+UNSUMMARIZED = SummaryPlan(style=None)
 
 
 def composed(recording: Recording, client: Api, **settings: Any) -> bytes:

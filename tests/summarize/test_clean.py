@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarize.clean import CONSTRUCTS, REACH, Cleaner, clean
+from abridge.summarizers.cleaning import CONSTRUCTS, LOOKBACK_CHARS, Cleaner, clean
 
 CASES = [
     pytest.param("see [the docs](https://a.example/b) now", "see the docs now", id="link"),
@@ -101,7 +101,7 @@ def test_what_is_held_back_is_bounded(text: str, size: int) -> None:
     cleaner = Cleaner()
     for start in range(0, len(text), size):
         cleaner.feed(text[start : start + size])
-        assert cleaner.held <= REACH * len(CONSTRUCTS)
+        assert cleaner.buffered_chars <= LOOKBACK_CHARS * len(CONSTRUCTS)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_what_never_ends_is_let_go(opening: str) -> None:
     most = 0
     for _ in range(1000):
         cleaner.feed("xyz")
-        most = max(most, cleaner.held)
-    assert 3 < most <= REACH
-    assert cleaner.held <= REACH
-    assert cleaner.feed(" and then. ") or cleaner.held < REACH
+        most = max(most, cleaner.buffered_chars)
+    assert 3 < most <= LOOKBACK_CHARS
+    assert cleaner.buffered_chars <= LOOKBACK_CHARS
+    assert cleaner.feed(" and then. ") or cleaner.buffered_chars < LOOKBACK_CHARS
 
 
 def test_a_bold_title_comes_whole() -> None:

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
+from abridge.config.settings import SummarizerSettings
+from abridge.core.events import ErrorDetail
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.settings import SummarizerSettings
-from abridge.summarize import Spent
-from abridge.summarize.guard import MOST, Guard, Permit, Review
-from abridge.turn.events import Trouble
-from abridge.turn.part import Passage
-from abridge.turn.usage import Tokens
+from abridge.summarizers.guard import MAX_PART_CHARS, Guard, Permit, Review
 
-SPENT = Spent(Tokens(3, 2, 5), "small-1")
+SPENT = SummarizerUsage(Tokens(3, 2, 5), "small-1")
 PASSAGE = Passage("why")
 
 
@@ -38,7 +37,7 @@ class Scripted:
         self.script = script
         self.closed = False
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         try:
             for step in self.script:
                 if isinstance(step, Exception):
@@ -55,8 +54,8 @@ def guard(review: Review | None = None, clock: Clock | None = None, **settings: 
     return Guard(SummarizerSettings(**settings), review=review, clock=clock or Clock())
 
 
-async def said(made: Guard, *script: Any) -> list[str | Spent]:
-    return [piece async for piece in made.write(Scripted(*script), PASSAGE)]
+async def said(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
+    return [piece async for piece in made.summarize(Scripted(*script), PASSAGE)]
 
 
 async def error(made: Guard, *script: Any) -> SummarizerError:
@@ -73,7 +72,7 @@ def permit(made: Guard) -> Permit:
 
 def refusal(made: Guard) -> str:
     refused = made.admit()
-    assert isinstance(refused, Trouble)
+    assert isinstance(refused, ErrorDetail)
     return refused.code
 
 
@@ -95,7 +94,7 @@ async def test_what_was_held_back_comes_at_the_end() -> None:
 
 
 async def test_what_was_spent_comes_once_and_last() -> None:
-    assert await said(guard(), Spent(), "So it is.", SPENT, " Yes.") == [
+    assert await said(guard(), SummarizerUsage(), "So it is.", SPENT, " Yes.") == [
         "So it is.",
         " Yes.",
         SPENT,
@@ -113,9 +112,9 @@ async def test_ogx_07_nothing_said_is_a_failure_that_still_cost(script: tuple[st
 
 
 async def test_text_beyond_the_ceiling_is_not_waited_for() -> None:
-    scripted = Scripted("x" * (MOST - 1), "yz", asyncio.Event())
-    pieces = [piece async for piece in guard().write(scripted, PASSAGE)]
-    assert sum(len(piece) for piece in pieces if isinstance(piece, str)) == MOST
+    scripted = Scripted("x" * (MAX_PART_CHARS - 1), "yz", asyncio.Event())
+    pieces = [piece async for piece in guard().summarize(scripted, PASSAGE)]
+    assert sum(len(piece) for piece in pieces if isinstance(piece, str)) == MAX_PART_CHARS
     assert scripted.closed
 
 
@@ -150,11 +149,11 @@ async def test_a_summarizer_that_is_none_fails_like_any_other() -> None:
     class Broken:
         name = "broken"
 
-        def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
             return None  # type: ignore[return-value]
 
     with pytest.raises(SummarizerError, match="The summarizer failed"):
-        await anext(guard().write(Broken(), PASSAGE))
+        await anext(guard().summarize(Broken(), PASSAGE))
 
 
 async def test_a_call_has_so_much_time_in_all() -> None:
@@ -167,25 +166,25 @@ async def test_an_iterator_that_is_no_generator_will_do() -> None:
         name = "once"
         left = True
 
-        def summarize(self, passage: Passage) -> AsyncIterator[str | Spent]:
+        def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
             return self
 
         def __aiter__(self) -> Once:
             return self
 
-        async def __anext__(self) -> str | Spent:
+        async def __anext__(self) -> str | SummarizerUsage:
             if not self.left:
                 raise StopAsyncIteration
             self.left = False
             return passage_text
 
     passage_text = "So it is."
-    assert [piece async for piece in guard().write(Once(), PASSAGE)] == [passage_text]
+    assert [piece async for piece in guard().summarize(Once(), PASSAGE)] == [passage_text]
 
 
 async def test_leaving_early_closes_the_summarizer() -> None:
     scripted = Scripted("So ", "it is.")
-    async with aclosing(guard().write(scripted, PASSAGE)) as pieces:
+    async with aclosing(guard().summarize(scripted, PASSAGE)) as pieces:
         assert await anext(pieces) == "So "
     assert scripted.closed
 
@@ -213,7 +212,7 @@ async def test_a_review_may_withhold_a_part_which_still_cost(verdict: str | None
     failed = await error(made, "So it is.", SPENT)
     assert (failed.code, str(failed)) == ("empty", "The summary was withheld.")
     assert failed.spent == SPENT.tokens
-    assert not made.open
+    assert not made.is_open
 
 
 async def test_a_review_that_fails_shows_nothing() -> None:
@@ -269,9 +268,9 @@ FAIL = SummarizerError("upstream_error", "Status 500.")
 async def test_failures_in_a_row_open_the_breaker() -> None:
     made = guard(breaker_failures=3)
     for failure in (FAIL, ValueError(), " "):
-        assert not made.open
+        assert not made.is_open
         await error(made, failure)
-    assert made.open
+    assert made.is_open
     assert refusal(made) == "breaker_open"
     assert made.in_flight == 0
 
@@ -281,7 +280,7 @@ async def test_a_success_between_them_starts_the_count_anew() -> None:
     await error(made, FAIL)
     await said(made, "So it is.")
     await error(made, FAIL)
-    assert not made.open
+    assert not made.is_open
 
 
 async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the_breaker() -> None:
@@ -295,7 +294,7 @@ async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the
     assert refusal(made) == "breaker_open"
     await said(made, "So it is.")
     trial.release()
-    assert not made.open
+    assert not made.is_open
     permit(made)
     permit(made)
 
@@ -335,7 +334,7 @@ async def test_a_cancelled_trial_counts_for_nothing_and_frees_its_place() -> Non
     scripted = Scripted("So ", asyncio.Event())
 
     async def write() -> None:
-        async for _ in made.write(scripted, PASSAGE):
+        async for _ in made.summarize(scripted, PASSAGE):
             begun.set()
 
     task = asyncio.create_task(write())
@@ -344,7 +343,7 @@ async def test_a_cancelled_trial_counts_for_nothing_and_frees_its_place() -> Non
     with pytest.raises(asyncio.CancelledError):
         await task
     assert scripted.closed
-    assert made.open
+    assert made.is_open
     assert refusal(made) == "breaker_open"
     trial.release()
     permit(made)
@@ -358,4 +357,4 @@ async def test_cancelled_calls_are_no_failures() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not made.open
+    assert not made.is_open

@@ -7,10 +7,10 @@ from itertools import count
 
 import pytest
 
-from abridge.settings import Prompts
-from abridge.summarize.extractive import extract
-from abridge.summarize.model.prompts import prompt
-from abridge.turn.part import Passage
+from abridge.config.settings import PromptSettings
+from abridge.core.plan import Passage
+from abridge.summarizers.extractive.extract import extract
+from abridge.summarizers.model.prompts import build_prompt
 from tests.checker import check_chat, check_responses
 from tests.pipeline import Pipeline, chat, responses
 from tests.scripts import (
@@ -70,7 +70,9 @@ def sent(passages: list[Passage]) -> tuple[int, int]:
     """What a summarizer model is sent, of material and in all, in bytes."""
     material = whole = 0
     for passage in passages:
-        told = prompt(passage, marker="4f1d9c02", prompts=Prompts(), max_input_chars=10**9)
+        told = build_prompt(
+            passage, marker="4f1d9c02", prompts=PromptSettings(), max_input_chars=10**9
+        )
         material += size(passage.text, passage.before, *passage.titles)
         whole += size(told.system, told.user)
     return material, whole

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from starlette.types import Receive, Scope, Send
 
-from abridge.cli import main
-from abridge.telemetry.tracing.export import Seldom
+from abridge.cli.commands import main
+from abridge.observability.tracing.export import RepeatFilter
 from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.servers import HANG, refused, serve
 from tests.sidecar import sidecar
@@ -141,7 +141,7 @@ async def test_a_collector_that_is_not_there_holds_nothing_and_is_told_of_once()
 
 
 def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "abridge.telemetry.tracing.export")
+    monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export")
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     words = ("serve", "--upstream", "http://127.0.0.1:9/v1")
     result = CliRunner().invoke(main, words, env=ON)
@@ -157,11 +157,11 @@ def test_each_thing_is_said_once() -> None:
         line = logging.LogRecord("x", logging.WARNING, "x", 1, message, about, None)
         return seldom.filter(line)
 
-    seldom = Seldom(3600)
+    seldom = RepeatFilter(3600)
     assert said("retrying in %s", 1)
     assert not said("retrying in %s", 2)
     assert said("gave up")
     assert not said("gave up")
-    seldom = Seldom(0)
+    seldom = RepeatFilter(0)
     assert said("gave up")
     assert said("gave up")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.config.settings import LogSettings
 from abridge.errors import SummarizerError
-from abridge.settings import Log
-from abridge.telemetry.log import TEXT, JsonLines, set_up
+from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_logging
 from tests.asgi import begin, call
 from tests.forms import abridged
 from tests.scripts import THOUGHT, chat_stream, completion
@@ -50,7 +50,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 
 
 def as_json(record: logging.LogRecord) -> dict[str, Any]:
-    line = JsonLines().format(record)
+    line = JsonFormatter().format(record)
     assert "\n" not in line
     said: dict[str, Any] = json.loads(line)
     return said
@@ -102,7 +102,7 @@ async def test_a_summarized_stream(lines: Lines) -> None:
         "summary_input_tokens": 10,
         "summary_output_tokens": 5,
     }
-    text = logging.Formatter(TEXT).format(record)
+    text = logging.Formatter(TEXT_FORMAT).format(record)
     assert "outcome=ok" in text
     assert 'summaries={"ok":1}' in text
 
@@ -218,7 +218,7 @@ async def test_an_id_that_is_none_is_not_taken(lines: Lines, asked: str) -> None
 
 async def test_a_path_takes_no_second_line(lines: Lines) -> None:
     await call(app(Answer.json({})), "/v1/a\nERROR b: c", b"", method="GET")
-    assert "\n" not in logging.Formatter(TEXT).format(lines.last)
+    assert "\n" not in logging.Formatter(TEXT_FORMAT).format(lines.last)
     assert as_json(lines.last)["path"] == "/v1/a\nERROR b: c"
 
 
@@ -226,7 +226,7 @@ async def test_a_line_has_a_bound(lines: Lines) -> None:
     long = "x" * 100_000
     await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, {**CHAT, "model": long})
     await call(app(Answer.json({})), f"/v1/{long}", b"", method="GET")
-    assert all(len(JsonLines().format(line)) < 2_000 for line in lines)
+    assert all(len(JsonFormatter().format(line)) < 2_000 for line in lines)
 
 
 async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
@@ -248,11 +248,11 @@ class TestSetUp:
 
     @pytest.mark.parametrize("asked", [True, False])
     def test_lines_for_requests_are_asked_for(self, asked: bool) -> None:  # noqa: FBT001
-        set_up(Log(requests=asked))
+        set_up_logging(LogSettings(requests=asked))
         assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is asked
 
     def test_json_says_everything_in_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        set_up(Log(format="json"))
+        set_up_logging(LogSettings(format="json"))
         broken = ValueError("broken")
         logging.getLogger("of.somebody").error("it\nfailed", exc_info=broken)
         said = json.loads(capsys.readouterr().err)

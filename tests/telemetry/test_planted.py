@@ -14,8 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
-from abridge import AbridgeError
-from abridge.errors import SummarizerError
+from abridge.errors import AbridgeError, SummarizerError
 from tests.asgi import call
 from tests.forms import abridged
 from tests.planted import PLANTED, Watch

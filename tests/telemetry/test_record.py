@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge import AbridgeMiddleware
-from abridge.telemetry.record import Record, Sink
+from abridge.middleware import AbridgeMiddleware
+from abridge.observability.record import Record, Sink
 from tests.asgi import Call, call, scope_for
 from tests.scripts import THOUGHT, chat_stream
 from tests.upstream import Answer, Upstream

@@ -20,9 +20,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge import AbridgeMiddleware, Settings, create_app
+from abridge.app import create_app
+from abridge.config.settings import Settings
 from abridge.errors import SettingsError, SummarizerError
-from abridge.telemetry.tracing import tracing_for
+from abridge.middleware import AbridgeMiddleware
+from abridge.observability.tracing import create_tracing
 from tests.asgi import begin, call
 from tests.forms import Form, abridged, to
 from tests.scripts import (
@@ -637,11 +639,13 @@ class TestWithout:
     def test_a_package_that_is_missing_is_named(
         self, package: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in [name for name in sys.modules if name.startswith("abridge.telemetry.tracing.")]:
+        for name in [
+            name for name in sys.modules if name.startswith("abridge.observability.tracing.")
+        ]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(SettingsError) as raised:
-            tracing_for(Settings.model_validate({"tracing": ON}))
+            create_tracing(Settings.model_validate({"tracing": ON}))
         assert str(raised.value) == (
             "tracing.enabled: needs the package opentelemetry, which comes with asgi-abridge[otel]"
         )

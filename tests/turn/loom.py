@@ -4,46 +4,61 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from abridge.turn.events import (
-    Closed,
-    Ended,
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
     Event,
-    Opened,
-    PartClosed,
-    PartOpened,
-    PartSaid,
-    Raw,
-    Said,
-    Trouble,
+    NativeSummary,
+    Passthrough,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    TurnRecorded,
+    UsageReported,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.usage import Tokens
-from abridge.turn.weave import Ask, Cancel, Effect, Weaver
+from abridge.core.plan import SummaryPlan
+from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.usage import Tokens
 
+LABELS: dict[type[Event], str] = {
+    ReasoningStarted: "started",
+    ReasoningEnded: "closed",
+    NativeSummary: "native",
+    TurnRecorded: "recorded",
+    Passthrough: "other",
+    UsageReported: "usage",
+    ErrorReported: "failed",
+    ResponseEnded: "ended",
+}
 SPENT = Tokens(10, 5, 15)
-BROKEN = Trouble("upstream_error", "The summarizer answered 500.")
+BROKEN = ErrorDetail("upstream_error", "The summarizer answered 500.")
 
 
 @dataclass
 class Loom:
-    plan: Plan = field(default_factory=lambda: Plan(part_chars=20, tail_chars=5))
+    plan: SummaryPlan = field(default_factory=lambda: SummaryPlan(part_chars=20, tail_chars=5))
     now: float = 0.0
 
     def __post_init__(self) -> None:
-        self.weaver = Weaver(self.plan)
+        self.weaver = Sequencer(self.plan)
         self.emitted: list[Event] = []
-        self.asked: dict[int, Ask] = {}
+        self.asked: dict[int, RequestPart] = {}
         self.cancelled: list[int] = []
         self._frames = 0
 
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Ask):
-                assert effect.part not in self.asked, "a part is asked for once at a time"
-                self.asked[effect.part] = effect
-            elif isinstance(effect, Cancel):
-                assert self.asked.pop(effect.part, None), "only what was asked for is cancelled"
-                self.cancelled.append(effect.part)
+            if isinstance(effect, RequestPart):
+                assert effect.part_id not in self.asked, "a part is asked for once at a time"
+                self.asked[effect.part_id] = effect
+            elif isinstance(effect, CancelPart):
+                assert self.asked.pop(effect.part_id, None), "only what was asked for is cancelled"
+                self.cancelled.append(effect.part_id)
             else:
                 self.emitted.append(effect)
 
@@ -57,19 +72,19 @@ class Loom:
         return f"frame {self._frames}".encode()
 
     def open(self, item: int = 0, lane: int = 0) -> None:
-        self.upstream(Opened(lane, self.frame(), item))
+        self.upstream(ReasoningStarted(lane, self.frame(), item))
 
     def raw(self, text: str, item: int = 0, lane: int = 0) -> None:
-        self.upstream(Raw(lane, self.frame(), item, text))
+        self.upstream(ReasoningDelta(lane, self.frame(), item, text))
 
     def close(self, item: int = 0, lane: int = 0) -> None:
-        self.upstream(Closed(lane, self.frame(), item))
+        self.upstream(ReasoningEnded(lane, self.frame(), item))
 
     def answer(self, text: str = "answer", lane: int = 0) -> None:
-        self.upstream(Said(lane, self.frame(), text))
+        self.upstream(ContentDelta(lane, self.frame(), text))
 
     def end(self, *, ok: bool = True) -> None:
-        self.upstream(Ended(None, self.frame(), ok=ok))
+        self.upstream(ResponseEnded(None, self.frame(), ok=ok))
 
     def think(self, text: str, item: int = 0, lane: int = 0) -> None:
         """A whole item."""
@@ -80,23 +95,23 @@ class Loom:
     # What the summarizer does
 
     def say(self, part: int, text: str) -> None:
-        self.take(self.weaver.said(part, text, self.now))
+        self.take(self.weaver.summary_delta(part, text, self.now))
 
     def finish(self, part: int, spent: Tokens | None = SPENT) -> None:
         self.asked.pop(part, None)
-        self.take(self.weaver.finished(part, self.now, spent, "m"))
+        self.take(self.weaver.summary_done(part, self.now, spent, "m"))
 
     def write(self, part: int, text: str) -> None:
         self.say(part, text)
         self.finish(part)
 
-    def fail(self, part: int, trouble: Trouble = BROKEN) -> None:
+    def fail(self, part: int, trouble: ErrorDetail = BROKEN) -> None:
         self.asked.pop(part, None)
-        self.take(self.weaver.failed(part, trouble, self.now))
+        self.take(self.weaver.summary_failed(part, trouble, self.now))
 
     def refuse(self, part: int) -> None:
         self.asked.pop(part, None)
-        self.take(self.weaver.refused(part, self.now))
+        self.take(self.weaver.summary_refused(part, self.now))
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -110,25 +125,25 @@ class Loom:
         return [_word(event) for event in self.emitted]
 
     @property
-    def ended(self) -> Ended:
+    def ended(self) -> ResponseEnded:
         last = self.emitted[-1]
-        assert isinstance(last, Ended)
+        assert isinstance(last, ResponseEnded)
         return last
 
 
 def _word(event: Event) -> str:
     match event:
-        case PartOpened():
+        case SummaryPartAdded():
             return f"part {event.index}"
-        case PartSaid():
+        case SummaryTextDelta():
             return f"{event.index}: {event.text}"
-        case PartClosed():
+        case SummaryPartDone():
             return f"part {event.index} " + ("done" if event.complete else "cut")
-        case Raw():
+        case ReasoningDelta():
             return "raw"
-        case Said():
+        case ContentDelta():
             return event.text
-        case Closed() if event.summary.trouble:
-            return f"closed: {event.summary.trouble.code}"
+        case ReasoningEnded() if event.summary.error:
+            return f"closed: {event.summary.error.code}"
         case _:
-            return type(event).__name__.lower()
+            return LABELS[type(event)]

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.turn.attribution import (
+from abridge.core.attribution import (
+    ENTRY_OVERHEAD,
     RAW,
     REDACTED,
     SUMMARY,
-    WEIGHT,
     Attribution,
+    AttributionKind,
+    AttributionPart,
     Attributor,
-    Kind,
-    Part,
 )
 
 Step = tuple[Any, ...]
-HIDDEN = Part(REDACTED)
+HIDDEN = AttributionPart(REDACTED)
 
 
-def raw(text: str) -> Part:
-    return Part(RAW, text)
+def raw(text: str) -> AttributionPart:
+    return AttributionPart(RAW, text)
 
 
 def follow(*steps: Step, room: int = sys.maxsize) -> tuple[list[Attribution[int]], Attributor[int]]:
@@ -34,16 +34,16 @@ def follow(*steps: Step, room: int = sys.maxsize) -> tuple[list[Attribution[int]
     led = []
     for step, *said in steps:
         if step == "call":
-            led.append(turn.call(len(led)))
+            led.append(turn.attribute_call(len(led)))
         elif step == "redact":
-            turn.redact(stretch=said[0] if said else 0)
+            turn.add_redacted(stretch=said[0] if said else 0)
         else:
             kind, text, stretch, part = said
-            turn.think(kind, text, part=part, stretch=stretch)
+            turn.add_reasoning(kind, text, part=part, stretch=stretch)
     return led, turn
 
 
-def think(text: str, stretch: int = 0, kind: Kind = RAW, part: int = 0) -> Step:
+def think(text: str, stretch: int = 0, kind: AttributionKind = RAW, part: int = 0) -> Step:
     return "think", kind, text, stretch, part
 
 
@@ -53,7 +53,7 @@ CALL, REDACT = ("call",), ("redact",)
 def test_att_01_each_call_gets_the_reasoning_since_the_previous_one_which_is_then_spent() -> None:
     led, turn = follow(think("A"), CALL, think("B"), CALL)
     assert led == [Attribution((raw("A"),)), Attribution((raw("B"),))]
-    assert turn.left == ()
+    assert turn.unattributed == ()
 
 
 def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some() -> None:
@@ -93,22 +93,22 @@ def test_att_06_what_nobody_shows_has_its_place() -> None:
 def test_att_09_what_is_left_led_to_the_text() -> None:
     led, turn = follow(think("A"), CALL, think("B"), REDACT)
     assert led == [Attribution((raw("A"),))]
-    assert turn.left == (raw("B"), HIDDEN)
+    assert turn.unattributed == (raw("B"), HIDDEN)
 
 
 def test_a_stretch_that_is_shown_both_ways_is_told_raw() -> None:
     summed = [think("S", kind=SUMMARY), think("T", kind=SUMMARY, part=1)]
     assert follow(think("A"), *summed, think("B"), CALL)[0][0].parts == (raw("AB"),)
     assert follow(think(" "), *summed, ("redact",), CALL)[0][0].parts == (
-        Part(SUMMARY, "S"),
-        Part(SUMMARY, "T"),
+        AttributionPart(SUMMARY, "S"),
+        AttributionPart(SUMMARY, "T"),
     )
 
 
 def test_each_stretch_is_told_its_own_way() -> None:
     summed = think("S", 1, SUMMARY)
     led, _ = follow(think("A", 0), summed, ("redact", 2), think("B", 3), CALL)
-    assert led[0].parts == (raw("A"), Part(SUMMARY, "S"), HIDDEN, raw("B"))
+    assert led[0].parts == (raw("A"), AttributionPart(SUMMARY, "S"), HIDDEN, raw("B"))
 
 
 steps = st.lists(
@@ -140,14 +140,14 @@ def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(said: list[
 @given(steps)
 def test_nothing_is_told_twice_and_nothing_raw_is_lost(said: list[Step]) -> None:
     led, turn = follow(*said)
-    told = [part for parts in (*(one.parts for one in led), turn.left) for part in parts]
+    told = [part for parts in (*(one.parts for one in led), turn.unattributed) for part in parts]
     thought = "".join(step[2] for step in said if step[:2] == ("think", RAW))
     letters = [letter for part in told if part.kind == RAW for letter in part.text]
     assert sorted(filter(str.strip, letters)) == sorted(filter(str.strip, thought))
     assert all(part.text.strip() for part in told if part.kind != REDACTED)
 
 
-@given(steps, st.integers(0, 12 * WEIGHT))
+@given(steps, st.integers(0, 12 * ENTRY_OVERHEAD))
 def test_past_what_may_be_kept_it_says_nothing_rather_than_half(
     said: list[Step], room: int
 ) -> None:
@@ -156,10 +156,10 @@ def test_past_what_may_be_kept_it_says_nothing_rather_than_half(
     same = [one == other for one, other in zip(led, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
     assert led[known:] == [Attribution()] * (len(led) - known)
-    assert turn.left == () if turn.over else led == whole
+    assert turn.unattributed == () if turn.is_over_limit else led == whole
 
 
 def test_a_turn_of_endless_calls_ends_too() -> None:
-    led, turn = follow(think("A"), *[CALL] * 10, room=8 * WEIGHT)
-    assert turn.over
+    led, turn = follow(think("A"), *[CALL] * 10, room=8 * ENTRY_OVERHEAD)
+    assert turn.is_over_limit
     assert [bool(one.parts) or one.ref is not None for one in led] == [True] * 6 + [False] * 4

@@ -6,24 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from abridge.turn.budget import BYTES, Budget
-from abridge.turn.part import Passage
-from abridge.turn.plan import Plan
-from abridge.turn.usage import Tokens
+from abridge.core.plan import BYTES_PER_TOKEN, OverheadBudget, Passage, SummaryPlan
+from abridge.core.usage import Tokens
 from tests.turn.loom import Loom
 
-PARTS = Plan(part_chars=20, tail_chars=5)
+PARTS = SummaryPlan(part_chars=20, tail_chars=5)
 LINE = "word word word word \n\n"
 
 
-def budget(share: float | None = 1.0, own: int = 100) -> Budget:
-    made = Budget(share)
-    made.earn("x" * own * BYTES)
+def budget(share: float | None = 1.0, own: int = 100) -> OverheadBudget:
+    made = OverheadBudget(share)
+    made.add_model_text("x" * own * BYTES_PER_TOKEN)
     return made
 
 
-def ask(made: Budget, tokens: int) -> None:
-    made.ask(1, Passage("x" * tokens * BYTES))
+def ask(made: OverheadBudget, tokens: int) -> None:
+    made.start_call(1, Passage("x" * tokens * BYTES_PER_TOKEN))
 
 
 @pytest.mark.parametrize(
@@ -41,41 +39,41 @@ def test_a_share_of_the_models_own_tokens(
 ) -> None:
     made = budget(share)
     ask(made, 1)
-    made.settle(1, Tokens(spent - 1, 1))
-    assert made.allows_more() is allowed
+    made.settle_call(1, Tokens(spent - 1, 1))
+    assert made.has_room() is allowed
 
 
 def test_the_first_call_is_always_within_it() -> None:
-    assert Budget(0.01).allows_more()
+    assert OverheadBudget(0.01).has_room()
 
 
 def test_a_call_that_still_runs_counts_as_far_as_it_is_known() -> None:
     made = budget()
     ask(made, 90)
-    assert made.allows_more()
-    made.write(1, "x" * 11 * BYTES)
-    assert not made.allows_more()
+    assert made.has_room()
+    made.add_call_text(1, "x" * 11 * BYTES_PER_TOKEN)
+    assert not made.has_room()
 
 
 def test_what_is_reported_takes_the_estimates_place() -> None:
     made = budget()
     ask(made, 500)
-    made.settle(1, Tokens(30, 10))
-    assert made.allows_more()
+    made.settle_call(1, Tokens(30, 10))
+    assert made.has_room()
 
 
 def test_what_is_not_reported_stays_estimated() -> None:
     made = budget()
     ask(made, 500)
-    made.settle(1, None)
-    assert not made.allows_more()
+    made.settle_call(1, None)
+    assert not made.has_room()
 
 
 def test_a_script_of_wide_characters_counts_for_more() -> None:
-    made = Budget(1.0)
-    made.earn("想" * 100)
-    made.ask(1, Passage("x" * 299))
-    assert made.allows_more()
+    made = OverheadBudget(1.0)
+    made.add_model_text("想" * 100)
+    made.start_call(1, Passage("x" * 299))
+    assert made.has_room()
 
 
 class TestWoven:
@@ -90,8 +88,8 @@ class TestWoven:
         loom.end()
         assert list(loom.asked) == []
         assert loom.ended.summaries[0, 0].parts == ("one",)
-        assert loom.ended.summaries[0, 0].trouble is None
-        assert not loom.weaver.held_for
+        assert loom.ended.summaries[0, 0].error is None
+        assert not loom.weaver.held_seconds
 
     def test_with_more_said_there_is_more_to_spend(self) -> None:
         loom = Loom(replace(PARTS, max_overhead=0.5))

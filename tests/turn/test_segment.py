@@ -8,18 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.turn.segment import CONTEXT, CONTEXT_SHARE, Cut, Segmenter
+from abridge.core.segmenter import MAX_CONTEXT, MAX_CONTEXT_RATIO, Cut, Segmenter
 
 
 def segmenter(**settings: object) -> Segmenter:
-    chosen = {"size": 40, "parts": 3, "tail": 10, "least": 1, "ceiling": 10_000, "live": True}
+    chosen = {
+        "part_chars": 40,
+        "max_parts": 3,
+        "tail_chars": 10,
+        "min_chars": 1,
+        "max_chars": 10_000,
+        "live": True,
+    }
     return Segmenter(**{**chosen, **settings})  # type: ignore[arg-type]
 
 
 def cuts(text: str, **settings: object) -> list[str]:
     made = segmenter(**settings)
     found = made.feed(text)
-    last = made.close()
+    last = made.end_stretch()
     return [cut.text for cut in (*found, *([last] if last else []))]
 
 
@@ -51,7 +58,7 @@ def cuts(text: str, **settings: object) -> list[str]:
     ],
 )
 def test_it_cuts_where_a_person_would(text: str, first: str | None) -> None:
-    found = cuts(text, tail=0)
+    found = cuts(text, tail_chars=0)
     assert "".join(found) == text
     if first is not None:
         assert found[0] == first
@@ -59,12 +66,12 @@ def test_it_cuts_where_a_person_would(text: str, first: str | None) -> None:
 
 
 def test_each_part_is_a_quarter_larger_then_twice_as_large() -> None:
-    found = cuts("x" * 2000, size=100, parts=3, tail=0)
+    found = cuts("x" * 2000, part_chars=100, max_parts=3, tail_chars=0)
     assert [round(len(cut) / 1.25) for cut in found[:4]] == [100, 125, 156, 312]
 
 
 def test_twelve_parts_reach_some_eighty_thousand_characters() -> None:
-    found = cuts("word " * 100_000, size=1500, parts=12, tail=0, ceiling=1 << 22)
+    found = cuts("word " * 100_000, part_chars=1500, max_parts=12, tail_chars=0, max_chars=1 << 22)
     assert 70_000 < sum(map(len, found[:12])) < 100_000
     assert len(found) < 18
 
@@ -83,12 +90,12 @@ def test_ogx_08_whitespace_is_nothing(text: str) -> None:
 
 
 def test_less_than_the_least_is_nothing_and_whitespace_never_counts() -> None:
-    assert cuts("a b c d", least=5) == []
-    assert cuts("a b c d e", least=5) == ["a b c d e"]
+    assert cuts("a b c d", min_chars=5) == []
+    assert cuts("a b c d e", min_chars=5) == ["a b c d e"]
 
 
 def test_a_cut_knows_what_came_before_it() -> None:
-    made = segmenter(tail=0)
+    made = segmenter(tail_chars=0)
     first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
     assert first.before == ""
     assert second == Cut("b" * 60 + "\n\n", first.text[-6:])
@@ -96,34 +103,34 @@ def test_a_cut_knows_what_came_before_it() -> None:
 
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
 def test_what_is_sent_stays_in_proportion_to_what_was_thought(stretches: list[str]) -> None:
-    made = segmenter(size=200, tail=0)
+    made = segmenter(part_chars=200, tail_chars=0)
     sent = thought = 0
     for stretch in stretches:
-        last = [*made.feed(stretch), made.close()]
+        last = [*made.feed(stretch), made.end_stretch()]
         for cut in filter(None, last):
-            assert len(cut.before) <= CONTEXT
+            assert len(cut.before) <= MAX_CONTEXT
             sent += len(cut.text) + len(cut.before)
         thought += len(stretch) + 2
-        made.reopen()
-    assert sent <= (1 + CONTEXT_SHARE) * thought
+        made.begin_stretch()
+    assert sent <= (1 + MAX_CONTEXT_RATIO) * thought
 
 
 def test_a_rest_is_taken_along_by_the_next_stretch() -> None:
     made = segmenter()
     made.feed("a" * 38 + ".\n\nrest")
-    assert made.close() is None
-    made.reopen()
+    assert made.end_stretch() is None
+    made.begin_stretch()
     made.feed("and a second stretch")
-    cut = made.close()
+    cut = made.end_stretch()
     assert cut is not None
     assert cut.text == "rest\n\nand a second stretch"
 
 
 def test_promise_9_of_more_than_the_ceiling_head_and_tail_are_kept() -> None:
-    made = segmenter(live=False, ceiling=1000)
+    made = segmenter(live=False, max_chars=1000)
     for number in range(10_000):
         made.feed(f"{number} ")
-    cut = made.close()
+    cut = made.end_stretch()
     assert cut is not None
     assert len(cut.text) <= 1000
     assert cut.text.startswith("0 1 2")
@@ -139,7 +146,7 @@ def test_any_split_of_the_text_gives_the_same_cuts(text: str, places: list[int])
     edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
     found = [cut for start, end in pairwise(edges) for cut in split.feed(text[start:end])]
     assert found == whole.feed(text)
-    assert split.close() == whole.close()
+    assert split.end_stretch() == whole.end_stretch()
 
 
 @given(st.text(max_size=500))

@@ -6,30 +6,30 @@ from dataclasses import replace
 
 import pytest
 
-from abridge.turn.conversation import Heard, Turn
-from abridge.turn.events import (
-    Billed,
-    Called,
-    Closed,
+from abridge.core.conversation import RecordedTurn, Turn
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
     Event,
-    Failed,
-    Native,
-    Opened,
-    Other,
-    Raw,
-    Reasoned,
-    Refused,
-    Said,
-    Sealed,
-    Summary,
+    ItemSummary,
+    NativeSummary,
+    Passthrough,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ToolCallDelta,
+    TurnRecorded,
+    UsageReported,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.usage import Tokens
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import Tokens
 from tests.turn.loom import BROKEN, Loom
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
 NEXT = "word " * 5 + "\n\n"  # and this the second, which is a quarter larger
-PARTS = Plan(part_chars=20, tail_chars=5)
+PARTS = SummaryPlan(part_chars=20, tail_chars=5)
 
 
 @pytest.fixture
@@ -44,36 +44,36 @@ def test_new_01_a_part_speaks_while_the_model_still_thinks(loom: Loom) -> None:
     loom.raw("more ")
     loom.finish(1)
     loom.raw("and more")
-    assert loom.told == ["opened", "raw", "part 0", "0: first", "raw", "part 0 done", "raw"]
+    assert loom.told == ["started", "raw", "part 0", "0: first", "raw", "part 0 done", "raw"]
 
 
 def test_without_a_style_nothing_is_asked() -> None:
-    loom = Loom(Plan(style=None))
+    loom = Loom(SummaryPlan(style=None))
     loom.think("x" * 5000)
     loom.answer()
     loom.end()
     assert not loom.asked
-    assert loom.told == ["opened", "raw", "closed", "answer", "ended"]
+    assert loom.told == ["started", "raw", "closed", "answer", "ended"]
     assert loom.ended.share is None
 
 
 def test_ogx_08_whitespace_is_no_reasoning(loom: Loom) -> None:
     loom.think("  \n\n \t ")
     assert not loom.asked
-    assert loom.told == ["opened", "raw", "closed"]
+    assert loom.told == ["started", "raw", "closed"]
 
 
 def test_the_answer_waits_for_the_last_part(loom: Loom) -> None:
     loom.think("short thought")
     loom.answer()
-    assert loom.told == ["opened", "raw"]
+    assert loom.told == ["started", "raw"]
     assert loom.weaver.holding
     loom.say(1, "sum")
     loom.wait(0.5)
     loom.finish(1)
     assert loom.told[2:] == ["part 0", "0: sum", "part 0 done", "closed", "answer"]
     assert not loom.weaver.holding
-    assert loom.weaver.held_for == pytest.approx(0.5)
+    assert loom.weaver.held_seconds == pytest.approx(0.5)
 
 
 def test_parts_asked_together_speak_in_order(loom: Loom) -> None:
@@ -84,7 +84,7 @@ def test_parts_asked_together_speak_in_order(loom: Loom) -> None:
     loom.write(2, "second")
     assert "1: second" not in loom.told
     loom.write(1, "first")
-    said = [word for word in loom.told if not word.startswith(("raw", "opened"))]
+    said = [word for word in loom.told if not word.startswith(("raw", "started"))]
     assert said == ["part 0", "0: first", "part 0 done", "part 1", "1: second", "part 1 done"]
 
 
@@ -145,10 +145,10 @@ class TestDeadline:
         assert loom.weaver.deadline == pytest.approx(5.0)
         loom.wait(5.0)
         assert loom.told[-3:] == ["part 0 cut", "closed: deadline", "answer"]
-        assert loom.weaver.missed
+        assert loom.weaver.missed_deadline
 
     def test_complete_parts_are_spoken_whole(self) -> None:
-        loom = Loom(replace(PARTS, first_token=9.0))
+        loom = Loom(replace(PARTS, first_token_timeout=9.0))
         loom.open()
         loom.raw(LINE)
         loom.raw(NEXT)
@@ -176,13 +176,13 @@ class TestDeadline:
         assert loom.weaver.deadline == pytest.approx(loom.now + 1.0)
         loom.wait(1.0)
         assert loom.told[-1] == "text"
-        assert loom.weaver.held_for == pytest.approx(5.0)
+        assert loom.weaver.held_seconds == pytest.approx(5.0)
 
     def test_without_grace_the_answer_never_waits(self) -> None:
         loom = Loom(replace(PARTS, grace=0.0))
         loom.think("short thought")
         loom.answer()
-        assert loom.told == ["opened", "raw", "closed: deadline", "answer"]
+        assert loom.told == ["started", "raw", "closed: deadline", "answer"]
 
     def test_nothing_is_due_while_nothing_is_held(self, loom: Loom) -> None:
         loom.open()
@@ -223,31 +223,31 @@ class TestLanes:
         assert loom.weaver.done
 
     def test_new_02_the_turn_to_be_sealed_waits_in_its_place(self, loom: Loom) -> None:
-        heard = Heard(Turn("assistant"), "lane nought thinks", [], ())
+        heard = RecordedTurn(Turn("assistant"), "lane nought thinks", [], ())
         loom.think("lane nought thinks", lane=0)
         loom.answer("held", lane=0)
         for lane in (0, 1):
-            loom.upstream(Reasoned(lane, None, heard))
-            loom.upstream(Other(lane, loom.frame()))
-        assert loom.told[-2:] == ["reasoned", "other"]
+            loom.upstream(TurnRecorded(lane, None, heard))
+            loom.upstream(Passthrough(lane, loom.frame()))
+        assert loom.told[-2:] == ["recorded", "other"]
         assert "held" not in loom.told
         loom.write(1, "sum")
-        assert loom.told[-3:] == ["held", "reasoned", "other"]
+        assert loom.told[-3:] == ["held", "recorded", "other"]
 
     def test_the_bill_waits_and_carries_the_share(self, loom: Loom) -> None:
         loom.think("lane nought thinks", lane=0)
-        loom.upstream(Billed(None, loom.frame(), Tokens(1, 2, 3)))
-        assert loom.told[-1] != "billed"
+        loom.upstream(UsageReported(None, loom.frame(), Tokens(1, 2, 3)))
+        assert loom.told[-1] != "usage"
         loom.write(1, "sum")
         bill = loom.emitted[-1]
-        assert isinstance(bill, Billed)
+        assert isinstance(bill, UsageReported)
         assert bill.share is not None
         assert bill.share.tokens == Tokens(10, 5, 15)
 
     def test_what_belongs_to_no_lane_passes_at_once(self, loom: Loom) -> None:
         loom.think("lane nought thinks")
         loom.answer("held")
-        loom.upstream(Other(None, b"prelude"))
+        loom.upstream(Passthrough(None, b"prelude"))
         assert loom.told[-1] == "other"
 
 
@@ -291,7 +291,7 @@ class TestNative:
     def test_ogx_14_a_native_summary_that_speaks_first_owns_its_item(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
-        loom.upstream(Native(0, loom.frame(), 0, 0, "say", "theirs"))
+        loom.upstream(NativeSummary(0, loom.frame(), 0, 0, "delta", "theirs"))
         assert loom.cancelled == [1]
         loom.raw(LINE * 3)
         loom.close()
@@ -304,19 +304,19 @@ class TestNative:
         loom.open()
         loom.raw(LINE)
         loom.say(1, "ours")
-        loom.upstream(Native(0, loom.frame(), 0, 0, "open"))
+        loom.upstream(NativeSummary(0, loom.frame(), 0, 0, "added"))
         assert "native" not in loom.told
         loom.finish(1)
-        loom.upstream(Native(0, loom.frame(), 0, 0, "say", "theirs"))
-        natives = [event for event in loom.emitted if isinstance(event, Native)]
-        assert [event.part for event in natives] == [1, 1]
+        loom.upstream(NativeSummary(0, loom.frame(), 0, 0, "delta", "theirs"))
+        natives = [event for event in loom.emitted if isinstance(event, NativeSummary)]
+        assert [event.index for event in natives] == [1, 1]
         assert loom.told[-3:] == ["part 0 done", "native", "native"]
 
     def test_native_parts_wait_no_longer_than_the_grace(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
         loom.say(1, "ours")
-        loom.upstream(Native(0, loom.frame(), 0, 0, "open"))
+        loom.upstream(NativeSummary(0, loom.frame(), 0, 0, "added"))
         loom.wait(5.0)
         assert loom.told[-2:] == ["part 0 cut", "native"]
 
@@ -353,7 +353,7 @@ class TestFailure:
         loom.raw(LINE)
         loom.say(1, "spoken")
         loom.raw(NEXT)
-        loom.upstream(Failed(None, loom.frame(), BROKEN))
+        loom.upstream(ErrorReported(None, loom.frame(), BROKEN))
         assert loom.told[-2:] == ["part 0 cut", "failed"]
         assert loom.cancelled == [1, 2]
         loom.end(ok=False)
@@ -367,25 +367,25 @@ class TestFailure:
 
     def test_after_a_failure_nothing_is_asked(self, loom: Loom) -> None:
         loom.open()
-        loom.upstream(Failed(None, loom.frame(), BROKEN))
+        loom.upstream(ErrorReported(None, loom.frame(), BROKEN))
         loom.raw(LINE * 3)
         assert not loom.asked
 
     def test_a_failed_summary_ends_the_response_where_that_is_the_plan(self) -> None:
-        loom = Loom(replace(PARTS, fail=True))
+        loom = Loom(replace(PARTS, fail_response=True))
         loom.think("short thought")
         loom.fail(1)
         loom.answer()
         loom.end()
         assert loom.told[-2:] == ["answer", "ended"]
         assert loom.ended.ok
-        assert loom.ended.trouble == BROKEN
+        assert loom.ended.error == BROKEN
 
 
 class TestSubstitute:
     @pytest.fixture
     def loom(self) -> Loom:
-        return Loom(replace(PARTS, substitute=lambda passage: f"extract of {len(passage.text)}"))
+        return Loom(replace(PARTS, fallback=lambda passage: f"extract of {len(passage.text)}"))
 
     def test_an_extract_stands_in_for_a_failed_part(self, loom: Loom) -> None:
         loom.think("short thought")
@@ -395,8 +395,8 @@ class TestSubstitute:
         assert loom.told[-2:] == ["closed: upstream_error", "ended"]
         assert loom.ended.share is not None
         assert loom.ended.share.model == "extractive"
-        assert loom.ended.summaries[0, 0] == Summary(
-            parts=("extract of 13",), trouble=BROKEN, extracted=1
+        assert loom.ended.summaries[0, 0] == ItemSummary(
+            parts=("extract of 13",), error=BROKEN, extracted=1
         )
 
     def test_it_stands_in_at_the_deadline_too(self, loom: Loom) -> None:
@@ -414,41 +414,41 @@ class TestSubstitute:
 
 class TestBounds:
     def test_promise_9_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
-        loom = Loom(replace(PARTS, held=100))
+        loom = Loom(replace(PARTS, held_limit=100))
         loom.think("short thought")
         for _ in range(5):
-            loom.upstream(Other(0, b"x" * 30))
-        assert loom.told == ["opened", "raw", "closed: deadline", *["other"] * 5]
-        assert loom.weaver.held == 0
-        assert loom.weaver.pressed
+            loom.upstream(Passthrough(0, b"x" * 30))
+        assert loom.told == ["started", "raw", "closed: deadline", *["other"] * 5]
+        assert loom.weaver.held_bytes == 0
+        assert loom.weaver.over_held_limit
 
     def test_held_bytes_are_counted_on_frames(self, loom: Loom) -> None:
         loom.think("short thought")
-        loom.upstream(Other(0, b"x" * 30))
-        assert loom.weaver.held == 30 + len(b"frame 3")
+        loom.upstream(Passthrough(0, b"x" * 30))
+        assert loom.weaver.held_bytes == 30 + len(b"frame 3")
 
     @pytest.mark.parametrize(
         "event",
         [
-            Said(0, None, "x" * 30),
-            Said(0, None, "x", logprobs=[{"token": "x"}]),
-            Refused(0, None, refusal="x" * 30),
-            Called(0, None, call=0, arguments="x" * 30),
-            Sealed(0, None, 0, "x" * 30),
+            ContentDelta(0, None, "x" * 30),
+            ContentDelta(0, None, "x", logprobs=[{"token": "x"}]),
+            RefusalDelta(0, None, refusal="x" * 30),
+            ToolCallDelta(0, None, call_index=0, arguments="x" * 30),
+            ProviderState(0, None, 0, "x" * 30),
         ],
         ids=lambda event: type(event).__name__,
     )
     def test_promise_9_what_is_told_without_frames_is_not_held_without_bound(
         self, loom: Loom, event: Event
     ) -> None:
-        loom = Loom(replace(PARTS, held=1000))
-        loom.upstream(Opened(0, None, 0))
-        loom.upstream(Raw(0, None, 0, "short thought"))
-        loom.upstream(Closed(0, None, 0))
+        loom = Loom(replace(PARTS, held_limit=1000))
+        loom.upstream(ReasoningStarted(0, None, 0))
+        loom.upstream(ReasoningDelta(0, None, 0, "short thought"))
+        loom.upstream(ReasoningEnded(0, None, 0))
         for _ in range(10):
             loom.upstream(event)
-        assert loom.weaver.pressed
-        assert loom.weaver.held == 0
+        assert loom.weaver.over_held_limit
+        assert loom.weaver.held_bytes == 0
         assert len(loom.emitted) == 13
 
 
@@ -502,7 +502,7 @@ def test_ogx_04_the_shares_of_several_parts_add_up(loom: Loom) -> None:
 
 
 def test_events_of_a_type_never_seen_pass_in_order(loom: Loom) -> None:
-    loom.upstream(Opened(0, b"a", 0))
-    loom.upstream(Other(0, b"b"))
-    loom.upstream(Raw(0, b"c", 0, "text"))
+    loom.upstream(ReasoningStarted(0, b"a", 0))
+    loom.upstream(Passthrough(0, b"b"))
+    loom.upstream(ReasoningDelta(0, b"c", 0, "text"))
     assert [event.frame for event in loom.emitted] == [b"a", b"b", b"c"]

@@ -8,22 +8,22 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.turn.events import (
-    Billed,
-    Closed,
-    Ended,
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Native,
-    Opened,
-    Other,
-    PartClosed,
-    PartOpened,
-    PartSaid,
-    Raw,
-    Said,
+    NativeSummary,
+    Passthrough,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    UsageReported,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.usage import Tokens
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import Tokens
 from tests.turn.loom import Loom
 
 REASONING = "Think of it. Then again.\n\n"
@@ -41,37 +41,37 @@ def turns(draw: st.DrawFn, lane: int, *, reopened: bool) -> list[Event]:
         kind = draw(st.sampled_from(["think", "think", "native", "mixed", "say", "other"]))
         item = 0 if reopened else number
         if kind in ("say", "other"):
-            make = Said if kind == "say" else Other
+            make = ContentDelta if kind == "say" else Passthrough
             events += [make(lane, b"") for _ in range(draw(st.integers(1, 3)))]
             continue
-        events.append(Opened(lane, b"", item))
+        events.append(ReasoningStarted(lane, b"", item))
         if kind in ("think", "mixed"):
             for _ in range(draw(st.integers(0, 5))):
-                events.append(Raw(lane, b"", item, REASONING * draw(st.integers(0, 2))))
+                events.append(ReasoningDelta(lane, b"", item, REASONING * draw(st.integers(0, 2))))
         if kind in ("native", "mixed"):
             for part in range(draw(st.integers(1, 2))):
-                events.append(Native(lane, b"", item, part, "open"))
-                events.append(Native(lane, b"", item, part, "say", "native"))
-        events.append(Closed(lane, b"", item))
+                events.append(NativeSummary(lane, b"", item, part, "added"))
+                events.append(NativeSummary(lane, b"", item, part, "delta", "native"))
+        events.append(ReasoningEnded(lane, b"", item))
     return events
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[Plan, list[list[Event]], bool, st.DataObject]:
+def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.DataObject]:
     reopened = draw(st.booleans())
     lanes = draw(st.integers(1, 3)) if reopened else 1
-    plan = Plan(
+    plan = SummaryPlan(
         style=draw(st.sampled_from(["auto", "concise", "detailed", None])),
         live=draw(st.booleans()),
         part_chars=40,
         max_parts=3,
         tail_chars=20,
         grace=draw(st.sampled_from([0.0, 1.0, 5.0])),
-        first_token=draw(st.sampled_from([0.5, 2.0])),
-        held=draw(st.sampled_from([60, 10_000])),
+        first_token_timeout=draw(st.sampled_from([0.5, 2.0])),
+        held_limit=draw(st.sampled_from([60, 10_000])),
         max_overhead=draw(st.sampled_from([None, 0.1, 1.0])),
-        substitute=draw(st.sampled_from([None, lambda _: "an extract"])),
-        fail=draw(st.booleans()),
+        fallback=draw(st.sampled_from([None, lambda _: "an extract"])),
+        fail_response=draw(st.booleans()),
     )
     said = [draw(turns(lane, reopened=reopened)) for lane in range(lanes)]
     return plan, said, draw(st.booleans()), draw(st.data())
@@ -80,14 +80,14 @@ def runs(draw: st.DrawFn) -> tuple[Plan, list[list[Event]], bool, st.DataObject]
 @settings(max_examples=400)
 @given(runs())
 def test_every_interleaving_is_legal(
-    run: tuple[Plan, list[list[Event]], bool, st.DataObject],
+    run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
 ) -> None:
     plan, lanes, ok, data = run
     loom = Loom(plan)
     said = play(loom, lanes, data, ok=ok)
     drain(loom)
     assert loom.weaver.done
-    assert loom.weaver.held == 0
+    assert loom.weaver.held_bytes == 0
     assert loom.weaver.deadline is None
     assert not loom.asked
     check_upstream_kept(loom, said)
@@ -113,9 +113,9 @@ def play(loom: Loom, lanes: list[list[Event]], data: st.DataObject, *, ok: bool)
             case _:
                 loom.wait(data.draw(st.sampled_from([0.1, 0.6, 3.0])))
     if ok and data.draw(st.booleans()):
-        said.append(Billed(None, loom.frame(), Tokens(1, 2, 3)))
+        said.append(UsageReported(None, loom.frame(), Tokens(1, 2, 3)))
         loom.upstream(said[-1])
-    said.append(Ended(None, loom.frame(), ok=ok))
+    said.append(ResponseEnded(None, loom.frame(), ok=ok))
     loom.upstream(said[-1])
     return said
 
@@ -150,7 +150,8 @@ def check_upstream_kept(loom: Loom, said: list[Event]) -> None:
         found = [
             event.frame
             for event in loom.emitted
-            if event.lane == lane and not isinstance(event, PartOpened | PartSaid | PartClosed)
+            if event.lane == lane
+            and not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone)
         ]
         assert found == expected
 
@@ -162,40 +163,40 @@ def check_parts(loom: Loom) -> None:
     speaking: dict[tuple[int | None, int], str] = {}
     for event in loom.emitted:
         match event:
-            case Opened():
+            case ReasoningStarted():
                 open_items.add((event.lane, event.item))
-            case Closed():
+            case ReasoningEnded():
                 assert (event.lane, event.item) not in speaking
                 open_items.discard((event.lane, event.item))
-            case Native():
+            case NativeSummary():
                 assert (event.lane, event.item) not in speaking
                 indexes[event.lane, event.item] = max(
-                    indexes[event.lane, event.item], event.part + 1
+                    indexes[event.lane, event.item], event.index + 1
                 )
-            case PartOpened():
+            case SummaryPartAdded():
                 key = event.lane, event.item
                 assert key in open_items
                 assert key not in speaking
                 assert event.index == indexes[key]
                 indexes[key] += 1
                 speaking[key] = ""
-            case PartSaid():
+            case SummaryTextDelta():
                 assert event.text
                 speaking[event.lane, event.item] += event.text
-            case PartClosed():
+            case SummaryPartDone():
                 assert speaking.pop((event.lane, event.item)) == event.text
     assert not speaking
 
 
 def check_end(loom: Loom) -> None:
     """The end comes last, with the summaries that were said."""
-    ends = [event for event in loom.emitted if isinstance(event, Ended)]
+    ends = [event for event in loom.emitted if isinstance(event, ResponseEnded)]
     assert loom.emitted[-1] is ends[0]
     assert len(ends) == 1
     spoken = defaultdict(list)
     for event in loom.emitted:
-        if isinstance(event, PartClosed):
+        if isinstance(event, SummaryPartDone):
             spoken[event.lane, event.item].append(event.text)
     for key, summary in ends[0].summaries.items():
         assert list(summary.parts) == spoken[key]
-        assert summary.parts or summary.trouble is None or summary.unfinished
+        assert summary.parts or summary.error is None or summary.unfinished

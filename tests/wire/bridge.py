@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from abridge.turn.question import Question, Written
-from abridge.wire.api import Asking
-from abridge.wire.chat.asking import question as chat
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.asking import question as responses
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat import request as chat
+from abridge.apis.responses import request as responses
+from abridge.core.model_request import ModelRequest, TranslatedRequest
+from abridge.providers.catalog import PROFILES
 from tests.openapi import check
 
 Json = dict[str, Any]
@@ -16,25 +16,25 @@ Json = dict[str, Any]
 HELLO = {"role": "user", "content": "Hello"}
 
 
-def chat_question(*messages: Json, **fields: Any) -> Question:
-    return chat.read_question({"model": "m", "messages": list(messages or [HELLO]), **fields})
+def chat_question(*messages: Json, **fields: Any) -> ModelRequest:
+    return chat.read_request({"model": "m", "messages": list(messages or [HELLO]), **fields})
 
 
-def responses_question(*items: Json, **fields: Any) -> Question:
-    return responses.read_question({"model": "m", "input": list(items or [HELLO]), **fields})
+def responses_question(*items: Json, **fields: Any) -> ModelRequest:
+    return responses.read_request({"model": "m", "input": list(items or [HELLO]), **fields})
 
 
-def to_responses(question: Question, profile: str = "auto") -> Written:
+def to_responses(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
     """What a Responses upstream is asked, which its description allows."""
-    written = responses.write_question(question, Asking(PROFILES[profile]))
+    written = responses.write_request(question, UpstreamOptions(PROFILES[profile]))
     check("CreateResponse", described(written.body))
     return written
 
 
-def to_chat(question: Question, profile: str = "auto") -> Written:
+def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
     """What a chat upstream is asked, which the description allows unless the profile does not."""
-    asking = Asking(PROFILES[profile])
-    written = chat.write_question(question, asking)
+    asking = UpstreamOptions(PROFILES[profile])
+    written = chat.write_request(question, asking)
     if asking.profile.returns.place != "chunks":
         check("CreateChatCompletionRequest", written.body)
     return written
@@ -58,6 +58,6 @@ def _described(item: Json) -> Json:
     return {**item, "content": ""}
 
 
-def unfit(written: Written) -> dict[str, bool]:
+def unfit(written: TranslatedRequest) -> dict[str, bool]:
     """What upstream could not be told, and whether that matters."""
-    return {lost.param: lost.matters for lost in written.unfit}
+    return {lost.param: lost.essential for lost in written.unsupported}

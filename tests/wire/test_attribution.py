@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from abridge.turn.plan import Plan
-from abridge.wire.apis import APIS
-from abridge.wire.display import Expose
-from abridge.wire.envelope import PREFIX, Envelope
+from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
+from abridge.apis.registry import APIS
+from abridge.core.plan import SummaryPlan
 from tests.attribution import (
     ARGUMENTS,
     Step,
@@ -234,7 +233,9 @@ def test_att_11_obfuscation_passes() -> None:
         frame.replace(b'"id": ', b'"obfuscation": "xyz", "id": ', 1)
         for frame in chat_frames([A, CALL])
     ]
-    said = check_chat(pipeline("chat", "chat", plan=Plan(style=None)).stream(b"".join(chunks)))
+    said = check_chat(
+        pipeline("chat", "chat", plan=SummaryPlan(style=None)).stream(b"".join(chunks))
+    )
     assert {each.get("obfuscation") for each in said.chunks} == {"xyz"}
     assert gist(said.choices[0].led) == [[A[1]]]
 
@@ -246,7 +247,7 @@ def test_att_11_obfuscation_passes() -> None:
 @EACH
 @pytest.mark.parametrize("expose", ["summary", "none"])
 def test_new_03_hidden_reasoning_is_attributed_nowhere(
-    expose: Expose, client: str, upstream: str, *, stream: bool
+    expose: Exposure, client: str, upstream: str, *, stream: bool
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
     assert b"First" not in data
@@ -265,7 +266,7 @@ def test_new_03_hidden_reasoning_is_attributed_nowhere(
 def test_att_05_parts_of_a_summary_stay_separate(
     client: str, upstream: str, *, stream: bool, details: bool
 ) -> None:
-    plan = Plan(part_chars=30, tail_chars=5)
+    plan = SummaryPlan(part_chars=30, tail_chars=5)
     thought = "One thing is this here now. " * 2 + "\n\n" + "Another thing is that there then. " * 2
     how: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
     steps = [("think", thought), CALL]
@@ -278,7 +279,7 @@ def test_att_05_parts_of_a_summary_stay_separate(
 
 
 def sealing(_: Envelope) -> str:
-    return f"{PREFIX}k.AAAA"
+    return f"{ENVELOPE_PREFIX}k.AAAA"
 
 
 @BOTH
@@ -291,7 +292,7 @@ def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
     wanted = {"none": ["[redacted]"] if client == "responses" else False, "both": [A[1]]}
     for expose, parts in wanted.items():
         data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
-        assert PREFIX.encode() in data
+        assert ENVELOPE_PREFIX.encode() in data
         assert gist(told(client, data, stream=stream)) == [parts]
 
 
@@ -307,7 +308,7 @@ def test_upstreams_own_summary_is_one() -> None:
     sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
     sent += [chunk({"tool_calls": [call("look", ARGUMENTS)]}), chunk({}, finish="tool_calls"), DONE]
     body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
-    for how in ({}, {"expose": "summary"}, {"plan": Plan(style=None)}):
+    for how in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
         said = pipeline("chat", "chat", **how).stream(b"".join(sent))
         assert told("chat", said, stream=True) == [[part]]
         said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat import request as chat
+from abridge.apis.json import dumps
+from abridge.apis.responses import request as responses
+from abridge.core.model_request import ModelRequest
 from abridge.errors import RequestError
-from abridge.turn.question import Question
-from abridge.wire.api import Asking
-from abridge.wire.chat.asking import question as chat
-from abridge.wire.codec import dumps
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.asking import question as responses
+from abridge.providers.catalog import PROFILES
 from tests.wire.bridge import HELLO, Json
 
 KEYS = [
@@ -153,20 +153,20 @@ def bodies(api: str) -> st.SearchStrategy[Json]:
 
 
 @pytest.mark.parametrize(
-    ("api", "read"), [("chat", chat.read_question), ("responses", responses.read_question)]
+    ("api", "read"), [("chat", chat.read_request), ("responses", responses.read_request)]
 )
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_nothing_breaks_a_question(
-    api: str, read: Callable[[Json], Question], data: st.DataObject
+    api: str, read: Callable[[Json], ModelRequest], data: st.DataObject
 ) -> None:
     body: Any = data.draw(bodies(api))
     before = dumps(body)
     with suppress(RequestError):
         question = read(body)
         for profile in ("auto", "openai", "mistral", "litellm"):
-            for write in (chat.write_question, responses.write_question):
-                written = write(question, Asking(PROFILES[profile]))
+            for write in (chat.write_request, responses.write_request):
+                written = write(question, UpstreamOptions(PROFILES[profile]))
                 assert dumps(written.body)
-                assert all(lost.message for lost in written.unfit)
+                assert all(lost.message for lost in written.unsupported)
     assert dumps(body) == before

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat import request as chat
+from abridge.apis.params import PARAMS
+from abridge.apis.responses import request as responses
 from abridge.errors import RequestError
-from abridge.wire.api import Asking
-from abridge.wire.asking.params import PARAMS
-from abridge.wire.chat.asking import question as chat
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.asking import question as responses
+from abridge.providers.catalog import PROFILES
 from tests.wire.bridge import (
     HELLO,
     Json,
@@ -45,9 +45,9 @@ OPENAI: dict[str, Any] = {
 @pytest.mark.parametrize(("key", "value"), SAME.items())
 def test_what_both_apis_call_the_same(key: str, value: Any) -> None:
     asked = to_responses(chat_question(**{key: value}))
-    assert (asked.body[key], asked.unfit) == (value, [])
+    assert (asked.body[key], asked.unsupported) == (value, [])
     asked = to_chat(responses_question(**{key: value}))
-    assert (asked.body[key], asked.unfit) == (value, [])
+    assert (asked.body[key], asked.unsupported) == (value, [])
 
 
 @pytest.mark.parametrize(("key", "value"), OPENAI.items())
@@ -124,7 +124,7 @@ def test_a_chat_request_to_responses(spoken: Json, asked: Json) -> None:
         "input": [{"type": "message", **HELLO}],
     }
     assert written.body == {**always, **asked}
-    assert written.unfit == []
+    assert written.unsupported == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_chat_request_to_responses(spoken: Json, asked: Json) -> None:
 def test_a_responses_request_to_chat(spoken: Json, asked: Json) -> None:
     written = to_chat(responses_question(**spoken), "openai")
     assert written.body == {"model": "m", "messages": [HELLO], **asked}
-    assert written.unfit == []
+    assert written.unsupported == []
 
 
 def test_what_is_unknown_within_an_object_goes_on_within_it() -> None:
@@ -282,7 +282,7 @@ IDLE = {
 
 def test_defaults_and_nulls_say_nothing() -> None:
     written = to_chat(responses_question(**IDLE))
-    assert (written.body, written.unfit) == ({"model": "m", "messages": [HELLO]}, [])
+    assert (written.body, written.unsupported) == ({"model": "m", "messages": [HELLO]}, [])
     fields: Json = {
         "n": 1,
         "logprobs": False,
@@ -297,7 +297,7 @@ def test_defaults_and_nulls_say_nothing() -> None:
         "tool_choice": None,
     }
     written = to_responses(chat_question(**fields))
-    assert written.unfit == []
+    assert written.unsupported == []
     assert set(written.body) == {"model", "input", "store", "include"}
 
 
@@ -306,7 +306,7 @@ def test_a_flag_is_no_figure() -> None:
     assert unfit(to_responses(chat_question(n=True))) == {"n": True}
 
 
-@pytest.mark.parametrize("fields", [chat.FIELDS, responses.FIELDS])
+@pytest.mark.parametrize("fields", [chat.PARAM_FIELDS, responses.PARAM_FIELDS])
 def test_every_field_has_a_meaning(fields: Json) -> None:
     assert fields.keys() <= PARAMS.keys()
 
@@ -342,7 +342,7 @@ def test_every_field_has_a_meaning(fields: Json) -> None:
 )
 def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
     with pytest.raises(RequestError) as caught:
-        chat.read_question(body)
+        chat.read_request(body)
     assert caught.value.param == param
 
 
@@ -372,15 +372,15 @@ def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: s
 )
 def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
     with pytest.raises(RequestError) as caught:
-        responses.read_question(body)
+        responses.read_request(body)
     assert caught.value.param == param
 
 
 def test_what_is_missing_is_said_to_be() -> None:
     with pytest.raises(RequestError, match="Missing required parameter: 'messages'") as caught:
-        chat.read_question({})
+        chat.read_request({})
     assert caught.value.code == "missing_required_parameter"
-    assert responses.read_question({"prompt": {"id": "p"}}).speeches == []
+    assert responses.read_request({"prompt": {"id": "p"}}).messages == []
 
 
 NOT_THAT: dict[str, Any] = {
@@ -401,7 +401,7 @@ NOT_THAT: dict[str, Any] = {
 @pytest.mark.parametrize("field", NOT_THAT)
 def test_what_is_no_value_is_refused_by_the_clients_name_for_it(field: str) -> None:
     with pytest.raises(RequestError) as refused:
-        chat.read_question({"messages": [HELLO], field: NOT_THAT[field]})
+        chat.read_request({"messages": [HELLO], field: NOT_THAT[field]})
     assert refused.value.param == field
 
 
@@ -421,7 +421,7 @@ def test_on_responses_too(param: str, fields: Json) -> None:
 
 def test_no_model_is_no_empty_one() -> None:
     """Some upstreams have one, and none by that name."""
-    question = chat.read_question({"messages": [HELLO]})
-    asking = Asking(PROFILES["auto"])
-    for write in (chat.write_question, responses.write_question):
+    question = chat.read_request({"messages": [HELLO]})
+    asking = UpstreamOptions(PROFILES["auto"])
+    for write in (chat.write_request, responses.write_request):
         assert "model" not in write(question, asking).body

@@ -198,7 +198,7 @@ class TestReasoningTowardResponses:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": blocks}
         written = to_responses(chat_question(HELLO, answer, HELLO))
         assert [item["type"] for item in written.body["input"]] == ["message"] * 3
-        assert written.unfit == []
+        assert written.unsupported == []
 
     def test_llm_03_unknown_blocks_are_skipped_and_counted(self) -> None:
         blocks = [
@@ -246,8 +246,8 @@ class TestReasoningTowardResponses:
         question = chat_question(
             {"role": "assistant", **said, "thinking_blocks": [*blocks, signing]}
         )
-        (thought,) = question.speeches[0].parts
-        assert (thought.text, thought.sealed, thought.signed) == ("Hm.", "abc", True)  # type: ignore[union-attr]
+        (thought,) = question.messages[0].parts
+        assert (thought.text, thought.state, thought.is_signature) == ("Hm.", "abc", True)  # type: ignore[union-attr]
 
     @pytest.mark.parametrize(
         "message",

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from abridge.turn.question import Written
-from abridge.wire.api import Asking
-from abridge.wire.apis import UPSTREAM_APIS
-from abridge.wire.asking.offer import Names
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.asking.tools import spell_call
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.registry import UPSTREAM_APIS
+from abridge.apis.responses.tools import write_call
+from abridge.apis.tools import ToolNames
+from abridge.core.model_request import TranslatedRequest
+from abridge.providers.catalog import PROFILES
 from tests.openapi import check
 from tests.wire.bridge import (
     HELLO,
@@ -39,7 +39,7 @@ PATCH = {
 }
 
 
-def function(written: Written, place: int = 0) -> Json:
+def function(written: TranslatedRequest, place: int = 0) -> Json:
     """A function as it was offered to a chat upstream."""
     offered: Json = written.body["tools"][place]["function"]
     return offered
@@ -184,7 +184,7 @@ class TestToolsInTheInput:
         written = to_chat(responses_question(self.ITEM, HELLO))
         assert list(written.tools) == ["f", "functions__apply_patch"]
         assert written.body["messages"] == [HELLO]
-        assert not written.unfit
+        assert not written.unsupported
 
     def test_are_offered_once(self) -> None:
         written = to_chat(responses_question(self.ITEM, HELLO, self.ITEM, tools=[PATCH, FLAT]))
@@ -198,7 +198,7 @@ class TestToolsInTheInput:
     def test_are_calls_of_a_namespace(self) -> None:
         written = to_chat(responses_question(self.ITEM, HELLO))
         tool = written.tools["functions__apply_patch"]
-        item = spell_call(tool, "c", tool.name, '{"input": "x"}', "ctc_1")
+        item = write_call(tool, "c", tool.name, '{"input": "x"}', "ctc_1")
         assert (item["namespace"], item["name"], item["input"]) == ("functions", "apply_patch", "x")
 
 
@@ -215,7 +215,7 @@ class TestNamespace:
         names = [tool["function"]["name"] for tool in written.body["tools"]]
         assert names == ["mcp__docs__find", "mcp__docs__edit"] == list(written.tools)
         tool = written.tools["mcp__docs__find"]
-        assert (tool.own, tool.group, tool.kind) == ("find", "mcp__docs", "function")
+        assert (tool.client_name, tool.group, tool.kind) == ("find", "mcp__docs", "function")
 
     def test_calls_made_before_go_by_the_same_names(self) -> None:
         call = {"type": "function_call", "call_id": "c", "namespace": "mcp__docs", "name": "find"}
@@ -259,16 +259,16 @@ class TestNames:
         written = to_chat(responses_question(tools=tools))
         assert len(written.tools) == 3
         assert written.tools["a__b"].group == ""
-        assert {tool.own for tool in written.tools.values()} == {"b", "_b", "a__b"}
+        assert {tool.client_name for tool in written.tools.values()} == {"b", "_b", "a__b"}
 
     @pytest.mark.parametrize(
         ("own", "group"), [("f" * 128, ""), ("f", "g" * 64), ("a.b/c", ""), ("ä", "ö")]
     )
     def test_are_such_as_upstream_takes(self, own: str, group: str) -> None:
-        name = Names().give(own, group)
+        name = ToolNames().assign(own, group)
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
-        assert Names().give(own, group) == name
-        assert Names().give(own + "x", group) != name
+        assert ToolNames().assign(own, group) == name
+        assert ToolNames().assign(own + "x", group) != name
 
     def test_outlast_a_tool_s_kind(self) -> None:
         call = {"type": "function_call", "call_id": "c", "name": "apply_patch", "arguments": "{}"}
@@ -276,8 +276,8 @@ class TestNames:
         assert written.body["messages"][0]["tool_calls"][0]["function"]["name"] == "apply_patch"
 
     def test_stay_what_they_are_where_they_may(self) -> None:
-        assert Names().give("get_weather-2") == "get_weather-2"
-        assert Names().give("find", "mcp__docs__") == "mcp__docs__find"
+        assert ToolNames().assign("get_weather-2") == "get_weather-2"
+        assert ToolNames().assign("find", "mcp__docs__") == "mcp__docs__find"
 
 
 class TestCustom:
@@ -370,7 +370,7 @@ class TestLocalShell:
         called = call["tool_calls"][0]
         assert (called["id"], output["tool_call_id"]) == ("c", "c")
         name, arguments = called["function"]["name"], called["function"]["arguments"]
-        item = spell_call(written.tools[name], "c", name, arguments, "lsc_1")
+        item = write_call(written.tools[name], "c", name, arguments, "lsc_1")
         assert item == items[0]
         check("LocalShellToolCall", item)
 
@@ -404,14 +404,14 @@ class TestSearch:
             "description": "Finds tools.",
             "parameters": self.TOOL["parameters"],
         }
-        assert not written.unfit
+        assert not written.unsupported
 
     @pytest.mark.parametrize(
         ("arguments", "given"), [('{"query": "edit"}', {"query": "edit"}), ("edit", {})]
     )
     def test_is_called_as_what_it_is(self, arguments: str, given: Json) -> None:
         written = to_chat(responses_question(tools=[self.TOOL]))
-        item = spell_call(written.tools["tool_search"], "c", "tool_search", arguments, "tsc_1")
+        item = write_call(written.tools["tool_search"], "c", "tool_search", arguments, "tsc_1")
         assert item == {**self.CALL, "id": "tsc_1", "status": "completed", "arguments": given}
         check("ToolSearchCall", item)
 
@@ -503,7 +503,7 @@ class TestHosted:
     @pytest.mark.parametrize("item", [{"id": "msg_1"}, {"type": "item_reference", "id": "msg_1"}])
     @pytest.mark.parametrize("api", ["chat", "messages"])
     def test_a_reference_is_answered_with_what_to_do(self, item: Json, api: str) -> None:
-        asking = Asking(PROFILES["auto"])
-        (lost,) = UPSTREAM_APIS[api].write(responses_question(item), asking).unfit
-        assert (lost.param, lost.matters) == ("input[0]", True)
+        asking = UpstreamOptions(PROFILES["auto"])
+        (lost,) = UPSTREAM_APIS[api].write_request(responses_question(item), asking).unsupported
+        assert (lost.param, lost.essential) == ("input[0]", True)
         assert "store: false" in lost.message

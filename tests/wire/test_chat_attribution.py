@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.plan import Plan
+from abridge.core.plan import SummaryPlan
 from tests.attribution import ARGUMENTS, gist, told, unmarked
 from tests.checker import check_chat
 from tests.pipeline import MUCH, Pipeline, chat
@@ -16,7 +16,7 @@ from tests.scripts import DONE, THOUGHT, call, chunk, completion
 Json = dict[str, Any]
 
 CALL = {"tool_calls": [call("look", ARGUMENTS)]}
-PLAIN = Plan(style=None)
+PLAIN = SummaryPlan(style=None)
 SUMMARY = f"**Part**\n\nSaid of {len(THOUGHT)} characters."
 
 
@@ -236,7 +236,7 @@ def test_what_holds_neither_call_nor_list_goes_on_as_it_came(line: bytes) -> Non
 
 def test_a_failed_answer_holds_the_attributed_one() -> None:
     body = json.dumps(completion({"reasoning": THOUGHT, **CALL})).encode()
-    plan = Plan(fail=True)
+    plan = SummaryPlan(fail_response=True)
     failed = json.loads(pipeline(plan=plan, write=None).whole(body))["error"]["response"]
     said = json.dumps(failed).encode()
     assert gist(told("chat", said, stream=False)) == [[THOUGHT]]

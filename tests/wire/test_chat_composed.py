@@ -7,28 +7,28 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import (
-    Began,
-    Called,
-    Closed,
-    Ended,
+from abridge.apis.api import RequestEcho
+from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.display import Display
+from abridge.apis.tools import as_function
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Native,
-    Opened,
-    Raw,
-    Refused,
-    Said,
-    Sealed,
-    Stopped,
+    Finished,
+    NativeSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ResponseEnded,
+    ResponseStarted,
+    ToolCallDelta,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.question import Tool
-from abridge.wire.api import Asked
-from abridge.wire.apis import CHAT
-from abridge.wire.asking.disguise import as_function
-from abridge.wire.chat.composer import ChatComposer
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES
+from abridge.core.model_request import Tool
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
 from tests.checker import ChatStream, check_chat
 from tests.openapi import faults
 from tests.pipeline import MUCH, Minting, bridged
@@ -44,7 +44,7 @@ from tests.scripts import (
 from tests.shared import needs_openapi
 
 ANSWER = "The sum is 100."
-BILLED = Asked({"stream_options": {"include_usage": True}})
+BILLED = RequestEcho({"stream_options": {"include_usage": True}})
 
 
 def run(output: list[dict[str, Any]], *, kept: int | None = None, **settings: Any) -> ChatStream:
@@ -60,9 +60,15 @@ def whole(output: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
     return found
 
 
-def compose(*events: Event, asked: Asked | None = None, **display: Any) -> ChatStream:
-    writer = ChatComposer(PROFILES["auto"], Display(**display), asked or Asked(), MUCH, Minting())
-    told = [Began(None, None, "up", "thinker-1", 7), *events, Ended(None, None, ok=True)]
+def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ChatStream:
+    writer = ChatTranslatingWriter(
+        PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
+    )
+    told = [
+        ResponseStarted(None, None, "up", "thinker-1", 7),
+        *events,
+        ResponseEnded(None, None, ok=True),
+    ]
     return check_chat(b"".join(map(writer.write, told)))
 
 
@@ -96,7 +102,11 @@ class TestOrder:
         assert choice.text == ANSWER
 
     def test_ols_01_in_the_field_that_is_configured(self) -> None:
-        events = [Opened(0, None, 0), Native(0, None, 0, 0, "say", "So."), Closed(0, None, 0)]
+        events = [
+            ReasoningStarted(0, None, 0),
+            NativeSummary(0, None, 0, 0, "say", "So."),
+            ReasoningEnded(0, None, 0),
+        ]
         seen = compose(*events, raw=False, summary_field="reasoning")
         assert seen.choices[0].fields["reasoning"] == "So."
 
@@ -139,7 +149,7 @@ class TestOrder:
         assert choice.finish == "tool_calls"
 
     def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
-        pipeline = bridged("responses", CHAT, plan=Plan(part_chars=200))
+        pipeline = bridged("responses", CHAT, plan=SummaryPlan(part_chars=200))
         stream = responses_stream([reasoning_item(0, thinking(900)), message_item(1, ANSWER)])
         for raw in stream[:120]:
             pipeline.frame(raw)
@@ -152,10 +162,10 @@ class TestOrder:
 
     def test_choices_are_lanes_and_announced_in_order(self) -> None:
         seen = compose(
-            Said(1, None, "B"),
-            Said(0, None, "A"),
-            Stopped(1, None, "stop"),
-            Stopped(0, None, "stop"),
+            ContentDelta(1, None, "B"),
+            ContentDelta(0, None, "A"),
+            Finished(1, None, "stop"),
+            Finished(0, None, "stop"),
         )
         assert [seen.choices[lane].text for lane in (0, 1)] == ["A", "B"]
         assert [seen.choices[lane].role for lane in (0, 1)] == ["assistant"] * 2
@@ -192,30 +202,34 @@ class TestBlocks:
 
     def test_a_signature_stands_alone_in_a_stream_and_with_its_text_in_a_message(self) -> None:
         events = [
-            Began(None, None, "up", "m", 0),
-            Opened(0, None, 0),
-            Raw(0, None, 0, "Hm."),
-            Sealed(0, None, 0, "s1", signs=True),
-            Closed(0, None, 0),
+            ResponseStarted(None, None, "up", "m", 0),
+            ReasoningStarted(0, None, 0),
+            ReasoningDelta(0, None, 0, "Hm."),
+            ProviderState(0, None, 0, "s1", signs=True),
+            ReasoningEnded(0, None, 0),
         ]
         block = {"type": "thinking", "thinking": "", "signature": "s1", "index": 0}
         assert listed(compose(*events), "thinking_blocks") == [block]
-        writer = ChatComposer(PROFILES["auto"], Display(), Asked(), MUCH, Minting())
+        writer = ChatTranslatingWriter(PROFILES["auto"], Display(), RequestEcho(), MUCH, Minting())
         for event in events:
             writer.note(event)
-        message = json.loads(writer.whole(Ended(None, None, ok=True)))["choices"][0]["message"]
+        message = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["choices"][0][
+            "message"
+        ]
         assert message["thinking_blocks"] == [{**block, "thinking": "Hm."}]
 
     def test_new_03_hidden_reasoning_is_in_no_block(self) -> None:
-        writer = ChatComposer(PROFILES["auto"], Display(raw=False), Asked(), MUCH, Minting())
+        writer = ChatTranslatingWriter(
+            PROFILES["auto"], Display(show_raw=False), RequestEcho(), MUCH, Minting()
+        )
         for event in (
-            Opened(0, None, 0),
-            Raw(0, None, 0, "Hm."),
-            Sealed(0, None, 0, "s1", signs=True),
-            Closed(0, None, 0),
+            ReasoningStarted(0, None, 0),
+            ReasoningDelta(0, None, 0, "Hm."),
+            ProviderState(0, None, 0, "s1", signs=True),
+            ReasoningEnded(0, None, 0),
         ):
             writer.note(event)
-        assert b"Hm." not in writer.whole(Ended(None, None, ok=True))
+        assert b"Hm." not in writer.write_whole(ResponseEnded(None, None, ok=True))
 
     def test_a_summary_of_ours_is_in_none(self) -> None:
         seen = run([reasoning_item(0, THOUGHT), message_item(1, ANSWER)])
@@ -227,14 +241,14 @@ class TestBlocks:
 
 
 class TestCalls:
-    PATCH = Tool("apply_patch", "custom", own="apply_patch")
+    PATCH = Tool("apply_patch", "custom", client_name="apply_patch")
 
     def called(self, *pieces: str, tool: Tool, custom: bool) -> ChatStream:
         events: list[Event] = [
-            Called(
+            ToolCallDelta(
                 0,
                 None,
-                call=0,
+                call_index=0,
                 id="c" if not number else "",
                 name=tool.name if not number else "",
                 arguments=piece,
@@ -242,8 +256,8 @@ class TestCalls:
             )
             for number, piece in enumerate(pieces)
         ]
-        asked = Asked({}, {tool.name: tool})
-        return compose(*events, Stopped(0, None, "tool_calls"), asked=asked)
+        asked = RequestEcho({}, {tool.name: tool})
+        return compose(*events, Finished(0, None, "tool_calls"), asked=asked)
 
     def test_a_custom_tools_input_streams(self) -> None:
         seen = self.called("*** ", "Begin", tool=self.PATCH, custom=True)
@@ -266,18 +280,22 @@ class TestCalls:
         ]
 
     def test_in_a_message_it_is_whole(self) -> None:
-        writer = ChatComposer(
-            PROFILES["auto"], Display(), Asked({}, {"p": self.PATCH}), MUCH, Minting()
+        writer = ChatTranslatingWriter(
+            PROFILES["auto"], Display(), RequestEcho({}, {"p": self.PATCH}), MUCH, Minting()
         )
-        writer.note(Called(0, None, call=0, id="c", name="p", arguments="x", custom=True))
-        message = json.loads(writer.whole(Ended(None, None, ok=True)))["choices"][0]["message"]
+        writer.note(
+            ToolCallDelta(0, None, call_index=0, id="c", name="p", arguments="x", custom=True)
+        )
+        message = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["choices"][0][
+            "message"
+        ]
         assert message["tool_calls"] == [
             {"id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "x"}}
         ]
         assert message["content"] is None
 
     def test_a_call_without_an_id_gets_one(self) -> None:
-        seen = compose(Called(0, None, call=0, name="f", arguments="{}"))
+        seen = compose(ToolCallDelta(0, None, call_index=0, name="f", arguments="{}"))
         assert seen.choices[0].calls[0]["id"].startswith("call_")
 
 
@@ -317,11 +335,11 @@ class TestEnds:
 
     def test_ogx_06_fail_ends_in_an_error_after_the_answer(self) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, ANSWER)]
-        seen = run(output, write=None, plan=Plan(fail=True))
+        seen = run(output, write=None, plan=SummaryPlan(fail_response=True))
         assert seen.choices[0].text == ANSWER
         assert seen.error
         assert seen.usage is None
-        body = whole(output, write=None, plan=Plan(fail=True))
+        body = whole(output, write=None, plan=SummaryPlan(fail_response=True))
         assert body["error"]["response"]["choices"][0]["message"]["content"] == ANSWER
 
 
@@ -336,7 +354,7 @@ class TestUsage:
         assert usage["reasoning_summary"]["total_tokens"] == 15
 
     def test_it_is_told_if_asked_for(self) -> None:
-        seen = run([*self.OUTPUT], asked=Asked())
+        seen = run([*self.OUTPUT], asked=RequestEcho())
         assert not any("usage" in chunk for chunk in seen.chunks)
         assert seen.done
 
@@ -352,13 +370,13 @@ class TestUsage:
 
 
 def test_a_refusal() -> None:
-    seen = compose(Refused(0, None, refusal="No."), Stopped(0, None, "stop"))
+    seen = compose(RefusalDelta(0, None, refusal="No."), Finished(0, None, "stop"))
     assert seen.choices[0].fields == {"content": "", "refusal": "No."}
 
 
 def test_log_probabilities_have_their_bytes() -> None:
     entry = {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "é", "logprob": -2.0}]}
-    seen = compose(Said(0, None, "Yes", [entry]))
+    seen = compose(ContentDelta(0, None, "Yes", [entry]))
     (told,) = [
         choice["logprobs"]
         for chunk in seen.chunks

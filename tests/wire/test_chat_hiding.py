@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.wire.profiles import PROFILES
+from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat
 from tests.pipeline import chat
 from tests.scripts import DONE, chunk, completion, frame

@@ -13,26 +13,25 @@ from openai.types.chat import ChatCompletionChunk
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.turn.events import (
-    Called,
-    Closed,
+from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.history import ChatHistory
+from abridge.apis.chat.request import read_request
+from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.display import Display, Exposure, ListField, is_envelope
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Native,
-    Opened,
-    Raw,
-    Refused,
-    Said,
-    Sealed,
-    Stopped,
+    Finished,
+    NativeSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ToolCallDelta,
 )
-from abridge.turn.question import Part, Thought
-from abridge.wire.apis import CHAT
-from abridge.wire.chat.asking.question import read_question
-from abridge.wire.chat.composer import ChatComposer
-from abridge.wire.chat.conversation import ChatConversation
-from abridge.wire.display import Display, Expose, Listed
-from abridge.wire.envelope import is_ours
-from abridge.wire.profiles import PROFILES
+from abridge.core.model_request import MessagePart, ReasoningPart
+from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat, frames
 from tests.pipeline import MUCH, Minting, bridged, chat
 from tests.scripts import (
@@ -61,8 +60,8 @@ ANSWER = "The sum is 100."
 SECRETS = [text for text in pieces(THOUGHT) if "\n" not in text and text not in ANSWER]
 """What would be found of the reasoning, streamed or not."""
 
-LISTS: list[Listed] = ["reasoning_details", "thinking_blocks"]
-EXPOSURES: list[Expose] = ["auto", "both", "summary", "raw", "none"]
+LISTS: list[ListField] = ["reasoning_details", "thinking_blocks"]
+EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
 KINDS = {"reasoning_details": "reasoning.encrypted", "thinking_blocks": "redacted_thinking"}
 STREAMS = {
     "an answer": chat_stream(THOUGHT, ANSWER),
@@ -128,7 +127,7 @@ def heard_by_client(stream: bytes) -> dict[int, Json]:
 def carried_on(message: Json) -> Json:
     """What upstream gets of a message: a client's next request, opened by another replica."""
     body = json.loads(json.dumps({"model": "thinker-1", "messages": [USER, message, USER]}))
-    carried: Json = unseal(ChatConversation(body))["messages"][1]
+    carried: Json = unseal(ChatHistory(body))["messages"][1]
     return carried
 
 
@@ -155,7 +154,7 @@ def originals(stream: list[bytes]) -> Json:
 
 def blobs(message: Json) -> list[str]:
     entries = [entry for name in LISTS for entry in message.get(name) or ()]
-    return [entry["data"] for entry in entries if is_ours(entry.get("data"))]
+    return [entry["data"] for entry in entries if is_envelope(entry.get("data"))]
 
 
 @pytest.mark.parametrize("envelope", LISTS)
@@ -163,7 +162,7 @@ class TestSameApi:
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
     def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
-        self, stream: list[bytes], expose: Expose, envelope: Listed
+        self, stream: list[bytes], expose: Exposure, envelope: ListField
     ) -> None:
         said = run(stream, expose=expose, envelope=envelope)
         (entry,) = said[envelope]
@@ -174,7 +173,9 @@ class TestSameApi:
         assert carried_on(said) == {**answer, **originals(stream)}
 
     @pytest.mark.parametrize(("dialect", "expose"), TAKEN)
-    def test_new_02_in_each_dialect(self, dialect: str, expose: Expose, envelope: Listed) -> None:
+    def test_new_02_in_each_dialect(
+        self, dialect: str, expose: Exposure, envelope: ListField
+    ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
         said = run(stream, expose=expose, envelope=envelope)
@@ -183,7 +184,9 @@ class TestSameApi:
 
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("dialect", DIALECTS)
-    def test_new_02_and_not_streamed(self, dialect: str, expose: Expose, envelope: Listed) -> None:
+    def test_new_02_and_not_streamed(
+        self, dialect: str, expose: Exposure, envelope: ListField
+    ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
         upstream = {"role": "assistant", "content": ANSWER, **originals(stream)}
@@ -193,7 +196,7 @@ class TestSameApi:
 
     @pytest.mark.parametrize("streamed", [True, False])
     def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
-        self, envelope: Listed, *, streamed: bool
+        self, envelope: ListField, *, streamed: bool
     ) -> None:
         for expose in ("summary", "none"):
             pipeline = chat(seal=sealer().seal, expose=expose, envelope=envelope)
@@ -205,7 +208,7 @@ class TestSameApi:
             assert b"abr1." in out
             assert not any(text.encode() in out for text in SECRETS)
 
-    def test_new_02_each_choice_has_its_own(self, envelope: Listed) -> None:
+    def test_new_02_each_choice_has_its_own(self, envelope: ListField) -> None:
         stream = [
             *(chunk({"role": "assistant"}, index=index) for index in range(3)),
             *(chunk({"reasoning": f"I am {index}."}, index=index) for index in (2, 0)),
@@ -219,7 +222,7 @@ class TestSameApi:
         assert carried_on(said[0])["reasoning"] == "I am 0."
         assert carried_on(said[2])["reasoning"] == "I am 2."
 
-    def test_new_02_it_comes_right_before_the_finish(self, envelope: Listed) -> None:
+    def test_new_02_it_comes_right_before_the_finish(self, envelope: ListField) -> None:
         for stream in STREAMS.values():
             out = check_chat(chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream)))
             deltas = [choice for chunk in out.chunks for choice in chunk["choices"]]
@@ -230,7 +233,9 @@ class TestSameApi:
 
     @settings(max_examples=30)
     @given(st.data())
-    def test_new_02_however_the_stream_is_cut(self, envelope: Listed, data: st.DataObject) -> None:
+    def test_new_02_however_the_stream_is_cut(
+        self, envelope: ListField, data: st.DataObject
+    ) -> None:
         stream = b"".join(STREAMS["two stretches"])
         cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
         out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
@@ -249,7 +254,9 @@ class TestIndex:
     @pytest.mark.parametrize(
         ("expose", "before"), [("raw", [0, 1]), ("both", [0, 1]), ("summary", [1]), ("none", [1])]
     )
-    def test_new_02_it_goes_on_after_upstreams_own(self, expose: Expose, before: list[int]) -> None:
+    def test_new_02_it_goes_on_after_upstreams_own(
+        self, expose: Exposure, before: list[int]
+    ) -> None:
         text = {"type": "reasoning.text", "text": THOUGHT, "index": 0}
         stream = self.stream(text, self.ENCRYPTED)
         said = run(stream, expose=expose)
@@ -264,7 +271,7 @@ class TestIndex:
 
     @pytest.mark.parametrize("envelope", LISTS)
     @pytest.mark.parametrize("expose", ["both", "summary", "raw"])
-    def test_new_02_and_after_ours(self, expose: Expose, envelope: Listed) -> None:
+    def test_new_02_and_after_ours(self, expose: Exposure, envelope: ListField) -> None:
         stream = STREAMS["an answer"]
         said = run(stream, expose=expose, details=True, envelope=envelope)
         details = said["reasoning_details"]
@@ -295,7 +302,7 @@ class TestIndex:
     def test_what_is_no_list_gives_way(self, odd: Any) -> None:
         said = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
         (entry,) = said["reasoning_details"]
-        assert is_ours(entry["data"])
+        assert is_envelope(entry["data"])
 
 
 NOTHING_TO_SEAL: dict[str, list[Json]] = {
@@ -312,7 +319,7 @@ NOTHING_TO_SEAL: dict[str, list[Json]] = {
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("deltas", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
 def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
-    deltas: list[Json], expose: Expose
+    deltas: list[Json], expose: Exposure
 ) -> None:
     stream = b"".join([ROLE, *map(chunk, deltas), chunk({"content": ANSWER}), *STOP])
     body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
@@ -354,14 +361,14 @@ def test_new_02_an_answer_is_sealed_once() -> None:
 # Over a bridge
 
 
-def thoughts(message: Json) -> list[Part]:
+def thoughts(message: Json) -> list[MessagePart]:
     """What an upstream of another API is told of the reasoning."""
     body = {"model": "thinker-1", "messages": [USER, carried_on(message), USER]}
-    parts = [part for speech in read_question(body).speeches for part in speech.parts]
+    parts = [part for speech in read_request(body).messages for part in speech.parts]
     return [
-        Thought(part.text, part.summary, part.sealed, part.signed)
+        ReasoningPart(part.text, part.summary, part.state, part.is_signature)
         for part in parts
-        if isinstance(part, Thought)
+        if isinstance(part, ReasoningPart)
     ]
 
 
@@ -372,13 +379,15 @@ OUTPUT = [
     reasoning_item(3, "I go on."),
     message_item(4, ANSWER),
 ]
-TOLD = [Thought(THOUGHT), Thought(sealed="gAAAAABo"), Thought("I go on.")]
+TOLD = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("I go on.")]
 
 
 @pytest.mark.parametrize("envelope", LISTS)
 @pytest.mark.parametrize("expose", EXPOSURES)
 class TestBridged:
-    def test_new_02_what_was_thought_comes_back(self, expose: Expose, envelope: Listed) -> None:
+    def test_new_02_what_was_thought_comes_back(
+        self, expose: Exposure, envelope: ListField
+    ) -> None:
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
         said = heard_by_client(out)[0]
@@ -389,7 +398,7 @@ class TestBridged:
         index = said[envelope][-1]["index"]
         assert index == len(said[envelope]) - 1
 
-    def test_new_02_streamed_or_not(self, expose: Expose, envelope: Listed) -> None:
+    def test_new_02_streamed_or_not(self, expose: Exposure, envelope: ListField) -> None:
         body = json.dumps(response(OUTPUT)).encode()
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         said = json.loads(pipeline.whole(body))["choices"][0]["message"]
@@ -397,7 +406,7 @@ class TestBridged:
         assert thoughts(said) == TOLD
 
     def test_new_02_each_block_of_messages_keeps_its_own_signature(
-        self, expose: Expose, envelope: Listed
+        self, expose: Exposure, envelope: ListField
     ) -> None:
         blocks = [
             messages.thinking("One.", "s1"),
@@ -412,14 +421,14 @@ class TestBridged:
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         said = heard_by_client(bytes(pipeline.out))[0]
         assert thoughts(said) == [
-            Thought("One.", sealed="s1", signed=True),
-            Thought(sealed="opaque"),
-            Thought(sealed="s2", signed=True),
-            Thought("Two.", sealed="s3", signed=True),
+            ReasoningPart("One.", state="s1", is_signature=True),
+            ReasoningPart(state="opaque"),
+            ReasoningPart(state="s2", is_signature=True),
+            ReasoningPart("Two.", state="s3", is_signature=True),
         ]
 
     def test_llm_09_opaque_state_alone_is_told_as_it_is(
-        self, expose: Expose, envelope: Listed
+        self, expose: Exposure, envelope: ListField
     ) -> None:
         output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
         stream = b"".join(responses_stream(output))
@@ -431,16 +440,16 @@ class TestBridged:
 def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
     writer = _composer()
     events: list[Event] = [
-        Opened(0, None, 0),
-        Raw(0, None, 0, THOUGHT),
-        Closed(0, None, 0),
-        Called(0, None, call=0, name="add", arguments="{}"),
-        Called(0, None, call=1, name="add", arguments="{}"),
-        Stopped(0, None, "tool_calls"),
+        ReasoningStarted(0, None, 0),
+        ReasoningDelta(0, None, 0, THOUGHT),
+        ReasoningEnded(0, None, 0),
+        ToolCallDelta(0, None, call_index=0, name="add", arguments="{}"),
+        ToolCallDelta(0, None, call_index=1, name="add", arguments="{}"),
+        Finished(0, None, "tool_calls"),
     ]
     said = heard_by_client(b"".join(map(writer.write, events)))[0]
     assert all(call["id"] for call in said["tool_calls"])
-    assert thoughts(said) == [Thought(THOUGHT)]
+    assert thoughts(said) == [ReasoningPart(THOUGHT)]
 
 
 def test_new_02_reasoning_that_stands_in_opaque_state_too_comes_back_once() -> None:
@@ -448,7 +457,7 @@ def test_new_02_reasoning_that_stands_in_opaque_state_too_comes_back_once() -> N
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
     pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
     said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
-    assert thoughts(said) == [Thought(THOUGHT)]
+    assert thoughts(said) == [ReasoningPart(THOUGHT)]
 
 
 def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> None:
@@ -460,22 +469,30 @@ def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> N
     ]
     pipeline = bridged("responses", CHAT, seal=sealer().seal)
     said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
-    summaries = [Thought(summary=("One.",)), Thought(summary=("Two.",))]
-    assert thoughts(said) == [*summaries, Thought(sealed="s"), Thought(THOUGHT)]
+    summaries = [ReasoningPart(summary=("One.",)), ReasoningPart(summary=("Two.",))]
+    assert thoughts(said) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
 
 
 def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
-    said: list[Event] = [Said(0, None, "x" * 60), Refused(0, None, refusal="y" * 60)]
-    thought: list[Event] = [Raw(0, None, 0, "z" * 60), Sealed(0, None, 0, "s" * 60, signs=False)]
-    for part in ([*thought], [*said], [Native(0, None, 0, 0, "say", "n" * 120)]):
+    said: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
+    thought: list[Event] = [
+        ReasoningDelta(0, None, 0, "z" * 60),
+        ProviderState(0, None, 0, "s" * 60, signs=False),
+    ]
+    for part in ([*thought], [*said], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
         writer = _composer(limit=100)
-        events = [Opened(0, None, 0), Raw(0, None, 0, "I think."), *part, Closed(0, None, 0)]
-        out = b"".join(map(writer.write, [*events, Stopped(0, None, "stop")]))
+        events = [
+            ReasoningStarted(0, None, 0),
+            ReasoningDelta(0, None, 0, "I think."),
+            *part,
+            ReasoningEnded(0, None, 0),
+        ]
+        out = b"".join(map(writer.write, [*events, Finished(0, None, "stop")]))
         assert b"abr1." not in out
 
 
 @given(
-    STRETCHES.filter(lambda events: any(isinstance(event, Raw) for event in events)),
+    STRETCHES.filter(lambda events: any(isinstance(event, ReasoningDelta) for event in events)),
     st.booleans(),
 )
 def test_new_02_all_that_was_told_comes_back_in_order(
@@ -483,37 +500,42 @@ def test_new_02_all_that_was_told_comes_back_in_order(
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
     writer = _composer(raw=shown)
-    events = [Opened(0, None, 0), *told, Closed(0, None, 0), Said(0, None, "Yes")]
-    out = b"".join(map(writer.write, [*events, Stopped(0, None, "stop")]))
-    meant: list[Thought] = []
+    events = [
+        ReasoningStarted(0, None, 0),
+        *told,
+        ReasoningEnded(0, None, 0),
+        ContentDelta(0, None, "Yes"),
+    ]
+    out = b"".join(map(writer.write, [*events, Finished(0, None, "stop")]))
+    meant: list[ReasoningPart] = []
     text = ""
     for event in told:
-        if isinstance(event, Raw):
+        if isinstance(event, ReasoningDelta):
             text += event.text
-        elif isinstance(event, Sealed) and event.signs:
-            meant.append(Thought(text, sealed=event.data, signed=True))
+        elif isinstance(event, ProviderState) and event.signs:
+            meant.append(ReasoningPart(text, state=event.data, is_signature=True))
             text = ""
-        elif isinstance(event, Sealed):
-            meant += [Thought(text)] * bool(text)
-            meant += [Thought(sealed=event.data)] * (event.data != text.strip())
+        elif isinstance(event, ProviderState):
+            meant += [ReasoningPart(text)] * bool(text)
+            meant += [ReasoningPart(state=event.data)] * (event.data != text.strip())
             text = ""
-    meant += [Thought(text)] * bool(text)
+    meant += [ReasoningPart(text)] * bool(text)
     assert thoughts(heard_by_client(out)[0]) == _signed(meant)
 
 
-def _signed(thoughts: list[Thought]) -> list[Thought]:
+def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     """A signature that comes alone signs what comes before it, if nothing else does."""
-    told: list[Thought] = []
+    told: list[ReasoningPart] = []
     for thought in thoughts:
         last = told[-1] if told else None
-        if thought.signed and not thought.text and last is not None and not last.sealed:
-            told[-1] = Thought(last.text, sealed=thought.sealed, signed=True)
+        if thought.is_signature and not thought.text and last is not None and not last.state:
+            told[-1] = ReasoningPart(last.text, state=thought.state, is_signature=True)
         else:
             told.append(thought)
     return told
 
 
-def _composer(limit: int = MUCH, **display: Any) -> ChatComposer:
+def _composer(limit: int = MUCH, **display: Any) -> ChatTranslatingWriter:
     asked = bridged("responses", CHAT).asked
     shown = Display(**display, seal=sealer().seal)
-    return ChatComposer(PROFILES["auto"], shown, asked, limit, Minting())
+    return ChatTranslatingWriter(PROFILES["auto"], shown, asked, limit, Minting())

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from abridge.wire.chat.reader import ChatReader
-from abridge.wire.display import Display, Expose
-from abridge.wire.profiles import PROFILES
+from abridge.apis.chat.reader import ChatReader
+from abridge.apis.display import Display, Exposure
+from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat
 from tests.openapi import faults
 from tests.pipeline import chat
@@ -23,7 +23,7 @@ def sloppy(request: pytest.FixtureRequest) -> list[bytes]:
 
 
 @pytest.mark.parametrize("expose", ["auto", "both", "none"])
-def test_new_06_what_lacks_is_supplied(sloppy: list[bytes], expose: Expose) -> None:
+def test_new_06_what_lacks_is_supplied(sloppy: list[bytes], expose: Exposure) -> None:
     seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
     choice = seen.choices[0]
     assert (choice.role, choice.text, seen.done) == ("assistant", TEXT, True)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
-from abridge.turn.plan import Plan
-from abridge.wire.profiles import PROFILES
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
 from tests.checker import ChatStream, check_chat, frames
 from tests.pipeline import Pipeline, chat
 from tests.scripts import (
@@ -149,11 +149,11 @@ class TestDialects:
 def test_ogx_02_without_a_summary_the_stream_is_untouched() -> None:
     for field in ("reasoning_content", "reasoning"):
         stream = b"".join(chat_stream(THOUGHT, "The sum is 100.", field=field))
-        assert chat(expose="raw", plan=Plan(style=None)).stream(stream) == stream
+        assert chat(expose="raw", plan=SummaryPlan(style=None)).stream(stream) == stream
 
 
 def test_new_01_parts_come_while_the_model_still_thinks() -> None:
-    pipeline = chat(plan=Plan(part_chars=200))
+    pipeline = chat(plan=SummaryPlan(part_chars=200))
     pipeline.frame(ROLE)
     for text in pieces(thinking(900)):
         pipeline.frame(chunk({"reasoning_content": text}))
@@ -165,7 +165,7 @@ def test_ols_02_parts_are_parted_by_a_blank_line_and_none_comes_before_the_first
     summaries = iter(["one", "two", "three"])
     seen = run(
         chat_stream(thinking(1000), "So."),
-        plan=Plan(part_chars=200),
+        plan=SummaryPlan(part_chars=200),
         write=lambda _: next(summaries),
     )
     assert seen.choices[0].fields["reasoning_content"] == "one\n\ntwo\n\nthree"
@@ -451,7 +451,7 @@ class TestEnds:
         assert seen.choices[0].text
 
     def test_cut_while_thinking_what_was_said_stays(self) -> None:
-        pipeline = chat(plan=Plan(part_chars=100))
+        pipeline = chat(plan=SummaryPlan(part_chars=100))
         out = pipeline.stream(b"".join(chat_stream(THOUGHT)[:-30]))
         seen = check_chat(out)
         assert seen.error is not None
@@ -514,7 +514,7 @@ class TestFailedSummary:
         assert seen.done
 
     def test_ogx_06_fail_ends_the_stream_after_the_answer(self) -> None:
-        seen = run(chat_stream(THOUGHT, "So."), write=None, plan=Plan(fail=True))
+        seen = run(chat_stream(THOUGHT, "So."), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.choices[0].text == "So."
         assert seen.choices[0].finish == "stop"
         assert seen.error is not None

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import Began, Called, Failed, Said, Sealed, Stopped
-from abridge.wire.profiles import PROFILES
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Finished,
+    ProviderState,
+    ResponseStarted,
+    ToolCallDelta,
+)
+from abridge.providers.catalog import PROFILES
 from tests.scripts import DONE, call, chat_stream, chunk, completion, frame
 from tests.told import Call, Told, read_turn, tell, turn_of
 
@@ -36,11 +43,11 @@ def test_a_turn_is_told_whole() -> None:
 
 def test_what_a_response_is_called() -> None:
     (began,) = [event for event in tell("chat", b"".join(chat_stream("", "Yes"))) if _began(event)]
-    assert began == Began(None, None, "chatcmpl-1", "thinker-1", 1_700_000_000)
+    assert began == ResponseStarted(None, None, "chatcmpl-1", "thinker-1", 1_700_000_000)
 
 
 def _began(event: object) -> bool:
-    return isinstance(event, Began)
+    return isinstance(event, ResponseStarted)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +76,8 @@ def test_a_finish_that_is_an_error_is_a_failure() -> None:
     error = {"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}
     error["choices"][0]["error"] = {"message": "The provider broke."}
     events = tell("chat", b"".join([chunk({"content": "Y"}), frame(error), DONE]))
-    assert any(isinstance(event, Failed) for event in events)
-    assert not any(isinstance(event, Stopped) for event in events)
+    assert any(isinstance(event, ErrorReported) for event in events)
+    assert not any(isinstance(event, Finished) for event in events)
     turn = turn_of(events)
     assert turn.ok is False
     assert turn.trouble is not None
@@ -188,9 +195,9 @@ class TestSeals:
         said = {"reasoning_content": "One.Two.", "thinking_blocks": blocks, "content": "Yes"}
         events = tell("chat", frame(completion(said))[6:], streamed=False)
         told = [
-            event.data if isinstance(event, Sealed) else getattr(event, "text", "")
+            event.data if isinstance(event, ProviderState) else getattr(event, "text", "")
             for event in events
-            if not isinstance(event, Began)
+            if not isinstance(event, ResponseStarted)
         ]
         assert [text for text in told if text] == ["One.", "s1", "opaque", "Two.", "s2", "Yes"]
 
@@ -255,7 +262,7 @@ class TestAnswer:
         choice = {"index": 0, "delta": {"content": "Yes"}, "finish_reason": None}
         said = {"choices": [{**choice, "logprobs": {"content": [entry], "refusal": None}}]}
         events = tell("chat", b"".join([chunk({"role": "assistant"}), frame(said), *END]))
-        (said_event,) = [event for event in events if isinstance(event, Said)]
+        (said_event,) = [event for event in events if isinstance(event, ContentDelta)]
         assert said_event.logprobs == [entry]
 
     def test_log_probabilities_of_reasoning_go_with_nothing(self) -> None:
@@ -306,7 +313,7 @@ def test_a_prefilled_template() -> None:
 
 def test_only_a_calls_first_piece_names_it() -> None:
     stream = b"".join([fragment(0, id="a", name="f"), fragment(0, id="a", arguments="{}"), *END])
-    first, second = (event for event in tell("chat", stream) if isinstance(event, Called))
+    first, second = (event for event in tell("chat", stream) if isinstance(event, ToolCallDelta))
     assert (first.id, first.name) == ("a", "f")
     assert (second.id, second.name, second.arguments) == ("", "", "{}")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.plan import Plan
+from abridge.core.plan import SummaryPlan
 from tests.pipeline import chat
 from tests.scripts import CHAT_USAGE, THOUGHT, completion, thinking
 
@@ -79,7 +79,9 @@ def test_ogx_05_where_usage_is_null_it_stays_null_and_the_share_stands_beside() 
 
 
 def test_long_reasoning_is_summarized_in_parts_and_joined_by_blank_lines() -> None:
-    message = run({"reasoning": thinking(1000)}, plan=Plan(part_chars=200))["choices"][0]["message"]
+    message = run({"reasoning": thinking(1000)}, plan=SummaryPlan(part_chars=200))["choices"][0][
+        "message"
+    ]
     assert message["reasoning"].count("**Part**") > 2
     assert message["reasoning"].count("\n\n**Part**") == message["reasoning"].count("**Part**") - 1
 
@@ -91,7 +93,7 @@ def test_ogx_06_a_failed_summary_is_told_on_the_message() -> None:
 
 
 def test_ogx_06_fail_gives_the_whole_object_under_the_error() -> None:
-    body = run({"reasoning": THOUGHT}, write=None, plan=Plan(fail=True))
+    body = run({"reasoning": THOUGHT}, write=None, plan=SummaryPlan(fail_response=True))
     assert body["error"]["code"] == "upstream_error"
     assert body["error"]["response"]["choices"][0]["message"]["content"] == "So."
 

@@ -8,35 +8,35 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import (
-    Called,
-    Ended,
+from abridge.apis.api import RequestEcho, Writer
+from abridge.apis.display import Display
+from abridge.apis.json import parse_object
+from abridge.apis.openai import ANSWER_TOO_LONG
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Native,
-    Opened,
-    Raw,
-    Refused,
-    Said,
-    Stopped,
+    Finished,
+    NativeSummary,
+    ReasoningDelta,
+    ReasoningStarted,
+    RefusalDelta,
+    ResponseEnded,
+    ToolCallDelta,
 )
-from abridge.turn.question import Tool
-from abridge.turn.usage import Share, Tokens
-from abridge.wire.api import Asked, Writer
-from abridge.wire.codec import read_object
-from abridge.wire.display import Display
-from abridge.wire.problem import TOO_LONG
-from abridge.wire.profiles import PROFILES
+from abridge.core.model_request import Tool
+from abridge.core.usage import SummaryShare, Tokens
+from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat, check_responses
 from tests.pipeline import COMPOSERS, MUCH, Minting
 from tests.told import Told, read_turn
 
 APIS = ("chat", "responses")
-ASKED = Asked()
-END = Ended(None, None, ok=True)
+ASKED = RequestEcho()
+END = ResponseEnded(None, None, ok=True)
 
 
-def composer(api: str, asked: Asked = ASKED, limit: int = MUCH) -> Writer:
-    return COMPOSERS[api](PROFILES["auto"], Display(raw=True), asked, limit, Minting())
+def composer(api: str, asked: RequestEcho = ASKED, limit: int = MUCH) -> Writer:
+    return COMPOSERS[api](PROFILES["auto"], Display(show_raw=True), asked, limit, Minting())
 
 
 def streamed(api: str, *events: Event, **how: Any) -> bytes:
@@ -47,7 +47,7 @@ def whole(api: str, *events: Event) -> dict[str, Any]:
     writer = composer(api)
     for event in events:
         writer.note(event)
-    body: dict[str, Any] = json.loads(writer.whole(END))
+    body: dict[str, Any] = json.loads(writer.write_whole(END))
     return body
 
 
@@ -58,8 +58,8 @@ def both_ways(api: str, *events: Event) -> list[Told]:
 
 def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
-    said = [Said(lane, None, text) for lane, text in texts]
-    stops = [Stopped(0, None, "stop"), Stopped(1, None, "length")]
+    said = [ContentDelta(lane, None, text) for lane, text in texts]
+    stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
     for told in both_ways("responses", *said, *stops):
         assert (told.answer.text, told.answer.stop) == ("AB", "stop")
     assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
@@ -67,7 +67,7 @@ def test_a_response_has_one_choice() -> None:
 
 @pytest.mark.parametrize("custom", [True, False])
 def test_a_call_without_arguments_has_empty_ones(*, custom: bool) -> None:
-    called = Called(0, None, call=0, id="call_0", name="now", custom=custom)
+    called = ToolCallDelta(0, None, call_index=0, id="call_0", name="now", custom=custom)
     (said,) = whole("chat", called)["choices"][0]["message"]["tool_calls"]
     assert said[said["type"]] == {"name": "now", ("input" if custom else "arguments"): ""}
     (item,) = whole("responses", called)["output"]
@@ -76,8 +76,12 @@ def test_a_call_without_arguments_has_empty_ones(*, custom: bool) -> None:
 
 def interleaved(count: int, *pieces: str) -> list[Event]:
     """Calls side by side: all of them begin, then all go on."""
-    heads = [Called(0, None, call=n, id=f"call_{n}", name="f") for n in range(count)]
-    rest = [Called(0, None, call=n, arguments=text) for text in pieces for n in range(count)]
+    heads = [ToolCallDelta(0, None, call_index=n, id=f"call_{n}", name="f") for n in range(count)]
+    rest = [
+        ToolCallDelta(0, None, call_index=n, arguments=text)
+        for text in pieces
+        for n in range(count)
+    ]
     return [*heads, *rest]
 
 
@@ -88,9 +92,9 @@ def test_promise_9_calls_that_take_turns_cost_no_more_the_longer_they_are(
 
     def parse(data: bytes) -> Any:
         parsed.append(len(data))
-        return read_object(data)
+        return parse_object(data)
 
-    monkeypatch.setattr("abridge.wire.responses.composing.call.read_object", parse)
+    monkeypatch.setattr("abridge.apis.responses.translated_items.read_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
     told = read_turn("responses", streamed("responses", *events))
     assert len(told.answer.calls) == 2
@@ -99,7 +103,10 @@ def test_promise_9_calls_that_take_turns_cost_no_more_the_longer_they_are(
 
 def test_any_number_of_calls_may_end_in_any_order() -> None:
     heads = interleaved(1000)
-    ends = [Called(0, None, call=number, arguments="{}") for number in reversed(range(1000))]
+    ends = [
+        ToolCallDelta(0, None, call_index=number, arguments="{}")
+        for number in reversed(range(1000))
+    ]
     told = read_turn("responses", streamed("responses", *heads, *ends))
     assert [call.id for call in told.answer.calls] == [f"call_{n}" for n in range(1000)]
 
@@ -107,33 +114,33 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        Said(0, None, "x" * 10),
-        Said(0, None, "x", [{"token": "x", "logprob": 0.0}]),
-        Refused(0, None, refusal="x" * 10),
-        Called(0, None, call=0, name="f", arguments="x" * 10),
-        Raw(0, None, 0, "x" * 10),
-        Native(0, None, 0, 0, "say", "x" * 10),
+        ContentDelta(0, None, "x" * 10),
+        ContentDelta(0, None, "x", [{"token": "x", "logprob": 0.0}]),
+        RefusalDelta(0, None, refusal="x" * 10),
+        ToolCallDelta(0, None, call_index=0, name="f", arguments="x" * 10),
+        ReasoningDelta(0, None, 0, "x" * 10),
+        NativeSummary(0, None, 0, 0, "say", "x" * 10),
     ],
     ids=lambda event: type(event).__name__,
 )
 def test_promise_9_a_response_that_is_too_long_for_one_event_fails(event: Event) -> None:
-    opening = Opened(0, None, 0)
+    opening = ReasoningStarted(0, None, 0)
     out = streamed("responses", opening, *[event] * 1000, limit=2000)
     assert len(out) < 200_000
     seen = check_responses(out)
     assert seen.response["status"] == "failed"
-    assert seen.response["error"]["message"] == TOO_LONG.message
+    assert seen.response["error"]["message"] == ANSWER_TOO_LONG.message
     assert len(seen.response["output"]) == len(seen.items)
 
 
 def test_promise_9_so_does_a_completion_with_a_call_that_is() -> None:
-    tool = Tool("patch", "custom", parameters={}, own="patch")
-    called = [Called(0, None, call=0, id="call_0", name="patch")]
-    called += [Called(0, None, call=0, arguments="x" * 10)] * 1000
-    out = streamed("chat", *called, asked=Asked(tools={"patch": tool}), limit=2000)
+    tool = Tool("patch", "custom", parameters={}, client_name="patch")
+    called = [ToolCallDelta(0, None, call_index=0, id="call_0", name="patch")]
+    called += [ToolCallDelta(0, None, call_index=0, arguments="x" * 10)] * 1000
+    out = streamed("chat", *called, asked=RequestEcho(tools={"patch": tool}), limit=2000)
     seen = check_chat(out)
     assert seen.error is not None
-    assert seen.error["message"] == TOO_LONG.message
+    assert seen.error["message"] == ANSWER_TOO_LONG.message
     assert not seen.done
 
 
@@ -142,7 +149,7 @@ def test_promise_9_a_long_answer_is_kept_in_as_much_as_it_takes() -> None:
     writer = composer("responses")
     tracemalloc.start()
     for number in range(110_000):
-        writer.write(Said(0, None, f"{number:6}"))
+        writer.write(ContentDelta(0, None, f"{number:6}"))
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 4 * 6 * 110_000
@@ -154,21 +161,21 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
     entries = [odd, {**good, "bytes": ["x"], "top_logprobs": [odd, good]}]
     whole_token = {**good, "bytes": list(b"Yes")}
     meant = [{**whole_token, "top_logprobs": [whole_token]}]
-    said = Said(0, None, "Yes", entries)
+    said = ContentDelta(0, None, "Yes", entries)
     assert whole("chat", said)["choices"][0]["logprobs"]["content"] == meant
     assert whole("responses", said)["output"][0]["content"][0]["logprobs"] == meant
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_ogx_05_a_total_alone_is_kept_as_it_is(api: str) -> None:
-    share = Share(Tokens(10, 5, 15), "mini", 1, incomplete=False)
-    end = Ended(None, None, ok=True, usage=Tokens(total=9), share=share)
-    billed = Asked({"stream_options": {"include_usage": True}})
-    usage = json.loads(composer(api, billed).whole(end))["usage"]
+    share = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
+    end = ResponseEnded(None, None, ok=True, usage=Tokens(total=9), share=share)
+    billed = RequestEcho({"stream_options": {"include_usage": True}})
+    usage = json.loads(composer(api, billed).write_whole(end))["usage"]
     assert usage["total_tokens"] == 9
     assert sum(figure for name, figure in usage.items() if name.endswith("put_tokens")) == 0
     assert usage["reasoning_summary"]["total_tokens"] == 15
     writer = composer(api, billed)
-    told = read_turn(api, writer.write(Stopped(0, None, "stop")) + writer.write(end))
+    told = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
     assert told.usage is not None
     assert told.usage.total == 9

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.conversation import Call, Prefix, Turn
-from abridge.wire.chat.conversation import ChatConversation
-from abridge.wire.responses.conversation import ResponsesConversation
+from abridge.apis.chat.history import ChatHistory
+from abridge.apis.responses.history import ResponsesHistory
+from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 
 
 def ours(*texts: str) -> Callable[[str], bool]:
@@ -36,14 +36,14 @@ class TestChat:
             "vendor": 1,
         }
 
-    def read(self, assistant: dict[str, Any]) -> tuple[ChatConversation, Turn]:
+    def read(self, assistant: dict[str, Any]) -> tuple[ChatHistory, Turn]:
         messages = [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
             assistant,
             {"role": "tool", "tool_call_id": "c1", "content": "7"},
         ]
-        conversation = ChatConversation({"model": "m", "messages": messages})
+        conversation = ChatHistory({"model": "m", "messages": messages})
         return conversation, conversation.turns[2]
 
     def test_turns_texts_and_calls(self, assistant: dict[str, Any]) -> None:
@@ -55,8 +55,8 @@ class TestChat:
             "tool",
         ]
         assert conversation.turns[1].text == "Hi"
-        assert turn.calls == (Call("c1", "f", '{"a": 1}'),)
-        assert conversation.turns[3].answers == "c1"
+        assert turn.calls == (ToolCall("c1", "f", '{"a": 1}'),)
+        assert conversation.turns[3].answers_call == "c1"
 
     def test_ogx_11_our_marks_and_summaries_are_taken_out(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
@@ -82,14 +82,14 @@ class TestChat:
         self, assistant: dict[str, Any]
     ) -> None:
         conversation, turn = self.read(assistant)
-        conversation.put_back(turn, [{"reasoning": "raw"}])
+        conversation.restore(turn, [{"reasoning": "raw"}])
         message = conversation.body()["messages"][2]
         assert message["reasoning"] == "raw"
         assert "reasoning_content" not in message
 
     def test_inline_reasoning_goes_back_into_the_content(self) -> None:
         conversation, turn = self.read({"role": "assistant", "content": "So."})
-        conversation.put_back(turn, [{"content": "<think>raw</think>So."}])
+        conversation.restore(turn, [{"content": "<think>raw</think>So."}])
         assert conversation.body()["messages"][2]["content"] == "<think>raw</think>So."
 
     @pytest.mark.parametrize("identity", ["call_1", "", None, []])
@@ -97,7 +97,7 @@ class TestChat:
         call = {"id": identity, "function": {"name": "f", "arguments": "{}"}}
         conversation, turn = self.read({"role": "assistant", "tool_calls": [{**call}, {**call}]})
         original = {"tool_calls": [{"id": identity, "extra_content": "signature"}]}
-        conversation.put_back(turn, [original])
+        conversation.restore(turn, [original])
         assert conversation.body()["messages"][2]["tool_calls"] == [
             {**call, "extra_content": "signature"},
             call,
@@ -106,8 +106,8 @@ class TestChat:
     @pytest.mark.parametrize("messages", [None, "text", [None, 7, "x"], {}])
     def test_odd_messages_are_not_fatal(self, messages: Any) -> None:
         body = {"messages": messages}
-        assert ChatConversation(body).turns == []
-        assert ChatConversation(body).body() == {"messages": messages}
+        assert ChatHistory(body).turns == []
+        assert ChatHistory(body).body() == {"messages": messages}
 
 
 class TestResponses:
@@ -133,8 +133,8 @@ class TestResponses:
             },
         ]
 
-    def read(self, items: list[dict[str, Any]]) -> ResponsesConversation:
-        return ResponsesConversation({"model": "m", "input": items})
+    def read(self, items: list[dict[str, Any]]) -> ResponsesHistory:
+        return ResponsesHistory({"model": "m", "input": items})
 
     def test_turns_end_with_a_call(self, items: list[dict[str, Any]]) -> None:
         turns = self.read(items).turns
@@ -173,17 +173,20 @@ class TestResponses:
         original = {"type": "reasoning", "id": "rs_0", "summary": [], "content": [{"text": "raw"}]}
         for sent in (items, [items[0], *items[2:]]):
             conversation = self.read(list(sent))
-            conversation.put_back(conversation.turns[2], [original])
+            conversation.restore(conversation.turns[2], [original])
             assert conversation.body()["input"] == [items[0], original, *items[2:]]
 
     def test_a_calls_turn_is_the_same_whether_reasoning_is_kept_or_dropped(
         self, items: list[dict[str, Any]]
     ) -> None:
         kept, dropped = self.read(items), self.read([items[0], *items[2:]])
-        assert [turn.identity() for turn in kept.turns] == [
-            turn.identity() for turn in dropped.turns
+        assert [turn.encode_identity() for turn in kept.turns] == [
+            turn.encode_identity() for turn in dropped.turns
         ]
-        assert Prefix().after(kept.turns).digest() == Prefix().after(dropped.turns).digest()
+        assert (
+            PrefixDigest().extended_by(kept.turns).digest()
+            == PrefixDigest().extended_by(dropped.turns).digest()
+        )
 
     @pytest.mark.parametrize("kind", ["message", "reasoning"])
     def test_ever_so_many_items_make_one_turn(self, kind: str) -> None:
@@ -192,7 +195,7 @@ class TestResponses:
         said = {"type": kind, "role": "assistant", "content": [part]}
         (_, turn) = self.read([said] * 30_000).turns
         assert len(turn.items) == 30_000
-        assert len(turn.text or "".join(turn.shown)) == 30_000_000
+        assert len(turn.text or "".join(turn.reasoning_texts)) == 30_000_000
 
     @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
@@ -204,20 +207,20 @@ class TestResponses:
 
 
 def test_arguments_are_compared_by_what_they_mean() -> None:
-    one = Turn("assistant", calls=(Call("c", "f", '{"a": 1, "b": 2}'),))
-    same = Turn("assistant", calls=(Call("c", "f", '{"b":2,"a":1}'),))
-    other = Turn("assistant", calls=(Call("c", "f", '{"a": 2}'),))
-    assert one.identity() == same.identity() != other.identity()
+    one = Turn("assistant", calls=(ToolCall("c", "f", '{"a": 1, "b": 2}'),))
+    same = Turn("assistant", calls=(ToolCall("c", "f", '{"b":2,"a":1}'),))
+    other = Turn("assistant", calls=(ToolCall("c", "f", '{"a": 2}'),))
+    assert one.encode_identity() == same.encode_identity() != other.encode_identity()
 
 
 def test_a_prefix_depends_on_everything_before_it() -> None:
     turns = [Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")]
-    digest = Prefix().after(turns).digest()
-    assert Prefix().after(turns[:2]).after(turns[2:]).digest() == digest
+    digest = PrefixDigest().extended_by(turns).digest()
+    assert PrefixDigest().extended_by(turns[:2]).extended_by(turns[2:]).digest() == digest
     for other in (
         [Turn("user", "A"), *turns[1:]],
         turns[:2],
         [turns[1], turns[0], turns[2]],
         [Turn("user", "ab"), Turn("assistant", ""), Turn("user", "c")],
     ):
-        assert Prefix().after(other).digest() != digest
+        assert PrefixDigest().extended_by(other).digest() != digest

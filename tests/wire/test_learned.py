@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from abridge.wire.api import Api
-from abridge.wire.apis import CHAT, RESPONSES
-from abridge.wire.display import Display
-from abridge.wire.learned import MOST_MODELS, NOTHING, Learned, Seen
-from abridge.wire.profiles import PROFILES
+from abridge.apis.api import Api
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display
+from abridge.apis.responses.api import RESPONSES
+from abridge.providers.catalog import PROFILES
+from abridge.providers.learned import MAX_MODELS, NO_OBSERVATION, Learned, Observation
 from tests.scripts import (
     chat_stream,
     chunk,
@@ -28,61 +29,61 @@ SUMMARY = [{"type": "summary_text", "text": THOUGHT}]
 CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-def seen_in(api: Api, said: list[bytes] | dict[str, Any], *, raw: bool = True) -> Seen:
+def seen_in(api: Api, said: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
     """What a reader saw in a stream, or in a whole body."""
-    reader = api.reader(AUTO, Display(raw=raw), 1 << 20)
+    reader = api.reader(AUTO, Display(show_raw=raw), 1 << 20)
     if isinstance(said, dict):
-        reader.whole(json.dumps(said).encode())
+        reader.read_whole(json.dumps(said).encode())
     else:
         for frame in said:
             reader.read(frame)
         reader.end()
-    return reader.seen()
+    return reader.observed()
 
 
 # What readers see
 
 
-MESSAGES: list[tuple[dict[str, Any], Seen]] = [
-    ({"content": "Hi"}, NOTHING),
-    ({"reasoning_content": THOUGHT, "content": "Hi"}, Seen("reasoning_content")),
-    ({"reasoning": THOUGHT, "content": "Hi"}, Seen("reasoning")),
-    ({"reasoning": " ", "content": "Hi"}, NOTHING),
+MESSAGES: list[tuple[dict[str, Any], Observation]] = [
+    ({"content": "Hi"}, NO_OBSERVATION),
+    ({"reasoning_content": THOUGHT, "content": "Hi"}, Observation("reasoning_content")),
+    ({"reasoning": THOUGHT, "content": "Hi"}, Observation("reasoning")),
+    ({"reasoning": " ", "content": "Hi"}, NO_OBSERVATION),
     (
         {
             "reasoning": THOUGHT,
             "reasoning_details": [{"type": "reasoning.text", "text": THOUGHT, "index": 0}],
         },
-        Seen("reasoning_details"),
+        Observation("reasoning_details"),
     ),
     (
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}]},
-        Seen("reasoning_details"),
+        Observation("reasoning_details"),
     ),
     (
         {
             "reasoning_content": THOUGHT,
             "thinking_blocks": [{"type": "thinking", "thinking": THOUGHT, "signature": "s"}],
         },
-        Seen("thinking_blocks"),
+        Observation("thinking_blocks"),
     ),
     (
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": THOUGHT}]}]},
-        Seen("chunks"),
+        Observation("chunks"),
     ),
-    ({"content": f"<think>\n{THOUGHT}\n</think>\n\nHi"}, Seen("tags")),
-    ({"tool_calls": [{**CALLED, "extra_content": {"g": 1}}]}, Seen("extra_content")),
-    ({"tool_calls": [CALLED]}, NOTHING),
-    ({"content": f"{THOUGHT}\n</think>\n\nHi"}, Seen(unopened=1)),
-    ({"content": "It ends with `</think>`, as you know."}, NOTHING),
-    ({"content": "```\n</think>\n```\nis how it ends."}, NOTHING),
-    ({"content": "Like so:\n<think>\nHm\n</think>\nIs it?"}, NOTHING),
-    ({"reasoning": THOUGHT, "content": "a\n</think>\nb"}, Seen("reasoning")),
+    ({"content": f"<think>\n{THOUGHT}\n</think>\n\nHi"}, Observation("tags")),
+    ({"tool_calls": [{**CALLED, "extra_content": {"g": 1}}]}, Observation("extra_content")),
+    ({"tool_calls": [CALLED]}, NO_OBSERVATION),
+    ({"content": f"{THOUGHT}\n</think>\n\nHi"}, Observation(unopened_tags=1)),
+    ({"content": "It ends with `</think>`, as you know."}, NO_OBSERVATION),
+    ({"content": "```\n</think>\n```\nis how it ends."}, NO_OBSERVATION),
+    ({"content": "Like so:\n<think>\nHm\n</think>\nIs it?"}, NO_OBSERVATION),
+    ({"reasoning": THOUGHT, "content": "a\n</think>\nb"}, Observation("reasoning")),
 ]
 
 
 @pytest.mark.parametrize(("message", "seen"), MESSAGES)
-def test_a_chat_reader_sees_where_reasoning_is(message: dict[str, Any], seen: Seen) -> None:
+def test_a_chat_reader_sees_where_reasoning_is(message: dict[str, Any], seen: Observation) -> None:
     assert seen_in(CHAT, completion(message)) == seen
     calls = [{**call, "index": 0} for call in message.get("tool_calls", ())]
     delta = {**message, "tool_calls": calls}
@@ -115,10 +116,10 @@ def test_a_responses_reader_sees_whether_a_summary_is_one(
     for said in (responses_stream(output), [json.dumps(response(output)).encode()]):
         reader = RESPONSES.reader(PROFILES[name], Display(), 1 << 20)
         if len(said) == 1:
-            reader.whole(said[0])
+            reader.read_whole(said[0])
         for frame in said if len(said) > 1 else ():
             reader.read(frame)
-        assert reader.seen() == Seen(masked=masked)
+        assert reader.observed() == Observation(summary_is_raw=masked)
 
 
 # What is made of it
@@ -126,72 +127,72 @@ def test_a_responses_reader_sees_whether_a_summary_is_one(
 
 def test_nothing_seen_changes_nothing() -> None:
     learned = Learned()
-    learned.note("m", NOTHING)
+    learned.record("m", NO_OBSERVATION)
     assert learned.refine(AUTO, "m") is AUTO
     assert learned.refine(AUTO, "another") is AUTO
 
 
 def test_reasoning_goes_back_where_it_came_from() -> None:
     learned = Learned()
-    learned.note("m", Seen("reasoning"))
+    learned.record("m", Observation("reasoning"))
     refined = learned.refine(AUTO, "m")
-    assert refined.returns.place == refined.holds[0] == "reasoning"
-    assert sorted(refined.holds) == sorted(AUTO.holds)
+    assert refined.returns.place == refined.reasoning_in[0] == "reasoning"
+    assert sorted(refined.reasoning_in) == sorted(AUTO.reasoning_in)
     assert learned.refine(AUTO, "another") is AUTO
 
 
 def test_the_latest_counts_and_silence_does_not() -> None:
     learned = Learned()
-    for seen in (Seen("reasoning_content"), Seen("reasoning"), NOTHING):
-        learned.note("m", seen)
+    for seen in (Observation("reasoning_content"), Observation("reasoning"), NO_OBSERVATION):
+        learned.record("m", seen)
     assert learned.refine(AUTO, "m").returns.place == "reasoning"
 
 
 def test_text_does_not_unsay_what_only_a_server_can_show() -> None:
     learned = Learned()
-    for seen in (Seen("tags"), Seen("reasoning"), Seen("tags")):
-        learned.note("m", seen)
+    for seen in (Observation("tags"), Observation("reasoning"), Observation("tags")):
+        learned.record("m", seen)
     assert learned.refine(AUTO, "m").returns.place == "reasoning"
 
 
 def test_text_counts_where_there_is_nothing_else() -> None:
     learned = Learned()
-    learned.note("m", Seen("tags"))
+    learned.record("m", Observation("tags"))
     assert learned.refine(AUTO, "m").returns.place == "tags"
 
 
 def test_a_masked_summary_is_known_until_a_true_one_comes() -> None:
     learned = Learned()
-    learned.note("m", Seen(masked=True))
-    learned.note("m", NOTHING)
+    learned.record("m", Observation(summary_is_raw=True))
+    learned.record("m", NO_OBSERVATION)
     assert learned.refine(AUTO, "m").summary_is_raw
-    learned.note("m", Seen(masked=False))
+    learned.record("m", Observation(summary_is_raw=False))
     assert not learned.refine(AUTO, "m").summary_is_raw
 
 
 @pytest.mark.parametrize("name", ["openai", "ollama"])
 def test_a_profile_that_was_chosen_is_not_refined(name: str) -> None:
     learned = Learned()
-    learned.note("m", Seen("reasoning", masked=name == "openai"))
+    learned.record("m", Observation("reasoning", summary_is_raw=name == "openai"))
     assert learned.refine(PROFILES[name], "m") is PROFILES[name]
 
 
 def test_an_unopened_block_is_told_when_it_is_no_coincidence_and_never_acted_upon() -> None:
-    learned, unopened = Learned(), Seen(unopened=1)
-    learned.note("m", unopened)
+    learned, unopened = Learned(), Observation(unopened_tags=1)
+    learned.record("m", unopened)
     assert not learned.seems_prefilled("m")
-    learned.note("m", unopened)
+    learned.record("m", unopened)
     assert learned.seems_prefilled("m")
     assert not learned.refine(AUTO, "m").prefilled
-    learned.note("m", NOTHING)
+    learned.record("m", NO_OBSERVATION)
     assert not learned.seems_prefilled("m")
 
 
 def test_only_the_latest_models_are_remembered() -> None:
     learned = Learned()
-    for number in range(MOST_MODELS):
-        learned.note(f"m{number}", Seen("reasoning"))
-    learned.note("m0", NOTHING)
-    learned.note("more", Seen("reasoning"))
+    for number in range(MAX_MODELS):
+        learned.record(f"m{number}", Observation("reasoning"))
+    learned.record("m0", NO_OBSERVATION)
+    learned.record("more", Observation("reasoning"))
     assert learned.refine(AUTO, "m1") is AUTO
     assert learned.refine(AUTO, "m0").returns.place == "reasoning"

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.history.original import is_random
-from abridge.wire.mint import OURS, is_minted, mint, named
+from abridge.apis.openai import MINT_MARK, derived_id, is_minted, mint_id
+from abridge.memory.originals import is_random_id
 
 PREFIXES = ["resp_", "rs_", "msg_", "fc_", "call_", "chatcmpl-", "item_", "ctco_"]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_an_id_has_openais_form_and_is_known_as_ours(prefix: str) -> None:
-    identity = mint(prefix)
+    identity = mint_id(prefix)
     assert re.fullmatch(rf"{prefix}[0-9a-f]{{48}}", identity)
     assert is_minted(identity)
-    assert is_random(identity)
-    assert identity != mint(prefix)
+    assert is_random_id(identity)
+    assert identity != mint_id(prefix)
 
 
 @given(st.binary(min_size=20, max_size=64))
 def test_what_is_named_by_a_digest_always_has_the_same_name(digest: bytes) -> None:
-    assert named("msg_", digest) == named("msg_", digest[:20])
-    assert is_minted(named("msg_", digest))
+    assert derived_id("msg_", digest) == derived_id("msg_", digest[:20])
+    assert is_minted(derived_id("msg_", digest))
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_what_is_named_by_a_digest_always_has_the_same_name(digest: bytes) -> No
         "",
         "resp_1",
         "resp_67cb71b351908190a308f3859487620d06981a8637e6bc44",
-        f"resp_{OURS}",
-        f"resp_{OURS}{'0' * 39}",
-        f"resp_{OURS}{'0' * 41}",
-        f"resp_{OURS}{'g' * 40}",
-        f"resp_0{OURS}{'0' * 39}",
-        f"{OURS}{'0' * 40}",
-        f"resp_{OURS}{'0' * 40}\n",
+        f"resp_{MINT_MARK}",
+        f"resp_{MINT_MARK}{'0' * 39}",
+        f"resp_{MINT_MARK}{'0' * 41}",
+        f"resp_{MINT_MARK}{'g' * 40}",
+        f"resp_0{MINT_MARK}{'0' * 39}",
+        f"{MINT_MARK}{'0' * 40}",
+        f"resp_{MINT_MARK}{'0' * 40}\n",
     ],
 )
 def test_others_are_not_ours(identity: str) -> None:

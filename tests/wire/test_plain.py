@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.plan import Plan
+from abridge.core.plan import SummaryPlan
 from tests.checker import check_chat, check_responses
 from tests.pipeline import chat, responses
 from tests.scripts import (
@@ -23,7 +23,7 @@ from tests.scripts import (
     responses_stream,
 )
 
-HOW: dict[str, Any] = {"expose": "both", "plan": Plan(style=None), "details": True}
+HOW: dict[str, Any] = {"expose": "both", "plan": SummaryPlan(style=None), "details": True}
 CALLS = [call("look", "{}")]
 NATIVE = [{"type": "summary_text", "text": "Theirs."}]
 OUTPUT = [

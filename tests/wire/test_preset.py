@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from abridge.wire.preset import Preset
-from abridge.wire.profile import ApiName
-from abridge.wire.profiles import PROFILES
+from abridge.providers.catalog import PROFILES
+from abridge.providers.defaults import RequestDefaults
+from abridge.providers.profile import ApiName
 
-LOW = Preset(effort="low", verbosity="high")
-OFF = Preset(effort="none")
+LOW = RequestDefaults(effort="low", verbosity="high")
+OFF = RequestDefaults(effort="none")
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ OFF = Preset(effort="none")
         (LOW, "chat", "auto", {"reasoning_effort": None, "verbosity": None}, {
             "reasoning_effort": "low", "verbosity": "high"
         }),
-        (Preset(verbosity="low"), "chat", "qwen", {}, {"verbosity": "low"}),
+        (RequestDefaults(verbosity="low"), "chat", "qwen", {}, {"verbosity": "low"}),
     ],
 )  # fmt: skip
 def test_ols_08_what_a_client_leaves_unsaid_is_said(
-    preset: Preset, api: ApiName, name: str, body: dict[str, Any], filled: dict[str, Any]
+    preset: RequestDefaults, api: ApiName, name: str, body: dict[str, Any], filled: dict[str, Any]
 ) -> None:
     said = preset.fill(body, api, PROFILES[name])
     assert said == tuple(key for key in ("effort", "verbosity") if getattr(preset, key))
@@ -91,7 +91,7 @@ def test_the_profile_stays_as_it_is() -> None:
 
 def test_without_a_preset_nothing_is_said() -> None:
     body: dict[str, Any] = {}
-    assert Preset().fill(body, "chat", PROFILES["auto"]) == ()
+    assert RequestDefaults().fill(body, "chat", PROFILES["auto"]) == ()
     assert body == {}
 
 
@@ -102,10 +102,10 @@ def test_without_a_preset_nothing_is_said() -> None:
         (LOW, "qwen", True),
         (OFF, "qwen", False),
         (LOW, "minimax", True),
-        (Preset(verbosity="low"), "qwen", False),
+        (RequestDefaults(verbosity="low"), "qwen", False),
     ],
 )
 def test_an_effort_for_which_there_is_no_field_can_be_told(
-    preset: Preset, name: str, *, unsayable: bool
+    preset: RequestDefaults, name: str, *, unsayable: bool
 ) -> None:
-    assert preset.unsayable(PROFILES[name]) is unsayable
+    assert preset.has_unsupported_effort(PROFILES[name]) is unsayable

@@ -10,13 +10,14 @@ from typing import Any, get_args
 import pytest
 
 import abridge
-from abridge.wire import sse
-from abridge.wire.apis import CHAT, RESPONSES
-from abridge.wire.credential import credential
-from abridge.wire.display import Display
-from abridge.wire.learned import Seen
-from abridge.wire.profile import ApiName, Place, Profile, Returns
-from abridge.wire.profiles import PROFILES
+from abridge.apis import sse
+from abridge.apis.chat.api import CHAT
+from abridge.apis.credentials import credential_header
+from abridge.apis.display import Display
+from abridge.apis.responses.api import RESPONSES
+from abridge.providers.catalog import PROFILES
+from abridge.providers.learned import Observation
+from abridge.providers.profile import ApiName, Profile, ReasoningPlace, ReasoningReturn
 from tests.recorded.recordings import Recording, recordings, said_in
 from tests.shared import RECORDINGS, needs_recordings
 
@@ -33,18 +34,18 @@ def profile(request: pytest.FixtureRequest) -> Profile:
 
 def test_each_row_is_sound(profile: Profile) -> None:
     assert profile.source
-    assert set(profile.holds) <= set(get_args(Place)) - {"nothing", "extra_content"}
-    assert len(set(profile.holds)) == len(profile.holds)
-    assert "tags" not in profile.holds or profile.tags
+    assert set(profile.reasoning_in) <= set(get_args(ReasoningPlace)) - {"nothing", "extra_content"}
+    assert len(set(profile.reasoning_in)) == len(profile.reasoning_in)
+    assert "tags" not in profile.reasoning_in or profile.tags
     assert set(profile.apis) <= set(get_args(ApiName))
     assert "chat" in profile.apis
     assert profile.key_header == profile.key_header.lower()
     returns = profile.returns
-    assert returns.place not in returns.refuses
-    assert returns.on_calls or not returns.even_empty
-    assert returns.place != "nothing" or returns == Returns("nothing")
+    assert returns.place not in returns.rejects
+    assert returns.required_on_calls or not returns.required_even_empty
+    assert returns.place != "nothing" or returns == ReasoningReturn("nothing")
     assert not profile.prefilled or profile.tags
-    for refusal in profile.refuses:
+    for refusal in profile.rejects:
         assert refusal.fields
         assert refusal.models
 
@@ -57,7 +58,7 @@ def test_auto_comes_first_and_the_others_in_order() -> None:
 
 
 def test_a_tag_begins_as_whoever_looks_for_one_expects() -> None:
-    """See `abridge.wire.chat.inline.split_inline`."""
+    """See `abridge.apis.chat.inline.split_inline`."""
     assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
 
 
@@ -94,7 +95,7 @@ def _is_text(node: ast.AST) -> bool:
     ],
 )
 def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[bytes, bytes]) -> None:
-    assert credential(b"k", PROFILES[name]) == header
+    assert credential_header(b"k", PROFILES[name]) == header
 
 
 @pytest.mark.parametrize(
@@ -111,11 +112,11 @@ def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[byt
 def test_how_much_to_think_is_said_in_the_providers_words(
     name: str, effort: str, said: dict[str, Any]
 ) -> None:
-    assert PROFILES[name].thinking(effort) == said
+    assert PROFILES[name].thinking_fields(effort) == said
 
 
 def test_it_is_nested_where_the_provider_nests_it() -> None:
-    said = Profile("p", effort="output_config.effort").thinking("high")
+    said = Profile("p", effort_field="output_config.effort").thinking_fields("high")
     assert said == {"output_config": {"effort": "high"}}
 
 
@@ -170,21 +171,21 @@ def test_ols_08_what_a_reasoning_model_refuses_is_removed(
     name: str, model: str, asks: dict[str, Any], dropped: tuple[str, ...]
 ) -> None:
     body = {"model": model, **SAMPLED, **asks}
-    assert set(PROFILES[name].drop_refused(body, model)) == set(dropped)
+    assert set(PROFILES[name].drop_rejected(body, model)) == set(dropped)
     kept = {**SAMPLED, **asks}.keys() - {field.partition(".")[0] for field in dropped}
     assert body.keys() == {"model", *kept}
 
 
 def test_what_stands_beside_a_nested_field_stays() -> None:
     body = {"reasoning": {"effort": "low", "summary": "auto"}}
-    assert PROFILES["xai"].drop_refused(body, "grok-4") == ("reasoning.effort",)
+    assert PROFILES["xai"].drop_rejected(body, "grok-4") == ("reasoning.effort",)
     assert body == {"reasoning": {"summary": "auto"}}
 
 
 def test_a_null_is_no_parameter() -> None:
     body = {"temperature": None, "reasoning": "low"}
-    assert PROFILES["openai"].drop_refused(body, "o3") == ()
-    assert PROFILES["xai"].drop_refused(body, "grok-4") == ()
+    assert PROFILES["openai"].drop_rejected(body, "o3") == ()
+    assert PROFILES["xai"].drop_rejected(body, "grok-4") == ()
     assert body == {"temperature": None, "reasoning": "low"}
 
 
@@ -214,21 +215,21 @@ def recorded(recording: Recording) -> Profile:
     return PROFILES[next(known)]
 
 
-def read(recording: Recording, profile: Profile) -> tuple[str, str, Seen]:
+def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]:
     """The reasoning and the answer that a row's reader finds, and what it saw."""
     api = CHAT if recording.api == "chat" else RESPONSES
     reader = api.reader(profile, Display(), 1 << 22)
     if recording.streamed:
-        decoder = sse.Decoder(1 << 24)
+        decoder = sse.FrameDecoder(1 << 24)
         frames = [*decoder.feed(recording.data), *decoder.end()]
         events = [event for frame in frames for event in reader.read(frame)] + reader.end()
     else:
-        events = reader.whole(recording.data)
+        events = reader.read_whole(recording.data)
     texts = {
         kind: "".join(event.text for event in events if type(event).__name__ == kind)  # type: ignore[attr-defined]
         for kind in ("Raw", "Said")
     }
-    return texts["Raw"], texts["Said"], reader.seen()
+    return texts["Raw"], texts["Said"], reader.observed()
 
 
 @needs_recordings
@@ -239,9 +240,9 @@ def test_a_row_reads_what_was_recorded(recording: Recording) -> None:
     assert raw.split() == ("" if said.native else said.raw).split()
     assert said.text.split() == text.split() or recording.api == "responses"
     if recording.api == "chat" and (said.raw.strip() or said.native):
-        assert seen.place in profile.holds
+        assert seen.place in profile.reasoning_in
     if recording.api == "responses":
-        assert seen == Seen(masked=False if said.native else None)
+        assert seen == Observation(summary_is_raw=False if said.native else None)
         assert recording.api in profile.apis
 
 
@@ -268,7 +269,7 @@ def test_reasoning_came_back_in_its_field(recording: str, name: str) -> None:
     returns = PROFILES[name].returns
     said = [message[returns.place] for message in returned(recording)]
     assert any(said)
-    assert returns.even_empty or all(said)
+    assert returns.required_even_empty or all(said)
 
 
 @needs_recordings
@@ -283,4 +284,4 @@ def test_reasoning_came_back_between_tags(recording: str, name: str) -> None:
     assert PROFILES[name].returns.place == "tags"
     (message,) = returned(recording)
     assert message["content"].startswith("<think>\n")
-    assert not message.keys() & PROFILES[name].returns.refuses
+    assert not message.keys() & PROFILES[name].returns.rejects

@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import (
-    Began,
-    Called,
-    Closed,
-    Ended,
+from abridge.apis.api import RequestEcho
+from abridge.apis.display import Display
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.tools import as_function
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Opened,
-    Raw,
-    Said,
-    Sealed,
-    Stopped,
+    Finished,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    ToolCallDelta,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.question import Tool
-from abridge.turn.usage import Share, Tokens
-from abridge.wire.api import Asked
-from abridge.wire.apis import RESPONSES
-from abridge.wire.asking.disguise import as_function
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.composer import ResponsesComposer
+from abridge.core.model_request import Tool
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import SummaryShare, Tokens
+from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_responses
 from tests.openapi import event_faults, faults
 from tests.pipeline import MUCH, Minting, bridged
@@ -75,23 +75,25 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
     return check_responses(bridged("chat", RESPONSES, **settings).stream(b"".join(stream)))
 
 
-def composer(asked: Asked | None = None, **display: Any) -> ResponsesComposer:
-    return ResponsesComposer(
-        PROFILES["auto"], Display(**display), asked or Asked(), MUCH, Minting()
+def composer(asked: RequestEcho | None = None, **display: Any) -> ResponsesTranslatingWriter:
+    return ResponsesTranslatingWriter(
+        PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
     )
 
 
-def compose(*events: Event, asked: Asked | None = None, **display: Any) -> ResponsesStream:
+def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ResponsesStream:
     writer = composer(asked, **display)
-    whole = [Began(None, None, "up", "thinker-1", 7), *events]
-    if not isinstance(events[-1], Ended):
-        whole.append(Ended(None, None, ok=True))
+    whole = [ResponseStarted(None, None, "up", "thinker-1", 7), *events]
+    if not isinstance(events[-1], ResponseEnded):
+        whole.append(ResponseEnded(None, None, ok=True))
     return check_responses(b"".join(map(writer.write, whole)))
 
 
-def called(number: int, arguments: str, *, name: str = "", custom: bool = False) -> Called:
+def called(number: int, arguments: str, *, name: str = "", custom: bool = False) -> ToolCallDelta:
     identity = f"call_{number}" if name else ""
-    return Called(0, None, call=number, id=identity, name=name, arguments=arguments, custom=custom)
+    return ToolCallDelta(
+        0, None, call_index=number, id=identity, name=name, arguments=arguments, custom=custom
+    )
 
 
 class TestOrder:
@@ -134,7 +136,7 @@ class TestOrder:
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
     def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
-        pipeline = bridged("chat", RESPONSES, plan=Plan(part_chars=200))
+        pipeline = bridged("chat", RESPONSES, plan=SummaryPlan(part_chars=200))
         for raw in chat_stream(thinking(900), ANSWER)[:120]:
             pipeline.frame(raw)
         assert bytes(pipeline.out).count(b"summary_part.done") >= 3
@@ -162,7 +164,9 @@ class TestOrder:
         assert seen.response["output"][2]["call_id"] == "call_0"
 
     def test_text_after_a_call_is_another_message(self) -> None:
-        seen = compose(Said(0, None, "One."), called(0, "{}", name="f"), Said(0, None, "Two."))
+        seen = compose(
+            ContentDelta(0, None, "One."), called(0, "{}", name="f"), ContentDelta(0, None, "Two.")
+        )
         assert [item.type for item in seen.items.values()] == [
             "message",
             "function_call",
@@ -176,7 +180,7 @@ class TestOrder:
 
 
 class TestResponse:
-    ASKED = Asked(
+    ASKED = RequestEcho(
         {
             "model": "asked-for",
             "instructions": "Be brief.",
@@ -217,7 +221,7 @@ class TestResponse:
 
     def test_without_a_name_or_a_time_of_upstreams_it_has_the_requests(self) -> None:
         writer = composer(self.ASKED)
-        events = [Began(None, None, "", "", 0), Ended(None, None, ok=True)]
+        events = [ResponseStarted(None, None, "", "", 0), ResponseEnded(None, None, ok=True)]
         response = check_responses(b"".join(map(writer.write, events))).response
         assert (response["created_at"], response["model"]) == (1_800_000_000, "asked-for")
 
@@ -228,15 +232,15 @@ class TestResponse:
 
     def test_a_beat_is_the_response_once_more(self) -> None:
         writer = composer()
-        assert writer.beat() == b""
-        stream = writer.write(Began(None, None, "", "", 0)) + writer.beat()
-        stream += writer.write(Ended(None, None, ok=True))
+        assert writer.keep_alive() == b""
+        stream = writer.write(ResponseStarted(None, None, "", "", 0)) + writer.keep_alive()
+        stream += writer.write(ResponseEnded(None, None, ok=True))
         assert check_responses(stream).kinds[1:3] == ["response.in_progress"] * 2
-        assert writer.beat() == b""
+        assert writer.keep_alive() == b""
 
     @needs_openapi
-    @pytest.mark.parametrize("asked", [Asked(), ASKED])
-    def test_it_is_what_openai_describes(self, asked: Asked) -> None:
+    @pytest.mark.parametrize("asked", [RequestEcho(), ASKED])
+    def test_it_is_what_openai_describes(self, asked: RequestEcho) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")]), asked=asked)
         for event in seen.events:
             assert not event_faults(event), event
@@ -252,21 +256,30 @@ class TestExposure:
         assert bool(item.summary) == (expose == "summary")
 
     def test_opaque_state_is_the_items(self) -> None:
-        seen = compose(Opened(0, None, 0), Sealed(0, None, 0, "opaque"), Closed(0, None, 0))
+        seen = compose(
+            ReasoningStarted(0, None, 0),
+            ProviderState(0, None, 0, "opaque"),
+            ReasoningEnded(0, None, 0),
+        )
         assert seen.response["output"][0]["encrypted_content"] == "opaque"
 
     def test_a_signature_is_marked_as_one(self) -> None:
         seen = compose(
-            Opened(0, None, 0),
-            Raw(0, None, 0, "Hm"),
-            Sealed(0, None, 0, "s1", signs=True),
-            Closed(0, None, 0),
+            ReasoningStarted(0, None, 0),
+            ReasoningDelta(0, None, 0, "Hm"),
+            ProviderState(0, None, 0, "s1", signs=True),
+            ReasoningEnded(0, None, 0),
         )
         assert seen.response["output"][0]["encrypted_content"] == "sig1.s1"
 
     def test_an_item_holds_one_and_the_rest_go_in_items_of_their_own(self) -> None:
-        seals = [Sealed(0, None, 0, data) for data in ("a", "b", "c")]
-        seen = compose(Opened(0, None, 0), Raw(0, None, 0, "Hm"), *seals, Closed(0, None, 0))
+        seals = [ProviderState(0, None, 0, data) for data in ("a", "b", "c")]
+        seen = compose(
+            ReasoningStarted(0, None, 0),
+            ReasoningDelta(0, None, 0, "Hm"),
+            *seals,
+            ReasoningEnded(0, None, 0),
+        )
         items = seen.response["output"]
         assert [item["encrypted_content"] for item in items] == ["a", "b", "c"]
         assert [len(item["content"]) for item in items] == [1, 0, 0]
@@ -278,18 +291,18 @@ class TestExposure:
 
 
 class TestCalls:
-    PATCH = Tool("apply_patch", "custom", own="apply_patch")
-    SHELL = Tool("local_shell", "local_shell", own="local_shell")
-    GROUPED = Tool("mail_send", own="send", group="mail", parameters={})
+    PATCH = Tool("apply_patch", "custom", client_name="apply_patch")
+    SHELL = Tool("local_shell", "local_shell", client_name="local_shell")
+    GROUPED = Tool("mail_send", client_name="send", group="mail", parameters={})
 
-    def offered(self, tool: Tool) -> Asked:
-        return Asked({}, {tool.name: tool})
+    def offered(self, tool: Tool) -> RequestEcho:
+        return RequestEcho({}, {tool.name: tool})
 
     def test_fragments_that_take_turns_are_items_one_after_the_other(self) -> None:
         seen = compose(
             called(0, '{"a":', name="f"),
             called(1, "{", name="g"),
-            Said(0, None, "So."),
+            ContentDelta(0, None, "So."),
             called(0, " 1}"),
             called(1, "}"),
         )
@@ -307,7 +320,9 @@ class TestCalls:
         assert b'"name":"g"' in writer.write(called(0, "}"))
 
     def test_a_call_that_is_never_whole_does_not_cost_the_others(self) -> None:
-        seen = compose(called(0, "", name="f"), called(1, "{}", name="g"), Stopped(0, None, "stop"))
+        seen = compose(
+            called(0, "", name="f"), called(1, "{}", name="g"), Finished(0, None, "stop")
+        )
         assert [item.arguments for item in seen.items.values()] == ["", "{}"]
 
     def test_a_custom_tools_input_streams(self) -> None:
@@ -354,7 +369,7 @@ class TestCalls:
             called(0, '{"input": "x"}', name="apply_patch"),
             called(1, '{"command": ["ls"]}', name="local_shell"),
             called(2, "{}", name="mail_send"),
-            asked=Asked({}, tools),
+            asked=RequestEcho({}, tools),
         )
         for event in seen.events:
             assert not event_faults(event), event
@@ -370,7 +385,7 @@ class TestMessages:
 
     def test_log_probabilities_are_in_deltas_and_parts(self) -> None:
         entry = {"token": "Yes", "logprob": -0.1}
-        seen = compose(Said(0, None, "Yes", [entry]))
+        seen = compose(ContentDelta(0, None, "Yes", [entry]))
         (part,) = seen.response["output"][0]["content"]
         whole = {**entry, "bytes": [89, 101, 115], "top_logprobs": []}
         assert part["logprobs"] == [whole]
@@ -419,12 +434,12 @@ class TestEnds:
         assert [item["type"] for item in output] == ["reasoning", "message"] * 2
 
     def test_ogx_06_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
-        seen = run(chat_stream(THOUGHT, ANSWER), write=None, plan=Plan(fail=True))
+        seen = run(chat_stream(THOUGHT, ANSWER), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.response["status"] == "failed"
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
     def test_ogx_06_fail_of_a_whole_response_is_an_error_that_carries_it(self) -> None:
-        pipeline = bridged("chat", RESPONSES, write=None, plan=Plan(fail=True))
+        pipeline = bridged("chat", RESPONSES, write=None, plan=SummaryPlan(fail_response=True))
         said = {"reasoning_content": THOUGHT, "content": ANSWER}
         body = json.loads(pipeline.whole(json.dumps(completion(said)).encode()))
         assert body["error"]["code"] == "upstream_error"
@@ -448,8 +463,8 @@ class TestUsage:
         assert response["reasoning_summary_usage"]["total_tokens"] == 15
 
     def test_the_share_comes_with_the_end(self) -> None:
-        share = Share(Tokens(1, 2, 3), "mini", 1, incomplete=False)
-        seen = compose(Ended(None, None, ok=True, usage=Tokens(1, 1, 2), share=share))
+        share = SummaryShare(Tokens(1, 2, 3), "mini", 1, incomplete=False)
+        seen = compose(ResponseEnded(None, None, ok=True, usage=Tokens(1, 1, 2), share=share))
         assert seen.response["usage"]["total_tokens"] == 5
 
 

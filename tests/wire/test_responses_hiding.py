@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from abridge.wire.display import Expose
+from abridge.apis.display import Exposure
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, responses
 from tests.scripts import frame, message_item, numbered, reasoning_item, response, responses_stream
@@ -27,7 +27,7 @@ ANSWER = (
     {"type": "response.output_item.done", "output_index": 1, "item": MESSAGE},
 )
 COMPLETED = {"type": "response.completed", "response": response([FULL, MESSAGE])}
-HIDING: list[Expose] = ["summary", "none"]
+HIDING: list[Exposure] = ["summary", "none"]
 
 pytestmark = pytest.mark.parametrize("expose", HIDING)
 
@@ -46,7 +46,7 @@ def hidden(out: bytes) -> ResponsesStream:
     return check_responses(out)
 
 
-def run(expose: Expose, *events: dict[str, Any], ended: bool = True) -> ResponsesStream:
+def run(expose: Exposure, *events: dict[str, Any], ended: bool = True) -> ResponsesStream:
     ending = (DONE, *ANSWER, COMPLETED) if ended else ()
     return hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, *events, *ending))))
 
@@ -63,7 +63,7 @@ CLEAR = {
 @pytest.mark.parametrize("state", CLEAR.values(), ids=CLEAR)
 @pytest.mark.parametrize("parts", [(THOUGHT,), tuple(THOUGHT.splitlines())], ids=["one", "several"])
 def test_new_03_opaque_state_that_is_in_the_clear_is_hidden(
-    expose: Expose, parts: tuple[str, ...], state: Any
+    expose: Exposure, parts: tuple[str, ...], state: Any
 ) -> None:
     content = [{"type": "reasoning_text", "text": text} for text in parts]
     item = {**BARE, "content": content, "encrypted_content": state}
@@ -76,7 +76,7 @@ def test_new_03_opaque_state_that_is_in_the_clear_is_hidden(
 
 @pytest.mark.parametrize("thought", [THOUGHT, "Hm", "gAAA", "q3Jd\n\nSo it is."])
 def test_opaque_state_stays_though_a_short_word_is_in_it_by_chance(
-    expose: Expose, thought: str
+    expose: Exposure, thought: str
 ) -> None:
     stream = responses_stream([reasoning_item(0, thought, encrypted_content=BLOB), MESSAGE])
     seen = check_responses(responses(expose=expose).stream(b"".join(stream)))
@@ -84,7 +84,7 @@ def test_opaque_state_stays_though_a_short_word_is_in_it_by_chance(
 
 
 def test_what_stands_in_a_known_field_is_hidden_unless_it_is_what_the_field_holds(
-    expose: Expose,
+    expose: Exposure,
 ) -> None:
     item = {**FULL, "status": {"reasoning": THOUGHT}}
     hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
@@ -95,7 +95,7 @@ SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
 
 @pytest.mark.parametrize("state", SNAPSHOTS)
 def test_new_03_a_snapshot_of_the_response_holds_no_more_than_is_shown(
-    expose: Expose, state: str
+    expose: Exposure, state: str
 ) -> None:
     said = [{"content": THOUGHT}]
     snapshot = response([FULL], status=state, input_messages=said, output_messages=said)
@@ -105,7 +105,7 @@ def test_new_03_a_snapshot_of_the_response_holds_no_more_than_is_shown(
 
 
 def test_new_03_an_error_that_carries_the_response_carries_no_more_than_is_shown(
-    expose: Expose,
+    expose: Exposure,
 ) -> None:
     error = {"type": "error", "error": {"message": "Quota."}, "response": response([FULL])}
     failed = {"type": "response.failed", "response": response([FULL], status="failed")}
@@ -113,16 +113,16 @@ def test_new_03_an_error_that_carries_the_response_carries_no_more_than_is_shown
     assert seen.errors[0]["response"]["output"][0]["content"] == []
 
 
-def test_new_03_a_beat_repeats_no_more_than_is_shown(expose: Expose) -> None:
+def test_new_03_a_beat_repeats_no_more_than_is_shown(expose: Exposure) -> None:
     pipeline = responses(expose=expose)
     snapshot = {"type": "response.in_progress", "response": response([FULL], status="in_progress")}
     for raw in numbered(CREATED, ADDED, snapshot):
         pipeline.frame(raw)
-    pipeline.out += pipeline.writer.beat()
+    pipeline.out += pipeline.writer.keep_alive()
     assert hidden(bytes(pipeline.out)).kinds.count("response.in_progress") == 2
 
 
-def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Expose) -> None:
+def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Exposure) -> None:
     item = {**BARE, "summary": [{"type": "summary_text", "text": "Theirs."}]}
     pipeline = responses(expose=expose)
     snapshot = {"type": "response.in_progress", "response": response([item], status="in_progress")}
@@ -145,32 +145,32 @@ class TestOfAnyKind:
     )
 
     @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
-    def test_new_03_it_is_hidden(self, expose: Expose, event: dict[str, Any]) -> None:
+    def test_new_03_it_is_hidden(self, expose: Exposure, event: dict[str, Any]) -> None:
         kinds = run(expose, ADDED, event, RAW).kinds
         assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
 
     @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
     def test_new_03_it_is_hidden_under_another_id(
-        self, expose: Expose, event: dict[str, Any]
+        self, expose: Exposure, event: dict[str, Any]
     ) -> None:
         kinds = run(expose, ADDED, {**event, "item_id": "odd"}, RAW).kinds
         assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
 
     @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
-    def test_after_its_done_it_is_a_fault(self, expose: Expose, event: dict[str, Any]) -> None:
+    def test_after_its_done_it_is_a_fault(self, expose: Exposure, event: dict[str, Any]) -> None:
         pipeline = responses(expose=expose)
         stream = numbered(CREATED, ADDED, RAW, DONE, event, *ANSWER, COMPLETED)
         hidden(pipeline.stream(b"".join(stream)))
         assert pipeline.reader.faults == 1
 
-    def test_a_second_beginning_is_a_fault(self, expose: Expose) -> None:
+    def test_a_second_beginning_is_a_fault(self, expose: Exposure) -> None:
         pipeline = responses(expose=expose)
         again = {**ADDED, "item": FULL}
         stream = numbered(CREATED, ADDED, again, RAW, DONE, *ANSWER, COMPLETED)
         hidden(pipeline.stream(b"".join(stream)))
         assert pipeline.reader.faults == 1
 
-    def test_an_end_that_is_another_items_is_a_fault(self, expose: Expose) -> None:
+    def test_an_end_that_is_another_items_is_a_fault(self, expose: Exposure) -> None:
         other = {**DONE, "item": {**MESSAGE, "content": FULL["content"]}}
         run(expose, ADDED, RAW, other)
 
@@ -182,7 +182,7 @@ NO_OBJECTS = (
 )
 
 
-def interrupted(expose: Expose, raw: bytes) -> Pipeline:
+def interrupted(expose: Exposure, raw: bytes) -> Pipeline:
     pipeline = responses(expose=expose)
     stream = numbered(CREATED, ADDED, RAW, DONE, *ANSWER, COMPLETED)
     pipeline.stream(b"".join([*stream[:3], raw, *stream[3:]]))
@@ -190,19 +190,19 @@ def interrupted(expose: Expose, raw: bytes) -> Pipeline:
 
 
 @pytest.mark.parametrize("data", NO_OBJECTS)
-def test_new_03_data_that_is_no_json_object_is_a_fault(expose: Expose, data: str) -> None:
+def test_new_03_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> None:
     pipeline = interrupted(expose, frame(data))
     assert pipeline.reader.faults == 1
     assert hidden(bytes(pipeline.out)).response["status"] == "completed"
 
 
-def test_a_comment_passes(expose: Expose) -> None:
+def test_a_comment_passes(expose: Exposure) -> None:
     pipeline = interrupted(expose, b": waiting\n\n")
     assert b": waiting\n\n" in pipeline.out
     assert pipeline.reader.faults == 0
 
 
-def test_new_03_a_frame_cut_in_its_middle_is_not_shown(expose: Expose) -> None:
+def test_new_03_a_frame_cut_in_its_middle_is_not_shown(expose: Exposure) -> None:
     stream = b"".join(numbered(CREATED, ADDED, RAW))
     seen = hidden(responses(expose=expose).stream(stream[:-12]))
     assert seen.response["status"] == "failed"
@@ -210,7 +210,7 @@ def test_new_03_a_frame_cut_in_its_middle_is_not_shown(expose: Expose) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"content": []}, {"content": None}])
 def test_new_03_what_was_only_streamed_is_known_in_the_opaque_state_too(
-    expose: Expose, more: dict[str, Any]
+    expose: Exposure, more: dict[str, Any]
 ) -> None:
     item = {**BARE, **more, "encrypted_content": json.dumps(THOUGHT)}
     done = {**DONE, "item": item}
@@ -241,7 +241,7 @@ class TestASummaryThatIsTheReasoning:
 
     @pytest.mark.parametrize("said", [0, 2, 3])
     def test_new_03_it_is_told_by_the_opaque_state_that_is_the_same(
-        self, expose: Expose, said: int
+        self, expose: Exposure, said: int
     ) -> None:
         pipeline = responses(expose=expose)
         seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.SAYING[:said])))
@@ -250,23 +250,23 @@ class TestASummaryThatIsTheReasoning:
         assert pipeline.reader.faults == 0
         assert len(seen.summary) == (expose == "summary")
 
-    def test_shown_it_is_shown_as_what_it_is(self, expose: Expose) -> None:
+    def test_shown_it_is_shown_as_what_it_is(self, expose: Exposure) -> None:
         pipeline = responses()
         seen = check_responses(pipeline.stream(self.stream(self.MASKED, *self.SAYING)))
         assert seen.raw == THOUGHT
         assert seen.summary == [f"**Part**\n\nSaid of {len(THOUGHT)} characters."]
 
-    def test_whole_it_is_told_as_well(self, expose: Expose) -> None:
+    def test_whole_it_is_told_as_well(self, expose: Exposure) -> None:
         body = json.dumps(response([self.MASKED, MESSAGE])).encode()
         whole = responses(expose=expose).whole(body)
         assert not any(secret.encode() in whole for secret in SECRETS)
 
-    def test_a_summary_beside_true_opaque_state_is_native(self, expose: Expose) -> None:
+    def test_a_summary_beside_true_opaque_state_is_native(self, expose: Exposure) -> None:
         item = {**self.MASKED, "encrypted_content": BLOB}
         pipeline = responses(expose=expose)
         seen = check_responses(pipeline.stream(self.stream(item, *self.SAYING)))
         assert seen.summary == [THOUGHT] * (expose == "summary")
         assert not pipeline.passages
 
-    def test_new_03_cut_before_it_can_be_told_it_is_not_shown(self, expose: Expose) -> None:
+    def test_new_03_cut_before_it_can_be_told_it_is_not_shown(self, expose: Exposure) -> None:
         hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.SAYING))))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.part import Passage
-from abridge.wire.responses.output import Output
+from abridge.apis.responses.items import OutputItems
+from abridge.core.plan import Passage
 from tests.asgi import call
 from tests.checker import ResponsesStream, check_responses
 from tests.forms import abridged
@@ -96,7 +96,7 @@ class TestTheFinalResponse:
         assert [item["id"] for item in seen.response["output"]] == ["rs_0", "fc_1", "rs_2", "msg_3"]
         assert summaries(seen) == SUMMARIES
         assert [heard.original for heard in pipeline.heard()] == [[OUTPUT[0]], [OUTPUT[2]]]
-        assert [heard.keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [heard.item_keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
 
     def test_an_item_that_did_not_stream_stays_in_its_place_without_a_summary(self) -> None:
         late = {**reasoning_item(9, "Unheard."), "id": "rs_9"}
@@ -121,11 +121,11 @@ class TestTheFinalResponse:
         assert str(2**70 + 1).encode() in out
 
     def test_beyond_the_limit_it_is_as_upstream_says_it(self) -> None:
-        output = Output(10)
+        output = OutputItems(10)
         item = output.add(OUTPUT[3], 3)
-        if output.take(11):
+        if output.reserve(11):
             item.done = OUTPUT[3]
-        assert output.settle([]) == []
+        assert output.reconcile([]) == []
 
     @pytest.mark.parametrize("more", [{}, {"content": []}])
     def test_att_11_what_was_only_streamed_is_in_the_item_and_the_final_response(
@@ -144,7 +144,7 @@ class TestTheFinalResponse:
     def test_ogx_11_a_response_cut_short_is_heard_too(self) -> None:
         pipeline, seen = run(events()[:-3])
         assert seen.response["status"] == "failed"
-        assert [heard.keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [heard.item_keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
 
     @pytest.mark.parametrize("output", [None, [], OUTPUT[1:2]])
     async def test_ogx_11_new_03_the_next_turn_gets_the_reasoning_and_not_its_summary(

@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.turn.events import Closed, Event, Opened, Raw, Said, Sealed, Stopped
-from abridge.turn.question import Part, Thought
-from abridge.wire.apis import RESPONSES
-from abridge.wire.display import Expose
-from abridge.wire.envelope import Envelope, is_ours
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.asking.question import read_question
-from abridge.wire.responses.conversation import ResponsesConversation
+from abridge.apis.display import Envelope, Exposure, is_envelope
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.history import ResponsesHistory
+from abridge.apis.responses.request import read_request
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    Finished,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+)
+from abridge.core.model_request import MessagePart, ReasoningPart
+from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, bridged, responses
 from tests.scripts import (
@@ -62,7 +69,7 @@ OUTPUTS: dict[str, Items] = {
     ],
     "nothing after it": [reasoning_item(0, THOUGHT)],
 }
-EXPOSURES: list[Expose] = ["auto", "both", "summary", "raw", "none"]
+EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
 
 
 def returned(output: Items, keeps: str) -> dict[str, Any]:
@@ -82,12 +89,14 @@ def returned(output: Items, keeps: str) -> dict[str, Any]:
 def carried_on(output: Items, keeps: str = "all") -> Items:
     """What upstream gets of the answer: a client's next request, opened by another replica."""
     body = json.loads(json.dumps(returned(output, keeps)))
-    items: Items = unseal(ResponsesConversation(body))["input"][1:-1]
+    items: Items = unseal(ResponsesHistory(body))["input"][1:-1]
     return items
 
 
 def ours(items: Iterable[dict[str, Any]]) -> list[bool]:
-    return [is_ours(item.get("encrypted_content")) for item in items if item["type"] == "reasoning"]
+    return [
+        is_envelope(item.get("encrypted_content")) for item in items if item["type"] == "reasoning"
+    ]
 
 
 def run(output: Items, **how: Any) -> ResponsesStream:
@@ -101,32 +110,32 @@ def run(output: Items, **how: Any) -> ResponsesStream:
 class TestSameApi:
     @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
     def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
-        self, output: Items, expose: Expose, keeps: str
+        self, output: Items, expose: Exposure, keeps: str
     ) -> None:
         assert carried_on(run(output, expose=expose).response["output"], keeps) == output
 
-    def test_new_02_streamed_or_not(self, output: Items, expose: Expose) -> None:
+    def test_new_02_streamed_or_not(self, output: Items, expose: Exposure) -> None:
         body = json.dumps(response(output)).encode()
         whole = json.loads(responses(seal=sealer().seal, expose=expose).whole(body))
         assert all(ours(whole["output"]))
         assert carried_on(whole["output"]) == output
 
     def test_new_02_the_very_same_blob_is_in_the_item_and_in_the_response(
-        self, output: Items, expose: Expose
+        self, output: Items, expose: Exposure
     ) -> None:
         seen = run(output, expose=expose)
         done = [item.done["encrypted_content"] for item in seen.reasoning if item.done is not None]
         final = [item for item in seen.response["output"] if item["type"] == "reasoning"]
         assert [item["encrypted_content"] for item in final] == done
-        assert all(map(is_ours, done))
+        assert all(map(is_envelope, done))
         assert len(set(done)) == len(done)
 
-    def test_new_02_no_item_begins_with_one(self, output: Items, expose: Expose) -> None:
+    def test_new_02_no_item_begins_with_one(self, output: Items, expose: Exposure) -> None:
         added = [event for event in run(output, expose=expose).events if "added" in event["type"]]
         assert not any(ours(event["item"] for event in added if "item" in event))
 
     def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
-        self, output: Items, expose: Expose
+        self, output: Items, expose: Exposure
     ) -> None:
         body = json.dumps(response(output)).encode()
         for data in (
@@ -151,7 +160,7 @@ def test_new_02_an_item_is_sealed_once_it_is_done_and_only_once() -> None:
         done = bytes(pipeline.out).count(b"output_item.done")
         assert len(sealed) <= done
         pipeline.frame(raw)
-    assert [envelope.item for envelope in sealed] == ["rs_0", "rs_2"]
+    assert [envelope.item_id for envelope in sealed] == ["rs_0", "rs_2"]
     assert [envelope.reasoning for envelope in sealed] == [[output[0]], [output[2]]]
 
 
@@ -173,7 +182,7 @@ NOTHING_TO_SEAL: dict[str, Items] = {
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("output", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
 def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
-    output: Items, expose: Expose
+    output: Items, expose: Exposure
 ) -> None:
     stream, body = b"".join(responses_stream(output)), json.dumps(response(output)).encode()
 
@@ -255,15 +264,15 @@ def bridge(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStream]:
     return pipeline, check_responses(pipeline.stream(b"".join(stream)))
 
 
-def thoughts(output: Items, keeps: str = "all") -> list[Part]:
+def thoughts(output: Items, keeps: str = "all") -> list[MessagePart]:
     """What an upstream of another API is told of the reasoning."""
     body = {"model": "thinker-1", "input": carried_on(output, keeps)}
-    speeches = read_question(body).speeches
+    speeches = read_request(body).messages
     return [
-        Thought(part.text, part.summary, part.sealed, part.signed)
+        ReasoningPart(part.text, part.summary, part.state, part.is_signature)
         for speech in speeches
         for part in speech.parts
-        if isinstance(part, Thought)
+        if isinstance(part, ReasoningPart)
     ]
 
 
@@ -278,22 +287,22 @@ BLOCKS = [
 ]
 STOP = [chunk({"content": "Yes"}), chunk({}, finish="stop"), DONE]
 TOLD = [
-    Thought("One.", sealed="s1", signed=True),
-    Thought(sealed="opaque"),
-    Thought("Two.", sealed="s2", signed=True),
+    ReasoningPart("One.", state="s1", is_signature=True),
+    ReasoningPart(state="opaque"),
+    ReasoningPart("Two.", state="s2", is_signature=True),
 ]
 
 
 @pytest.mark.parametrize("expose", EXPOSURES)
 class TestBridged:
     @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
-    def test_new_02_raw_reasoning_comes_back(self, expose: Expose, keeps: str) -> None:
+    def test_new_02_raw_reasoning_comes_back(self, expose: Exposure, keeps: str) -> None:
         stream = chat_stream(THOUGHT, "One hundred.", calls=[call("add", "{}")])
         pipeline, seen = bridge(stream, expose=expose)
-        assert thoughts(seen.response["output"], keeps) == [Thought(THOUGHT)]
+        assert thoughts(seen.response["output"], keeps) == [ReasoningPart(THOUGHT)]
         assert (b"odd numbers" in pipeline.out) is (expose not in ("summary", "none"))
 
-    def test_new_02_each_stretch_has_a_blob_of_its_own(self, expose: Expose) -> None:
+    def test_new_02_each_stretch_has_a_blob_of_its_own(self, expose: Exposure) -> None:
         stream = [
             chunk({"reasoning": THOUGHT}),
             chunk({"tool_calls": [call("add", "{}", 0)]}),
@@ -304,13 +313,13 @@ class TestBridged:
         _, seen = bridge(stream, expose=expose)
         output = seen.response["output"]
         assert ours(output) == [True, True]
-        assert thoughts(output) == [Thought(THOUGHT), Thought("I go on.")]
-        assert thoughts(output[2:]) == [Thought("I go on.")]
+        assert thoughts(output) == [ReasoningPart(THOUGHT), ReasoningPart("I go on.")]
+        assert thoughts(output[2:]) == [ReasoningPart("I go on.")]
         assert [item.done for item in seen.items.values()] == output
 
     @pytest.mark.parametrize("streamed", [True, False])
     def test_new_02_each_piece_keeps_its_own_signature(
-        self, expose: Expose, *, streamed: bool
+        self, expose: Exposure, *, streamed: bool
     ) -> None:
         said = {"reasoning_content": "One.Two.", "thinking_blocks": BLOCKS, "content": "Yes"}
         pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
@@ -326,7 +335,7 @@ class TestBridged:
         assert [item["type"] for item in output] == ["reasoning", "message"]
         assert thoughts(output) == TOLD
 
-    def test_new_02_and_the_blocks_of_messages_theirs(self, expose: Expose) -> None:
+    def test_new_02_and_the_blocks_of_messages_theirs(self, expose: Exposure) -> None:
         blocks = [
             messages.thinking("One.", "s1"),
             messages.redacted("opaque"),
@@ -340,7 +349,7 @@ class TestBridged:
         assert ours(output) == [True, False, True]  # opaque state is no more to be sealed
         assert thoughts(output) == TOLD
 
-    def test_llm_09_opaque_state_alone_is_told_as_it_is(self, expose: Expose) -> None:
+    def test_llm_09_opaque_state_alone_is_told_as_it_is(self, expose: Exposure) -> None:
         details = [{"type": "reasoning.encrypted", "data": THEIRS, "index": 0}]
         stream = [chunk({"reasoning_details": details}), *chat_stream("", "Yes")]
         _, seen = bridge(stream, expose=expose)
@@ -351,14 +360,16 @@ def test_new_02_streamed_and_whole_agree_over_a_bridge() -> None:
     body = json.dumps(completion({"reasoning_content": THOUGHT, "content": "Yes"})).encode()
     whole = json.loads(bridged("chat", RESPONSES, seal=sealer().seal).whole(body))
     _, seen = bridge(chat_stream(THOUGHT, "Yes"))
-    assert thoughts(whole["output"]) == thoughts(seen.response["output"]) == [Thought(THOUGHT)]
+    assert (
+        thoughts(whole["output"]) == thoughts(seen.response["output"]) == [ReasoningPart(THOUGHT)]
+    )
 
 
 def test_new_02_a_cut_over_a_bridge_leaves_what_was_thought_so_far() -> None:
     pipeline, seen = bridge(chat_stream(THOUGHT, "Yes")[:10], expose="summary")
     assert seen.response["status"] == "failed"
     (thought,) = thoughts(seen.response["output"])
-    assert isinstance(thought, Thought)
+    assert isinstance(thought, ReasoningPart)
     assert THOUGHT.startswith(thought.text)
     assert thought.text
     assert b"The user asks" not in pipeline.out
@@ -370,20 +381,27 @@ def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
     writer = composer(raw=shown, seal=sealer().seal)
-    events = [Opened(0, None, 0), *told, Closed(0, None, 0), Said(0, None, "Yes")]
-    for event in (*events, Stopped(0, None, "stop")):
+    events = [
+        ReasoningStarted(0, None, 0),
+        *told,
+        ReasoningEnded(0, None, 0),
+        ContentDelta(0, None, "Yes"),
+    ]
+    for event in (*events, Finished(0, None, "stop")):
         writer.note(event)
     output = writer._output.items
     pieces = [
-        (event.text, "", False) if isinstance(event, Raw) else ("", event.data, event.signs)
+        (event.text, "", False)
+        if isinstance(event, ReasoningDelta)
+        else ("", event.data, event.signs)
         for event in told
-        if isinstance(event, Raw | Sealed)
+        if isinstance(event, ReasoningDelta | ProviderState)
     ]
     back = [
         piece
         for part in thoughts(output)
-        if isinstance(part, Thought)
-        for piece in ((part.text, "", False), ("", part.sealed, part.signed))
+        if isinstance(part, ReasoningPart)
+        for piece in ((part.text, "", False), ("", part.state, part.is_signature))
     ]
     assert _joined(back) == _joined(pieces)
 

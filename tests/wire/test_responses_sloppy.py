@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from abridge.wire import sse
-from abridge.wire.apis import CHAT
-from abridge.wire.display import Display, Expose
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.reader import ResponsesReader
+from abridge.apis import sse
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display, Exposure
+from abridge.apis.responses.reader import ResponsesReader
+from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_chat, check_responses, frames
 from tests.openapi import event_faults
 from tests.pipeline import bridged, responses
@@ -53,7 +53,7 @@ def without(stream: list[Event], *kinds: str) -> list[Event]:
 
 class TestServers:
     @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
-    def test_new_06_what_they_send_comes_out_legal(self, server: str, expose: Expose) -> None:
+    def test_new_06_what_they_send_comes_out_legal(self, server: str, expose: Exposure) -> None:
         pipeline = responses(expose=expose)
         seen = check_responses(pipeline.stream(b"".join(SLOPPY[server]())))
         assert seen.text == ("" if "only calls" in server else TEXT)
@@ -255,4 +255,4 @@ class TestTheResponse:
     def test_new_06_with_or_without_the_mark_of_the_end(self, mark: bool) -> None:  # noqa: FBT001
         stream = responses_stream(TURN) + ([b"data: [DONE]\n\n"] if mark else [])
         assert check_responses(responses().stream(b"".join(stream))).text == TEXT
-        assert sse.data(stream[-1]) is not None
+        assert sse.frame_data(stream[-1]) is not None

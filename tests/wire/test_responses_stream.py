@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.turn.events import Trouble
-from abridge.turn.plan import Plan
-from abridge.wire.profiles import PROFILES
+from abridge.core.events import ErrorDetail
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_responses, frames
 from tests.pipeline import responses
 from tests.scripts import (
@@ -75,12 +75,12 @@ class TestOrder:
 
     def test_ogx_12_several_parts_in_one_item(self) -> None:
         output = [reasoning_item(0, thinking(1000)), message_item(1, ANSWER)]
-        seen = run(responses_stream(output), plan=Plan(part_chars=200))
+        seen = run(responses_stream(output), plan=SummaryPlan(part_chars=200))
         assert len(seen.summary) > 2
         assert seen.text == ANSWER
 
     def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
-        pipeline = responses(plan=Plan(part_chars=200))
+        pipeline = responses(plan=SummaryPlan(part_chars=200))
         stream = responses_stream([reasoning_item(0, thinking(900)), message_item(1, ANSWER)])
         last = max(place for place, raw in enumerate(stream) if b"reasoning_text.delta" in raw)
         for raw in stream[:last]:
@@ -225,7 +225,9 @@ class TestNative:
 
     def test_parts_of_ours_that_spoke_first_come_before_native_ones(self) -> None:
         both = {**reasoning_item(0, thinking(900)), "summary": list(self.SUMMARY)}
-        seen = run(responses_stream([both, message_item(1, ANSWER)]), plan=Plan(part_chars=200))
+        seen = run(
+            responses_stream([both, message_item(1, ANSWER)]), plan=SummaryPlan(part_chars=200)
+        )
         assert seen.summary[0].startswith("**Part**")
         assert seen.summary[-1] == self.SUMMARY[0]["text"]
 
@@ -342,7 +344,7 @@ class TestEnds:
 
     @pytest.mark.parametrize("kept", [1, 2, 6, 20, -3, -1])
     def test_promise_7_a_stream_cut_short_ends_failed(self, kept: int) -> None:
-        seen = run(responses_stream(OUTPUT)[:kept], plan=Plan(part_chars=60))
+        seen = run(responses_stream(OUTPUT)[:kept], plan=SummaryPlan(part_chars=60))
         assert seen.terminal is not None
         assert seen.terminal["type"] == "response.failed"
         assert seen.response["status"] == "failed"
@@ -384,7 +386,7 @@ class TestEnds:
         pipeline = responses()
         for raw in responses_stream(OUTPUT)[:5]:
             pipeline.frame(raw)
-        pipeline.close(Trouble("upstream_error", "Upstream fell silent."))
+        pipeline.close(ErrorDetail("upstream_error", "Upstream fell silent."))
         seen = check_responses(bytes(pipeline.out))
         assert seen.response["error"]["message"] == "Upstream fell silent."
 
@@ -399,7 +401,7 @@ class TestFailedSummary:
         assert seen.response["status"] == "completed"
 
     def test_ogx_06_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
-        seen = run(responses_stream(OUTPUT), write=None, plan=Plan(fail=True))
+        seen = run(responses_stream(OUTPUT), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.terminal is not None
         assert seen.terminal["type"] == "response.failed"
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
@@ -412,7 +414,7 @@ def test_a_beat_is_the_last_lifecycle_event_once_more() -> None:
     stream = responses_stream(OUTPUT)
     for raw in stream[:6]:
         pipeline.frame(raw)
-    pipeline.out += pipeline.writer.beat()
+    pipeline.out += pipeline.writer.keep_alive()
     for raw in stream[6:]:
         pipeline.frame(raw)
     seen = check_responses(bytes(pipeline.out))
@@ -439,10 +441,10 @@ def test_ogx_11_originals_are_kept_with_the_turn_they_led_to() -> None:
     first, second = pipeline.heard()
     assert first.original == [output[0]]
     assert first.turn.calls[0].id == "call_1"
-    assert first.keys == ((0, 0),)
+    assert first.item_keys == ((0, 0),)
     assert second.original == [output[2]]
     assert second.turn.text == ANSWER
-    assert second.keys == ((0, 2),)
+    assert second.item_keys == ((0, 2),)
 
 
 @given(st.data())

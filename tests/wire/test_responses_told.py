@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import Began, Called, Said
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES
-from abridge.wire.responses.teller import ResponsesTeller
+from abridge.apis.display import Display
+from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
+from abridge.providers.catalog import PROFILES
 from tests.scripts import (
     RESPONSES_USAGE,
     THOUGHT,
@@ -81,8 +81,8 @@ def test_a_turn_is_told_whole() -> None:
 
 def test_a_response_is_named_once() -> None:
     events = tell("responses", b"".join(responses_stream([message_item(0, ANSWER)])))
-    began = [event for event in events if isinstance(event, Began)]
-    assert began == [Began(0, None, "resp_1", "thinker-1", 1_700_000_000)]
+    began = [event for event in events if isinstance(event, ResponseStarted)]
+    assert began == [ResponseStarted(0, None, "resp_1", "thinker-1", 1_700_000_000)]
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ class TestMessages:
             {"type": "response.completed", "response": response([item])},
         )
         events = tell("responses", b"".join(stream))
-        (said,) = [event for event in events if isinstance(event, Said)]
+        (said,) = [event for event in events if isinstance(event, ContentDelta)]
         assert said.logprobs == [entry]
 
     def test_reasoning_in_a_message_is_no_answer(self) -> None:
@@ -266,7 +266,7 @@ class TestMessages:
 
 def test_ols_03_unknown_items_are_skipped_and_counted() -> None:
     stream = responses_stream([{"id": "x_0", "type": "acme:thing"}, message_item(1, ANSWER)])
-    reader = ResponsesTeller(PROFILES["auto"], Display(), 1 << 22)
+    reader = ResponsesTranslatingReader(PROFILES["auto"], Display(), 1 << 22)
     events = [event for raw in stream for event in reader.read(raw)]
     assert turn_of(events).answer.text == ANSWER
     assert reader.faults == 1
@@ -281,7 +281,7 @@ def test_a_calls_head_comes_when_it_is_added() -> None:
     stream = responses_stream([call_item(0, "add", '{"a": 1}')])
     added = next(place for place, raw in enumerate(stream) if b"output_item.added" in raw)
     events = tell("responses", b"".join(stream[: added + 1]))
-    (head,) = [event for event in events if isinstance(event, Called)]
+    (head,) = [event for event in events if isinstance(event, ToolCallDelta)]
     assert (head.id, head.name, head.arguments) == ("call_0", "add", "")
 
 

@@ -7,29 +7,30 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.events import Called
-from abridge.turn.question import Tool
-from abridge.wire.asking.disguise import (
-    AS_FUNCTION,
-    as_arguments,
+from abridge.apis.json import parse_object
+from abridge.apis.openai import mint_id
+from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.translated_items import TranslatedCall
+from abridge.apis.tools import (
+    AS_FUNCTION_NOTE,
     as_function,
-    shell_action,
-    shell_arguments,
+    read_shell_action,
+    wrap_free_text,
+    write_shell_arguments,
 )
-from abridge.wire.codec import Json, read_object
-from abridge.wire.mint import mint
-from abridge.wire.responses.asking.tools import spell_call
-from abridge.wire.responses.composing.call import ComposedCall
+from abridge.core.conversation import Json
+from abridge.core.events import ToolCallDelta
+from abridge.core.model_request import Tool
 from tests.openapi import check
 from tests.scripts import pieces
 
-PATCH = as_function(Tool("apply_patch", "custom", own="apply_patch"))
-SHELL = as_function(Tool("local_shell", "local_shell", own="local_shell"))
+PATCH = as_function(Tool("apply_patch", "custom", client_name="apply_patch"))
+SHELL = as_function(Tool("local_shell", "local_shell", client_name="local_shell"))
 
 
 class TestSpellCall:
     def test_of_a_tool_nobody_offered(self) -> None:
-        item = spell_call(None, "c1", "guess", "{}", "fc_1")
+        item = write_call(None, "c1", "guess", "{}", "fc_1")
         assert item == {
             "type": "function_call",
             "id": "fc_1",
@@ -41,15 +42,15 @@ class TestSpellCall:
         check("FunctionToolCall", item)
 
     def test_of_a_namespace_by_the_client_s_own_name(self) -> None:
-        tool = Tool("mcp__docs__find", own="find", group="mcp__docs")
-        item = spell_call(tool, "c1", "mcp__docs__find", '{"q": 1}', "fc_1")
+        tool = Tool("mcp__docs__find", client_name="find", group="mcp__docs")
+        item = write_call(tool, "c1", "mcp__docs__find", '{"q": 1}', "fc_1")
         assert (item["namespace"], item["name"]) == ("mcp__docs", "find")
         assert item["arguments"] == '{"q": 1}'
         check("FunctionToolCall", item)
 
     @pytest.mark.parametrize("text", ["*** Begin Patch\n+ä", '{"input": "x"}', ""])
     def test_of_a_custom_tool_unwraps_its_input(self, text: str) -> None:
-        item = spell_call(PATCH, "c1", "apply_patch", as_arguments(text), "ctc_1")
+        item = write_call(PATCH, "c1", "apply_patch", wrap_free_text(text), "ctc_1")
         assert (item["type"], item["name"], item["input"]) == (
             "custom_tool_call",
             "apply_patch",
@@ -58,13 +59,13 @@ class TestSpellCall:
         check("CustomToolCall", item)
 
     def test_of_a_custom_tool_offered_as_one_is_free_text_already(self) -> None:
-        tool = Tool("apply_patch", "custom", own="apply_patch")
-        item = spell_call(tool, "c1", "apply_patch", '{"input": "x"}', "ctc_1")
+        tool = Tool("apply_patch", "custom", client_name="apply_patch")
+        item = write_call(tool, "c1", "apply_patch", '{"input": "x"}', "ctc_1")
         assert item["input"] == '{"input": "x"}'
 
     @pytest.mark.parametrize("arguments", ["*** Begin Patch", '{"patch": 1}', '["x"]', '"x"'])
     def test_of_a_custom_tool_takes_a_model_by_its_word(self, arguments: str) -> None:
-        assert spell_call(PATCH, "c1", "apply_patch", arguments, "i")["input"] == arguments
+        assert write_call(PATCH, "c1", "apply_patch", arguments, "i")["input"] == arguments
 
     def test_of_a_local_shell(self) -> None:
         arguments = {
@@ -73,7 +74,7 @@ class TestSpellCall:
             "timeout_ms": 1000,
             "env": {"A": "b"},
         }
-        item = spell_call(SHELL, "c1", "local_shell", json.dumps(arguments), "lsc_1")
+        item = write_call(SHELL, "c1", "local_shell", json.dumps(arguments), "lsc_1")
         assert item["type"] == "local_shell_call"
         assert item["action"] == {
             "type": "exec",
@@ -85,7 +86,7 @@ class TestSpellCall:
         check("LocalShellToolCall", item)
 
     def test_that_has_only_begun(self) -> None:
-        item = spell_call(SHELL, "c1", "local_shell", "", "lsc_1", status="in_progress")
+        item = write_call(SHELL, "c1", "local_shell", "", "lsc_1", status="in_progress")
         assert (item["status"], item["action"]["command"]) == ("in_progress", [])
         check("LocalShellToolCall", item)
 
@@ -100,7 +101,7 @@ class TestSpellCall:
         ],
     )
     def test_of_a_local_shell_with_a_command_line(self, arguments: str, command: Any) -> None:
-        assert shell_action(arguments)["command"] == command
+        assert read_shell_action(arguments)["command"] == command
 
 
 def test_a_long_call_is_not_read_again_for_each_of_its_pieces(
@@ -110,14 +111,16 @@ def test_a_long_call_is_not_read_again_for_each_of_its_pieces(
 
     def reading(data: bytes) -> Json | None:
         read.append(len(data))
-        return read_object(data)
+        return parse_object(data)
 
-    monkeypatch.setattr("abridge.wire.responses.composing.call.read_object", reading)
-    composed = ComposedCall(Called(0, None, call=0, id="c", name="f"), None, 0, mint)
+    monkeypatch.setattr("abridge.apis.responses.translated_items.read_object", reading)
+    composed = TranslatedCall(
+        ToolCallDelta(0, None, call_index=0, id="c", name="f"), None, 0, mint_id
+    )
     text = json.dumps({"x": "y" * 100_000})
     for piece in pieces(text, 50):
-        list(composed.say(piece))
-        assert not composed.whole or composed.done("completed")["arguments"] == text
+        list(composed.write(piece))
+        assert not composed.is_complete or composed.build_done("completed")["arguments"] == text
     assert sum(read) < 20 * len(text)
 
 
@@ -129,13 +132,13 @@ def test_a_shell_action_comes_back_as_it_was() -> None:
         "working_directory": "/src",
         "env": {"A": "b"},
     }
-    assert shell_action(shell_arguments(action)) == action
+    assert read_shell_action(write_shell_arguments(action)) == action
 
 
 def test_a_custom_tool_s_grammar_is_told_in_the_description() -> None:
     grammar = {"syntax": "lark", "definition": 'start: "a"+'}
     tool = as_function(Tool("t", "custom", description="Edits.", grammar=grammar))
-    told = ["Edits.", AS_FUNCTION, '`input` must match this lark grammar:\nstart: "a"+']
+    told = ["Edits.", AS_FUNCTION_NOTE, '`input` must match this lark grammar:\nstart: "a"+']
     assert tool.description == "\n\n".join(told)
     assert tool.parameters is not None
     assert tool.parameters["required"] == ["input"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.plan import Plan
-from abridge.wire.profiles import PROFILES
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
 from tests.pipeline import responses
 from tests.scripts import (
     RESPONSES_USAGE,
@@ -84,7 +84,7 @@ def test_ogx_06_a_failed_summary_marks_the_item() -> None:
 
 
 def test_ogx_06_fail_gives_the_whole_object_under_the_error() -> None:
-    body = run(OUTPUT, write=None, plan=Plan(fail=True))
+    body = run(OUTPUT, write=None, plan=SummaryPlan(fail_response=True))
     assert body["error"]["code"] == "upstream_error"
     inner = body["error"]["response"]
     assert inner["status"] == "failed"

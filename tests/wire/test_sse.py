@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.apis import sse
 from abridge.errors import EventTooLarge
-from abridge.wire import sse
 
 
 def decode(data: bytes, cuts: list[int]) -> list[bytes]:
-    decoder = sse.Decoder(1 << 20)
+    decoder = sse.FrameDecoder(1 << 20)
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     found = [frame for start, end in pairwise(edges) for frame in decoder.feed(data[start:end])]
     return found + decoder.end()
@@ -35,7 +35,7 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
     ],
 )
 def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
-    assert [sse.data(frame) for frame in decode(stream, [])] == said
+    assert [sse.frame_data(frame) for frame in decode(stream, [])] == said
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
 def test_the_rest_is_a_frame_if_what_it_says_is_whole(rest: bytes, said: list[bytes]) -> None:
     for before in ([], [b"first"]):
         stream = b"".join(b"data: %b\n\n" % data for data in before) + rest
-        found = [sse.data(frame) for frame in decode(stream, list(range(60)))]
+        found = [sse.frame_data(frame) for frame in decode(stream, list(range(60)))]
         assert found == [*before, *said]
 
 
@@ -68,18 +68,18 @@ def test_a_byte_order_mark_is_none_of_the_first_frame() -> None:
 
 
 def test_a_lone_crlf_is_one_line_end_and_not_two() -> None:
-    assert [sse.data(frame) for frame in decode(b"event: x\r\ndata: a\r\n\r\n", [])] == [b"a"]
+    assert [sse.frame_data(frame) for frame in decode(b"event: x\r\ndata: a\r\n\r\n", [])] == [b"a"]
     assert len(decode(b"data: a\r\ndata: b\r\n\r\n", list(range(20)))) == 1
 
 
 def test_a_frame_is_given_as_soon_as_it_is_complete() -> None:
-    decoder = sse.Decoder(100)
+    decoder = sse.FrameDecoder(100)
     assert decoder.feed(b"data: a\r\n\r") == [b"data: a\r\n\r"]
     assert decoder.feed(b"\ndata: b\r\n\r\n") == [b"data: b\r\n\r\n"]
 
 
 def test_promise_9_an_event_past_the_limit_is_refused() -> None:
-    decoder = sse.Decoder(100)
+    decoder = sse.FrameDecoder(100)
     with pytest.raises(EventTooLarge):
         decoder.feed(b"data: " + b"x" * 100)
 
@@ -90,37 +90,39 @@ def test_any_split_of_the_bytes_gives_the_same_data(
 ) -> None:
     stream = b"".join(lines)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=10))
-    whole = [found for frame in decode(stream, []) if (found := sse.data(frame)) is not None]
-    split = [found for frame in decode(stream, cuts) if (found := sse.data(frame)) is not None]
+    whole = [found for frame in decode(stream, []) if (found := sse.frame_data(frame)) is not None]
+    split = [
+        found for frame in decode(stream, cuts) if (found := sse.frame_data(frame)) is not None
+    ]
     assert split == whole
 
 
 def test_input_byte_by_byte_is_looked_at_once() -> None:
     """Quadratic scanning would take minutes here."""
-    decoder = sse.Decoder(1 << 24)
+    decoder = sse.FrameDecoder(1 << 24)
     for _ in range(300_000):
         assert decoder.feed(b"x") == []
     assert len(decoder.feed(b"\n\n")) == 1
 
 
 def test_an_encoded_frame_has_lf_ends_and_one_data_line() -> None:
-    assert sse.encode(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
-    assert sse.encode(b"{}") == b"data: {}\n\n"
-    assert sse.data(sse.comment("alive")) is None
+    assert sse.encode_frame(b"{}", "ping") == b"event: ping\ndata: {}\n\n"
+    assert sse.encode_frame(b"{}") == b"data: {}\n\n"
+    assert sse.frame_data(sse.encode_comment("alive")) is None
 
 
 @pytest.mark.parametrize("name", ["a\nevent: b", "\ud800", "ü", "", None])
 def test_an_event_is_never_named_by_what_would_break_its_line(name: str | None) -> None:
-    assert sse.encode(b"{}", name) == b"data: {}\n\n"
+    assert sse.encode_frame(b"{}", name) == b"data: {}\n\n"
 
 
 @given(st.lists(st.sampled_from(["data: a", "event: b\ndata: {}", ": c", "id: 1"]), max_size=6))
 @pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
 def test_frames_that_were_put_together_are_told_apart(line: str, said: list[str]) -> None:
     frames = [(one.replace("\n", line) + line * 2).encode() for one in said]
-    assert sse.frames(b"".join(frames)) == frames
+    assert sse.split_frames(b"".join(frames)) == frames
 
 
 @given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r"]), max_size=12).map(b"".join))
 def test_what_is_told_apart_is_all_there(data: bytes) -> None:
-    assert b"".join(sse.frames(data)) == data
+    assert b"".join(sse.split_frames(data)) == data

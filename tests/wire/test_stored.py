@@ -7,28 +7,33 @@ from typing import Any
 
 import pytest
 
+from abridge.apis.display import Display
+from abridge.apis.openai import mint_id
 from abridge.errors import RequestError
-from abridge.wire.display import Display
-from abridge.wire.mint import mint
-from abridge.wire.responses.again import items_again, made_in, response_again
-from abridge.wire.responses.listing import Page, listing
-from abridge.wire.responses.stored import (
-    forget_ids,
-    given,
-    is_same,
-    named_by,
-    no_item,
-    no_previous,
-    no_response,
-    own_id,
-    prefix_of,
+from abridge.stored_responses.references import (
+    id_prefix,
+    is_same_item,
+    item_not_found,
+    minted_id,
+    previous_not_found,
+    read_input_items,
+    referenced_id,
+    response_not_found,
+    strip_minted_ids,
+)
+from abridge.stored_responses.views import (
+    PageQuery,
+    find_summaries,
+    items_as_shown,
+    list_page,
+    response_as_shown,
 )
 from tests import openapi
 from tests.scripts import THOUGHT, call_item, message_item, reasoning_item, response
 
 Json = dict[str, Any]
 USER: Json = {"role": "user", "content": "Hi"}
-OURS = mint("msg_")
+OURS = mint_id("msg_")
 
 
 class TestReferences:
@@ -48,7 +53,7 @@ class TestReferences:
         ],
     )
     def test_an_item_stands_for_another_or_for_itself(self, item: Any, name: str) -> None:
-        assert named_by(item) == name
+        assert referenced_id(item) == name
 
     @pytest.mark.parametrize(
         ("item", "identity"),
@@ -57,12 +62,12 @@ class TestReferences:
             pytest.param({**message_item(1, "Hi"), "id": OURS}, OURS, id="an answer"),
             (message_item(1, "Hi"), ""),
             ({"type": "item_reference", "id": OURS}, ""),
-            ({"type": "local_shell_call_output", "id": mint("call_"), "output": "x"}, ""),
+            ({"type": "local_shell_call_output", "id": mint_id("call_"), "output": "x"}, ""),
             ("x", ""),
         ],
     )
     def test_the_id_that_an_item_was_given_by_us(self, item: Any, identity: str) -> None:
-        assert own_id(item) == identity
+        assert minted_id(item) == identity
 
     @pytest.mark.parametrize(
         ("said", "items"),
@@ -75,27 +80,27 @@ class TestReferences:
         ],
     )
     def test_a_text_is_a_message(self, said: Json, items: list[Json]) -> None:
-        assert given(said) == items
+        assert read_input_items(said) == items
 
     def test_ids_of_ours_are_taken_out_and_nothing_else(self) -> None:
-        ours = {**reasoning_item(0, THOUGHT), "id": mint("rs_"), "extra": 1}
-        shell = {"type": "local_shell_call_output", "id": mint("call_"), "output": "x"}
-        others = [USER, message_item(1, "Hi"), {"id": mint("rs_")}, shell]
+        ours = {**reasoning_item(0, THOUGHT), "id": mint_id("rs_"), "extra": 1}
+        shell = {"type": "local_shell_call_output", "id": mint_id("call_"), "output": "x"}
+        others = [USER, message_item(1, "Hi"), {"id": mint_id("rs_")}, shell]
         body: Json = {"input": [ours, *copy.deepcopy(others)]}
-        assert forget_ids(body) == 1
+        assert strip_minted_ids(body) == 1
         left = {key: value for key, value in reasoning_item(0, THOUGHT).items() if key != "id"}
         assert body == {"input": [{**left, "extra": 1}, *others]}
 
     @pytest.mark.parametrize("said", ["Hi", None, 5, [5, "x", None]])
     def test_where_there_are_none_nothing_is_done(self, said: Any) -> None:
         body = {"input": said}
-        assert forget_ids(body) == 0
+        assert strip_minted_ids(body) == 0
         assert body == {"input": said}
 
     def test_what_is_null_says_nothing(self) -> None:
         item = message_item(1, "Hi")
-        assert is_same(item, {**item, "phase": None})
-        assert not is_same(item, message_item(1, "Ho"))
+        assert is_same_item(item, {**item, "phase": None})
+        assert not is_same_item(item, message_item(1, "Ho"))
 
     @pytest.mark.parametrize(
         ("item", "prefix"),
@@ -107,10 +112,14 @@ class TestReferences:
         ],
     )
     def test_ids_begin_as_openais_do(self, item: Json, prefix: str) -> None:
-        assert prefix_of(item) == prefix
+        assert id_prefix(item) == prefix
 
     def test_what_is_not_there_is_told_in_openais_words(self) -> None:
-        previous, item, whole = no_previous("resp_1"), no_item("msg_1", 2), no_response("resp_1")
+        previous, item, whole = (
+            previous_not_found("resp_1"),
+            item_not_found("msg_1", 2),
+            response_not_found("resp_1"),
+        )
         assert str(previous) == "Previous response with id 'resp_1' not found."
         assert (previous.status, previous.code) == (400, "previous_response_not_found")
         assert previous.param == "previous_response_id"
@@ -152,16 +161,16 @@ ITEMS: dict[str, Json] = {
 class TestListing:
     @pytest.mark.parametrize("name", ITEMS)
     def test_an_item_is_listed_as_the_description_has_it(self, name: str) -> None:
-        shown = listing([(OURS, ITEMS[name])], more=False)
+        shown = list_page([(OURS, ITEMS[name])], has_more=False)
         openapi.check("ResponseItemList", shown)
         assert shown["data"][0]["id"] == OURS
 
     def test_the_old_way_a_shells_output_keeps_its_call(self) -> None:
-        (item,) = listing([(OURS, ITEMS["the old way"])], more=False)["data"]
+        (item,) = list_page([(OURS, ITEMS["the old way"])], has_more=False)["data"]
         assert item["call_id"] == "c"
 
     def test_an_empty_page_is_one(self) -> None:
-        shown = listing([], more=False)
+        shown = list_page([], has_more=False)
         openapi.check("ResponseItemList", shown)
         assert shown["data"] == []
 
@@ -176,7 +185,7 @@ class TestListing:
         more = True
         while more:
             after = f"&after={seen[-1]}" if seen else ""
-            names, more = Page.read((query + after).encode()).of(self.NAMES)
+            names, more = PageQuery.parse((query + after).encode()).select(self.NAMES)
             assert len(names) == (limit or 20) or not more
             seen += names
         assert seen == sorted(self.NAMES, reverse=order != "asc")
@@ -196,20 +205,20 @@ class TestListing:
     )
     def test_what_cannot_be_is_refused(self, query: str, param: str, code: str | None) -> None:
         with pytest.raises(RequestError) as caught:
-            Page.read(query.encode()).of(self.NAMES)
+            PageQuery.parse(query.encode()).select(self.NAMES)
         assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
 
     def test_what_else_is_asked_for_is_passed_over(self) -> None:
-        page = Page.read(b"include[]=x&include=reasoning.encrypted_content&limit=")
-        assert page == Page()
+        page = PageQuery.parse(b"include[]=x&include=reasoning.encrypted_content&limit=")
+        assert page == PageQuery()
 
 
 RAW = "odd numbers"
 SUMMARY = [{"type": "summary_text", "text": "I add."}]
 ERROR = {"code": "timeout", "message": "Too late."}
-BOTH = Display(raw=True, summary=True)
-HIDDEN = Display(raw=False, summary=True)
-NOTHING = Display(raw=False, summary=False)
+BOTH = Display(show_raw=True, show_summary=True)
+HIDDEN = Display(show_raw=False, show_summary=True)
+NOTHING = Display(show_raw=False, show_summary=False)
 
 
 class TestAgain:
@@ -226,14 +235,16 @@ class TestAgain:
         shown = self.shown()
         fields = {"reasoning": shown["reasoning"]}
         kept = response(list(self.OUTPUT))
-        again = response_again(kept, BOTH, fields, made_in(shown["output"]), masked=False)
+        again = response_as_shown(
+            kept, BOTH, fields, find_summaries(shown["output"]), summary_is_raw=False
+        )
         assert again == shown
         openapi.check("Response", again)
 
     def test_what_nothing_was_made_of_is_as_it_is(self) -> None:
         kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
-        assert response_again(kept, BOTH, {}, {}, masked=False) == kept
-        assert made_in(list(self.OUTPUT)) == {}
+        assert response_as_shown(kept, BOTH, {}, {}, summary_is_raw=False) == kept
+        assert find_summaries(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
     def test_new_03_raw_is_taken_out(self, display: Display) -> None:
@@ -241,11 +252,13 @@ class TestAgain:
         kept = response(
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
         )
-        again = response_again(kept, display, {}, made_in(shown["output"]), masked=False)
+        again = response_as_shown(
+            kept, display, {}, find_summaries(shown["output"]), summary_is_raw=False
+        )
         assert again is not None
         assert RAW not in str(again)
         assert [item.get("summary") for item in again["output"][:3:2]] == (
-            [SUMMARY, []] if display.summary else [[], []]
+            [SUMMARY, []] if display.show_summary else [[], []]
         )
 
     @pytest.mark.parametrize("masked", [True, False])
@@ -253,15 +266,19 @@ class TestAgain:
         said = [{"type": "summary_text", "text": THOUGHT}]
         telling = {} if masked else {"encrypted_content": THOUGHT}
         item = {"id": "rs_0", "type": "reasoning", "summary": said, **telling}
-        again = response_again(response([item]), HIDDEN, {}, {}, masked=masked)
-        listed = items_again({"object": "list", "data": [item]}, HIDDEN, {}, masked=masked)
+        again = response_as_shown(response([item]), HIDDEN, {}, {}, summary_is_raw=masked)
+        listed = items_as_shown(
+            {"object": "list", "data": [item]}, HIDDEN, {}, summary_is_raw=masked
+        )
         assert RAW not in str(again)
         assert RAW not in str(listed)
 
     def test_a_list_is_said_anew_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]
         body = {"object": "list", "data": items, "has_more": False}
-        again = items_again(body, HIDDEN, made_in(self.shown()["output"]), masked=False)
+        again = items_as_shown(
+            body, HIDDEN, find_summaries(self.shown()["output"]), summary_is_raw=False
+        )
         assert again is not None
         assert RAW not in str(again)
         assert again["data"][1]["summary"] == SUMMARY
@@ -269,5 +286,5 @@ class TestAgain:
 
     @pytest.mark.parametrize("body", [{}, {"output": None}, {"data": {}}])
     def test_what_is_no_such_thing_cannot_be_read(self, body: Json) -> None:
-        assert response_again(body, BOTH, {}, {}, masked=False) is None
-        assert items_again(body, BOTH, {}, masked=False) is None
+        assert response_as_shown(body, BOTH, {}, {}, summary_is_raw=False) is None
+        assert items_as_shown(body, BOTH, {}, summary_is_raw=False) is None

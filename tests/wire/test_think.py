@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.wire.profiles import TAGS
-from abridge.wire.think import MOST_BLANKS, Piece, Splitter
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
+from abridge.providers.profile import TAGS
 
 
 def split(text: str, cuts: list[int] | None = None, *, prefilled: bool = False) -> tuple[str, str]:
-    splitter = Splitter(TAGS[:1] if prefilled else TAGS, prefilled=prefilled)
+    splitter = TagSplitter(TAGS[:1] if prefilled else TAGS, prefilled=prefilled)
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts or ()), len(text)]
     pieces = [piece for start, end in pairwise(edges) for piece in splitter.feed(text[start:end])]
     pieces += splitter.end()
@@ -99,9 +99,9 @@ def test_any_split_gives_the_same(parts: list[str], cuts: list[int]) -> None:
 @pytest.mark.parametrize(
     ("blanks", "said"),
     [
-        (MOST_BLANKS, ("why", "so")),
-        (MOST_BLANKS + 1, ("", "{blanks}<think>why</think>so")),
-        (MOST_BLANKS * 3, ("", "{blanks}<think>why</think>so")),
+        (MAX_LEADING_BLANKS, ("why", "so")),
+        (MAX_LEADING_BLANKS + 1, ("", "{blanks}<think>why</think>so")),
+        (MAX_LEADING_BLANKS * 3, ("", "{blanks}<think>why</think>so")),
     ],
 )
 def test_a_block_is_looked_for_behind_so_many_blanks(blanks: int, said: tuple[str, str]) -> None:
@@ -112,9 +112,9 @@ def test_a_block_is_looked_for_behind_so_many_blanks(blanks: int, said: tuple[st
 
 
 def test_no_more_is_kept_back_than_so_many_blanks() -> None:
-    splitter = Splitter(TAGS)
-    given = [bool(splitter.feed(" ")) for _ in range(MOST_BLANKS * 2)]
-    assert given == [False] * MOST_BLANKS + [True] * MOST_BLANKS
+    splitter = TagSplitter(TAGS)
+    given = [bool(splitter.feed(" ")) for _ in range(MAX_LEADING_BLANKS * 2)]
+    assert given == [False] * MAX_LEADING_BLANKS + [True] * MAX_LEADING_BLANKS
 
 
 @pytest.mark.parametrize(
@@ -129,32 +129,32 @@ def test_no_more_is_kept_back_than_so_many_blanks() -> None:
 def test_an_interruption_frees_what_may_yet_become_a_block(
     before: str, held: tuple[str, str], after: tuple[str, str]
 ) -> None:
-    def told(pieces: list[Piece]) -> tuple[str, str]:
+    def told(pieces: list[TagPiece]) -> tuple[str, str]:
         raw, text = (
             "".join(piece.text for piece in pieces if piece.kind == kind)
             for kind in ("raw", "text")
         )
         return raw, text
 
-    splitter = Splitter(TAGS)
+    splitter = TagSplitter(TAGS)
     splitter.feed(before)
     assert told(splitter.interrupt()) == held
     assert told(splitter.feed("<think>x</think>y")) == after
 
 
 def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:
-    splitter = Splitter(TAGS)
+    splitter = TagSplitter(TAGS)
     splitter.feed("<thi")
-    splitter.narrow(())
+    splitter.restrict_tags(())
     assert splitter.feed("nk>x") == [("text", "<think>x")]
-    splitter = Splitter(TAGS)
+    splitter = TagSplitter(TAGS)
     splitter.feed("<think>a")
-    splitter.narrow(())
+    splitter.restrict_tags(())
     assert splitter.feed("b</think>c") == [("raw", "b"), ("text", "c")]
 
 
 def test_once_it_answers_text_goes_through_as_it_is() -> None:
-    splitter = Splitter(TAGS)
+    splitter = TagSplitter(TAGS)
     splitter.feed("answer")
-    assert splitter.answering
+    assert splitter.is_answering
     assert splitter.feed("<think>").pop().text == "<think>"

@@ -9,28 +9,29 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.turn.events import (
-    Began,
-    Called,
-    Closed,
-    Ended,
+from abridge.apis.api import RequestEcho, Writer
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display
+from abridge.apis.responses.api import RESPONSES
+from abridge.core.events import (
+    ContentDelta,
     Event,
-    Native,
-    Opened,
-    PartSaid,
-    Raw,
-    Refused,
-    Said,
-    Sealed,
-    Stopped,
+    Finished,
+    NativeSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryTextDelta,
+    ToolCallDelta,
 )
-from abridge.turn.plan import Plan
-from abridge.turn.question import Thought
-from abridge.turn.usage import Tokens
-from abridge.wire.api import Asked, Writer
-from abridge.wire.apis import CHAT, RESPONSES
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES
+from abridge.core.model_request import ReasoningPart
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat, check_responses
 from tests.pipeline import COMPOSERS, MUCH, Minting
 from tests.told import Answer, Told, read_turn, turn_of
@@ -38,7 +39,7 @@ from tests.turn.loom import Loom
 from tests.turn.test_weave_laws import drain, summarize
 
 USAGE = Tokens(11, 70, 81, 50, 3, 0)
-ASKED = Asked({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
+ASKED = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
 PIECE = st.text('ab {}"\n\\é💡', min_size=1, max_size=8)
 WORDS = st.builds("w{}".format, PIECE)
 CHECKS = {"chat": check_chat, "responses": check_responses}
@@ -47,18 +48,18 @@ CHECKS = {"chat": check_chat, "responses": check_responses}
 @st.composite
 def stretches(draw: st.DrawFn, item: int, *, native: bool) -> list[Event]:
     """Reasoning of the model's own, or a summary that upstream made; and opaque state."""
-    events: list[Event] = [Opened(0, None, item)]
+    events: list[Event] = [ReasoningStarted(0, None, item)]
     for part in range(draw(st.integers(0, 2))):
         if native:
-            events.append(Native(0, None, item, part, "open"))
-            events += [Native(0, None, item, part, "say", text) for text in draw(pieces())]
-            events.append(Native(0, None, item, part, "close"))
+            events.append(NativeSummary(0, None, item, part, "added"))
+            events += [NativeSummary(0, None, item, part, "delta", text) for text in draw(pieces())]
+            events.append(NativeSummary(0, None, item, part, "done"))
         else:
-            events += [Raw(0, None, item, text) for text in draw(pieces())]
+            events += [ReasoningDelta(0, None, item, text) for text in draw(pieces())]
     for _ in range(draw(st.integers(0, 2))):
         signs = not native and draw(st.booleans())
-        events.append(Sealed(0, None, item, draw(st.text("xyz=", min_size=1)), signs))
-    return [*events, Closed(0, None, item)]
+        events.append(ProviderState(0, None, item, draw(st.text("xyz=", min_size=1)), signs))
+    return [*events, ReasoningEnded(0, None, item)]
 
 
 def pieces() -> st.SearchStrategy[list[str]]:
@@ -73,12 +74,14 @@ def calls(draw: st.DrawFn, first: int) -> list[Event]:
         custom = draw(st.booleans())
         text = draw(PIECE) if custom else json.dumps(draw(st.dictionaries(PIECE, PIECE)))
         cut = draw(st.integers(0, len(text)))
-        head = Called(
-            0, None, call=number, id=f"call_{number}", name="f", arguments="", custom=custom
+        head = ToolCallDelta(
+            0, None, call_index=number, id=f"call_{number}", name="f", arguments="", custom=custom
         )
         said.append([head])
         for piece in filter(None, (text[:cut], text[cut:])):
-            said[-1].append(Called(0, None, call=number, arguments=piece, custom=custom))
+            said[-1].append(
+                ToolCallDelta(0, None, call_index=number, arguments=piece, custom=custom)
+            )
     events = [fragments.pop(0) for fragments in said]
     while left := [fragments for fragments in said if fragments]:
         events.append(draw(st.sampled_from(left)).pop(0))
@@ -87,28 +90,28 @@ def calls(draw: st.DrawFn, first: int) -> list[Event]:
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[Event]:
-    events: list[Event] = [Began(0, None, "up_1", "thinker", 1_700_000_000)]
+    events: list[Event] = [ResponseStarted(0, None, "up_1", "thinker", 1_700_000_000)]
     called, native = 0, draw(st.booleans())
     for number in range(draw(st.integers(0, 5))):
         match draw(st.sampled_from(["think", "say", "refuse", "call"])):
             case "think":
                 events += draw(stretches(number, native=native))
             case "say":
-                events += [Said(0, None, text) for text in draw(pieces())]
+                events += [ContentDelta(0, None, text) for text in draw(pieces())]
             case "refuse":
-                events += [Refused(0, None, refusal=text) for text in draw(pieces())]
+                events += [RefusalDelta(0, None, refusal=text) for text in draw(pieces())]
             case "call":
                 more = draw(calls(called))
-                called += sum(isinstance(event, Called) and bool(event.id) for event in more)
+                called += sum(isinstance(event, ToolCallDelta) and bool(event.id) for event in more)
                 events += more
     plain = "tool_calls" if called else "stop"
     reason = draw(st.sampled_from([plain, plain, "length", "content_filter"]))
-    return [*events, Stopped(0, None, reason), Ended(None, None, ok=True, usage=USAGE)]
+    return [*events, Finished(0, None, reason), ResponseEnded(None, None, ok=True, usage=USAGE)]
 
 
 def composer(api: str, *, raw: bool = True, summary: bool = True) -> Writer:
     style = "auto" if summary else None
-    display = Display(raw=raw, summary=summary, style=style)
+    display = Display(show_raw=raw, show_summary=summary, style=style)
     return COMPOSERS[api](PROFILES["auto"], display, ASKED, MUCH, Minting())
 
 
@@ -121,8 +124,8 @@ def both_ways(api: str, events: list[Event]) -> Iterator[Told]:
     writer = composer(api)
     for event in events[:-1]:
         writer.note(event)
-    assert isinstance(events[-1], Ended)
-    yield read_turn(api, writer.whole(events[-1]), streamed=False)
+    assert isinstance(events[-1], ResponseEnded)
+    yield read_turn(api, writer.write_whole(events[-1]), streamed=False)
 
 
 def answer_of(told: Told) -> tuple[object, ...]:
@@ -168,7 +171,9 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     summary: bool,  # noqa: FBT001 -- drawn
     data: st.DataObject,
 ) -> None:
-    loom = Loom(Plan(style="auto" if summary else None, part_chars=10, tail_chars=5, max_parts=3))
+    loom = Loom(
+        SummaryPlan(style="auto" if summary else None, part_chars=10, tail_chars=5, max_parts=3)
+    )
     for event in events:
         loom.upstream(event)
         for _ in range(data.draw(st.integers(0, 2))):
@@ -192,10 +197,8 @@ def shown_parts(emitted: list[Event]) -> list[str]:
     """The parts of every item's summary, ours and upstream's, as they were said."""
     parts: dict[tuple[int, int], str] = {}
     for event in emitted:
-        if isinstance(event, PartSaid):
+        if isinstance(event, SummaryTextDelta) or (isinstance(event, NativeSummary) and event.text):
             place = event.item, event.index
-        elif isinstance(event, Native) and event.text:
-            place = event.item, event.part
         else:
             continue
         parts[place] = parts.get(place, "") + event.text
@@ -208,7 +211,7 @@ def test_promise_7_a_turn_that_breaks_off_anywhere_ends_failed(
 ) -> None:
     kept = events[: data.draw(st.integers(0, len(events) - 2))]
     writer = composer(api)
-    stream = b"".join(map(writer.write, [*kept, Ended(None, None, ok=False)]))
+    stream = b"".join(map(writer.write, [*kept, ResponseEnded(None, None, ok=False)]))
     seen = CHECKS[api](stream)
     if api == "responses":
         assert seen.response["status"] == "failed"
@@ -226,19 +229,19 @@ def test_llm_09_a_client_that_returns_it_returns_opaque_state_byte_for_byte(
     events: list[Event],
 ) -> None:
     meant = turn_of(events).answer.sealed
-    assert isinstance(events[-1], Ended)
+    assert isinstance(events[-1], ResponseEnded)
     for api in ("chat", "responses"):
         writer = composer(api)
         for event in events[:-1]:
             writer.note(event)
-        said = json.loads(writer.whole(events[-1]))
+        said = json.loads(writer.write_whole(events[-1]))
         if api == "chat":
-            question = CHAT.question({"messages": [said["choices"][0]["message"]]})
+            question = CHAT.read_request({"messages": [said["choices"][0]["message"]]})
         else:
-            question = RESPONSES.question({"input": said["output"]})
-        parts = [part for speech in question.speeches for part in speech.parts]
-        thoughts = [part for part in parts if isinstance(part, Thought) and part.sealed]
-        assert [(thought.sealed, thought.signed) for thought in thoughts] == meant
+            question = RESPONSES.read_request({"input": said["output"]})
+        parts = [part for speech in question.messages for part in speech.parts]
+        thoughts = [part for part in parts if isinstance(part, ReasoningPart) and part.state]
+        assert [(thought.state, thought.is_signature) for thought in thoughts] == meant
 
 
 @given(turns())

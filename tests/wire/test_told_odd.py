@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.wire.api import Api
-from abridge.wire.apis import APIS
+from abridge.apis.api import Api
+from abridge.apis.registry import APIS
 from tests.checker import check_chat, check_responses
 from tests.exchange.test_mutated import DOCUMENTS, ODD, SECRET, changed, places
 from tests.pipeline import bridged

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
+from abridge.apis.api import History
+from abridge.apis.chat.history import ChatHistory
+from abridge.apis.display import ENVELOPE_PREFIX, Envelope
+from abridge.apis.messages.history import MessagesHistory
+from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
+from abridge.core.conversation import PrefixDigest
 from abridge.errors import RequestError
-from abridge.history.seal import Sealer
-from abridge.turn.conversation import Prefix
-from abridge.wire.api import Conversation
-from abridge.wire.chat.conversation import ChatConversation
-from abridge.wire.envelope import PREFIX, Envelope
-from abridge.wire.messages.conversation import MessagesConversation
-from abridge.wire.responses.conversation import ResponsesConversation
-from abridge.wire.responses.rounds import RoundsConversation
+from abridge.memory.sealing import Sealer
 from tests.sealing import NOW, sealer, unseal
 
 Json = dict[str, Any]
@@ -34,7 +33,7 @@ ITEM = {
 }
 BLOB = sealer().seal(Envelope([ITEM], "rs_1"))
 KEPT = {"reasoning": THOUGHT}
-SAID = sealer().seal(Envelope([KEPT], calls=("call_1",), text="So."))
+SAID = sealer().seal(Envelope([KEPT], call_ids=("call_1",), text="So."))
 FOREIGN = sealer(tenant="bert").seal(Envelope([ITEM], "rs_1"))
 DAMAGED = BLOB[:-1] + ("A" if BLOB[-1] != "A" else "B")
 
@@ -60,12 +59,12 @@ def message(**more: Any) -> Json:
     return {"role": "assistant", "content": "So.", "tool_calls": [CALL], **more}
 
 
-def of_responses(*items: Any) -> ResponsesConversation:
-    return ResponsesConversation({"input": json.loads(json.dumps([USER, *items]))})
+def of_responses(*items: Any) -> ResponsesHistory:
+    return ResponsesHistory({"input": json.loads(json.dumps([USER, *items]))})
 
 
-def of_chat(*said: Any) -> ChatConversation:
-    return ChatConversation({"messages": json.loads(json.dumps([USER, *said]))})
+def of_chat(*said: Any) -> ChatHistory:
+    return ChatHistory({"messages": json.loads(json.dumps([USER, *said]))})
 
 
 def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
@@ -144,13 +143,13 @@ class TestResponses:
     def test_the_turn_is_told_as_it_now_is(self) -> None:
         conversation = of_responses(reasoning(BLOB, summary=SUMMARY), FUNCTION_CALL)
         turn = conversation.turns[2]
-        before = Prefix().after(conversation.turns).digest()
-        assert turn.shown == ("Ours.", "")
-        assert conversation.unseal(turn, sealer().open)
-        assert turn.shown == ("", THOUGHT)
+        before = PrefixDigest().extended_by(conversation.turns).digest()
+        assert turn.reasoning_texts == ("Ours.", "")
+        assert conversation.open_envelopes(turn, sealer().open)
+        assert turn.reasoning_texts == ("", THOUGHT)
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
-        assert Prefix().after(conversation.turns).digest() == before
-        assert not conversation.unseal(turn, sealer().open)
+        assert PrefixDigest().extended_by(conversation.turns).digest() == before
+        assert not conversation.open_envelopes(turn, sealer().open)
 
 
 class TestChat:
@@ -172,7 +171,7 @@ class TestChat:
 
     def test_new_02_what_stood_inline_goes_back_there(self) -> None:
         inline = f"<think>{THOUGHT}</think>So."
-        blob = sealer().seal(Envelope([{"content": inline}], calls=("call_1",), text="So."))
+        blob = sealer().seal(Envelope([{"content": inline}], call_ids=("call_1",), text="So."))
         assert said(message(reasoning_details=[detail(blob)])) == message(content=inline)
 
     @pytest.mark.parametrize("blob", [SAID, FOREIGN])
@@ -244,16 +243,16 @@ class TestChat:
     def test_the_turn_is_told_as_it_now_is(self) -> None:
         conversation = of_chat(message(reasoning="Ours.", reasoning_details=[detail(SAID)]))
         turn = conversation.turns[1]
-        before = Prefix().after(conversation.turns).digest()
-        assert conversation.unseal(turn, sealer().open)
-        assert set(turn.shown) == {THOUGHT}
+        before = PrefixDigest().extended_by(conversation.turns).digest()
+        assert conversation.open_envelopes(turn, sealer().open)
+        assert set(turn.reasoning_texts) == {THOUGHT}
         assert turn.text == "So."
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
-        assert Prefix().after(conversation.turns).digest() == before
-        assert not conversation.unseal(turn, sealer().open)
+        assert PrefixDigest().extended_by(conversation.turns).digest() == before
+        assert not conversation.open_envelopes(turn, sealer().open)
 
 
-UNEXPECTED: dict[str, Callable[[str], Conversation]] = {
+UNEXPECTED: dict[str, Callable[[str], History]] = {
     "nothing after it": lambda blob: of_responses(reasoning(blob)),
     "the user after it": lambda blob: of_responses(reasoning(blob), USER),
     "another kind of item": lambda blob: of_responses({"type": "compaction", **reasoning(blob)}),
@@ -264,8 +263,8 @@ UNEXPECTED: dict[str, Callable[[str], Conversation]] = {
         {"type": "function_call_output", "output": "x", "encrypted_content": blob}
     ),
     "items that are none": lambda blob: of_responses(7, reasoning(blob), None),
-    "no list of items": lambda blob: ResponsesConversation({"input": reasoning(blob)}),
-    "a response's rounds": lambda blob: RoundsConversation(
+    "no list of items": lambda blob: ResponsesHistory({"input": reasoning(blob)}),
+    "a response's rounds": lambda blob: TranslatedResponsesHistory(
         {"input": [USER, reasoning(blob), FUNCTION_CALL]}
     ),
     "a user's message": lambda blob: of_chat({**USER, "reasoning_details": [detail(blob)]}),
@@ -285,17 +284,17 @@ UNEXPECTED: dict[str, Callable[[str], Conversation]] = {
 
 @pytest.mark.parametrize("blob", [BLOB, SAID, FOREIGN], ids=["item", "message", "foreign"])
 @pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
-def test_new_02_ours_never_goes_upstream(make: Callable[[str], Conversation], blob: str) -> None:
+def test_new_02_ours_never_goes_upstream(make: Callable[[str], History], blob: str) -> None:
     by = sealer()
     body = json.dumps(unseal(make(blob), by))
-    assert PREFIX in json.dumps(make(blob).body())
-    assert PREFIX not in body
-    assert by.opened + by.dropped.total() == json.dumps(make(blob).body()).count(PREFIX)
+    assert ENVELOPE_PREFIX in json.dumps(make(blob).body())
+    assert ENVELOPE_PREFIX not in body
+    assert by.opened + by.dropped.total() == json.dumps(make(blob).body()).count(ENVELOPE_PREFIX)
 
 
 @pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
 def test_new_02_wherever_it_stands_a_damaged_one_is_refused(
-    make: Callable[[str], Conversation],
+    make: Callable[[str], History],
 ) -> None:
     with pytest.raises(RequestError, match="could not be verified"):
         unseal(make(DAMAGED))
@@ -317,12 +316,12 @@ def test_a_blob_leaves_the_rest_of_what_nobody_expected_it_in() -> None:
 def test_nothing_of_ours_is_in_the_words_of_messages() -> None:
     content = [{"type": "redacted_thinking", "data": BLOB}, {"type": "text", "text": "So."}]
     body = {"messages": [{"role": "assistant", "content": content}]}
-    conversation = MessagesConversation(json.loads(json.dumps(body)))
+    conversation = MessagesHistory(json.loads(json.dumps(body)))
     assert unseal(conversation) == body
-    assert not any(conversation.unseal(turn, sealer().open) for turn in conversation.turns)
+    assert not any(conversation.open_envelopes(turn, sealer().open) for turn in conversation.turns)
 
 
-blobs = st.sampled_from([BLOB, SAID, FOREIGN, DAMAGED, PREFIX, "gAAAAABo", "", None, 7])
+blobs = st.sampled_from([BLOB, SAID, FOREIGN, DAMAGED, ENVELOPE_PREFIX, "gAAAAABo", "", None, 7])
 entries = st.fixed_dictionaries(
     {"type": st.sampled_from(["reasoning.encrypted", "redacted_thinking", "thinking", None])},
     optional={"data": blobs, "text": st.text(max_size=3), "index": st.integers()},
@@ -350,8 +349,8 @@ def test_new_02_whatever_is_sent_it_is_refused_by_name_or_goes_up_without_ours(
     given: list[Any],
     by_chat: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    make: type[ChatConversation | ResponsesConversation]
-    make, key = (ChatConversation, "messages") if by_chat else (ResponsesConversation, "input")
+    make: type[ChatHistory | ResponsesHistory]
+    make, key = (ChatHistory, "messages") if by_chat else (ResponsesHistory, "input")
     body = json.loads(json.dumps({key: given}))
     left, refused = _opened(make(body), key)
     assert refused is None or refused.code == "invalid_encrypted_content"
@@ -362,10 +361,10 @@ def test_new_02_whatever_is_sent_it_is_refused_by_name_or_goes_up_without_ours(
         if isinstance(entry, dict)
         for blob in (_listed(entry) if by_chat else [entry.get("encrypted_content")])
     ]
-    assert not any(str(blob).startswith(PREFIX) for blob in found)
+    assert not any(str(blob).startswith(ENVELOPE_PREFIX) for blob in found)
 
 
-def _opened(conversation: Conversation, key: str) -> tuple[list[Any], RequestError | None]:
+def _opened(conversation: History, key: str) -> tuple[list[Any], RequestError | None]:
     try:
         return unseal(conversation)[key], None
     except RequestError as refusal:

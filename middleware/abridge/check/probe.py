@@ -8,37 +8,47 @@ from time import monotonic
 
 import httpx
 
-from abridge.check.finding import Finding
-from abridge.check.place import Place, cause, pieces
-from abridge.turn.events import Billed, Ended, Event, Failed, Native, Raw, Said
-from abridge.wire import sse
-from abridge.wire.api import Reader, UpstreamApi
-from abridge.wire.chat.dialects import spellings
-from abridge.wire.codec import Json, objects, read_object
-from abridge.wire.display import Display
-from abridge.wire.profiles import Profile
+from abridge.apis import sse
+from abridge.apis.api import Reader, UpstreamApi
+from abridge.apis.chat.reasoning import find_reasoning_fields
+from abridge.apis.display import Display
+from abridge.apis.json import objects, parse_object
+from abridge.check.upstream import CheckTarget, Finding, describe_error, read_chunks
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Event,
+    NativeSummary,
+    ReasoningDelta,
+    ResponseEnded,
+    UsageReported,
+)
+from abridge.providers.profile import Profile
 
 QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
-MOST_TOKENS = 512
+
+MAX_TOKENS = 512
 """Enough for reasoning to begin, and for most models to finish."""
 
-BODIES: Mapping[str, Callable[[Profile], Json]] = {
+REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
     "chat": lambda profile: {
         "messages": [{"role": "user", "content": QUESTION}],
-        profile.max_tokens: MOST_TOKENS,
+        profile.max_tokens_field: MAX_TOKENS,
         "stream_options": {"include_usage": True},
     },
     "responses": lambda _: {
         "input": QUESTION,
-        "max_output_tokens": MOST_TOKENS,
+        "max_output_tokens": MAX_TOKENS,
         "store": False,
     },
     "messages": lambda _: {
         "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": MOST_TOKENS,
+        "max_tokens": MAX_TOKENS,
     },
 }
-NAMES: Mapping[str, str] = {
+
+API_NAMES: Mapping[str, str] = {
     "chat": "Chat Completions",
     "responses": "Responses",
     "messages": "Messages",
@@ -46,87 +56,101 @@ NAMES: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ProbeResult:
     """The observations made on one response."""
 
-    began: float
-    first: float | None = None  # seconds to the first text
-    raw: bool = False
-    native: bool = False
-    broken: bool = False
-    usage: bool = False
-    spellings: set[str] = field(default_factory=set)
+    started: float
+    first_text_after: float | None = None  # seconds to the first text
+    has_raw: bool = False
+    has_native: bool = False
+    is_broken: bool = False
+    has_usage: bool = False
+    reasoning_fields: set[str] = field(default_factory=set)
 
-    def see(self, event: Event) -> None:
-        spoken = isinstance(event, Raw | Native | Said) and bool(event.text)
-        if spoken and self.first is None:
-            self.first = monotonic() - self.began
-        self.raw |= isinstance(event, Raw) and spoken
-        self.native |= isinstance(event, Native) and spoken
-        self.broken |= isinstance(event, Failed) or (isinstance(event, Ended) and not event.ok)
-        self.usage |= isinstance(event, Billed | Ended) and event.usage is not None
+    def observe(self, event: Event) -> None:
+        has_text = isinstance(event, ReasoningDelta | NativeSummary | ContentDelta) and bool(
+            event.text
+        )
+        if has_text and self.first_text_after is None:
+            self.first_text_after = monotonic() - self.started
+        self.has_raw |= isinstance(event, ReasoningDelta) and has_text
+        self.has_native |= isinstance(event, NativeSummary) and has_text
+        self.is_broken |= isinstance(event, ErrorReported) or (
+            isinstance(event, ResponseEnded) and not event.ok
+        )
+        self.has_usage |= (
+            isinstance(event, UsageReported | ResponseEnded) and event.usage is not None
+        )
 
 
 async def probe(
-    place: Place, api: UpstreamApi, model: str, profile: Profile, about: str
+    target: CheckTarget, api: UpstreamApi, model: str, profile: Profile, subject: str
 ) -> Finding:
     """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
-    about = f"{about}, {NAMES[api.name]}"
-    body = {"model": model, "stream": True, **BODIES[api.name](profile)}
-    seen, reader = _Seen(monotonic()), api.teller(profile, Display(), MOST_TOKENS * 64)
+    subject = f"{subject}, {API_NAMES[api.name]}"
+    body = {"model": model, "stream": True, **REQUEST_BODIES[api.name](profile)}
+    result, reader = (
+        _ProbeResult(monotonic()),
+        api.translating_reader(profile, Display(), MAX_TOKENS * 64),
+    )
     try:
-        async with place.asked(api.path, body, api.headers) as response:
-            kind = response.headers.get("content-type", "")
-            streams = kind.startswith("text/event-stream")
+        async with target.send_request(api.path, body, api.headers) as response:
+            content_type = response.headers.get("content-type", "")
+            streams = content_type.startswith("text/event-stream")
             if response.status_code == 200:
-                await (_read_stream if streams else _read_whole)(response, reader, seen)
+                await (_read_stream if streams else _read_whole)(response, reader, result)
     except httpx.TransportError as error:
-        return Finding(about, cause(error), "fault")
+        return Finding(subject, describe_error(error), "fault")
     if response.status_code in (404, 405):
-        return Finding(about, f"is not there ({response.status_code})", "note")
+        return Finding(subject, f"is not there ({response.status_code})", "note")
     if response.status_code != 200:
-        return Finding(about, f"answers with status {response.status_code}", "fault")
-    if seen.broken:
-        return Finding(about, "answers what cannot be read, or broke off", "fault")
-    return Finding(about, _told(seen, streams=streams), "ok" if streams else "note")
+        return Finding(subject, f"answers with status {response.status_code}", "fault")
+    if result.is_broken:
+        return Finding(subject, "answers what cannot be read, or broke off", "fault")
+    return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
 
 
-async def _read_stream(response: httpx.Response, reader: Reader, seen: _Seen) -> None:
-    decoder = sse.Decoder(1 << 20)
-    async for piece in pieces(response):
-        for frame in decoder.feed(piece):
-            seen.spellings |= _spelled(sse.data(frame) or b"")
+async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+    decoder = sse.FrameDecoder(1 << 20)
+    async for chunk in read_chunks(response):
+        for frame in decoder.feed(chunk):
+            result.reasoning_fields |= _reasoning_fields(sse.frame_data(frame) or b"")
             for event in reader.read(frame):
-                seen.see(event)
+                result.observe(event)
     for event in reader.end():
-        seen.see(event)
+        result.observe(event)
 
 
-async def _read_whole(response: httpx.Response, reader: Reader, seen: _Seen) -> None:
-    body = b"".join([piece async for piece in pieces(response)])
-    seen.spellings |= _spelled(body)
-    for event in reader.whole(body):
-        seen.see(event)
+async def _read_whole(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+    body = b"".join([chunk async for chunk in read_chunks(response)])
+    result.reasoning_fields |= _reasoning_fields(body)
+    for event in reader.read_whole(body):
+        result.observe(event)
 
 
-def _spelled(data: bytes) -> set[str]:
+def _reasoning_fields(data: bytes) -> set[str]:
     """Return the names of the Chat Completions fields that carry reasoning."""
-    choices = objects((read_object(data) or {}).get("choices"))
-    said = [choice.get("delta") or choice.get("message") or {} for choice in choices]
-    return {name for one in said if isinstance(one, dict) for name in spellings(one)}
+    choices = objects((parse_object(data) or {}).get("choices"))
+    messages = [choice.get("delta") or choice.get("message") or {} for choice in choices]
+    return {
+        name
+        for message in messages
+        if isinstance(message, dict)
+        for name in find_reasoning_fields(message)
+    }
 
 
-def _told(seen: _Seen, *, streams: bool) -> str:
+def _describe(result: _ProbeResult, *, streams: bool) -> str:
     parts = ["streams" if streams else "answers, but does not stream"]
-    where = " and ".join(sorted(seen.spellings))
-    if seen.raw:
-        parts.append(f"reasoning in {where or 'its own place or in tags'}")
-    if seen.native:
+    fields = " and ".join(sorted(result.reasoning_fields))
+    if result.has_raw:
+        parts.append(f"reasoning in {fields or 'its own place or in tags'}")
+    if result.has_native:
         parts.append("summaries of its own")
-    if not (seen.raw or seen.native):
+    if not (result.has_raw or result.has_native):
         parts.append("no reasoning seen")
-    if seen.first is not None:
-        parts.append(f"first word after {seen.first:.2f} s")
-    if not seen.usage:
+    if result.first_text_after is not None:
+        parts.append(f"first word after {result.first_text_after:.2f} s")
+    if not result.has_usage:
         parts.append("no usage told")
     return "; ".join(parts)

@@ -9,29 +9,28 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
-from abridge.check.finding import Finding
-from abridge.check.place import Place
-from abridge.check.reach import reach
+from abridge.apis.chat.api import CHAT
+from abridge.check.upstream import CheckTarget, Finding, reach
+from abridge.config.settings import ROUTE, Route, Settings
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.middleware import AbridgeMiddleware
-from abridge.proxy import Proxy
-from abridge.settings import ROUTE, Route, Settings
-from abridge.summarize import Spent, Summarizer
-from abridge.summarize.chosen import Chosen
-from abridge.summarize.guard import Guard
-from abridge.turn.part import Passage
-from abridge.wire.apis import CHAT
-from abridge.wire.profiles import PROFILES
+from abridge.providers.catalog import PROFILES
+from abridge.proxy.proxy import Proxy
+from abridge.summarizers.guard import Guard
+from abridge.summarizers.selection import SummarizerSelection
+from abridge.summarizers.summarizer import Summarizer
 
-ABOUT = "summarizer"
+SUBJECT = "summarizer"
 
-NOTHING_TO_REACH = {
+NOT_CHECKED = {
     "extractive": "extractive: in process, no model to reach",
     "upstream": "upstream: the request's own model, on its own server",
     "object": "object: handed over in code, not known here",
 }
 
-PASSAGE = Passage(
+SAMPLE_PASSAGE = Passage(
     "The user asks which is larger, 9.11 or 9.9. Compare digit by digit: the whole parts are "
     "equal. Then the tenths: 1 against 9. So 9.9 is larger, and the number of digits does not "
     "matter. A common mistake is to read them as versions, where 9.11 comes after 9.9. The user "
@@ -43,13 +42,13 @@ async def reach_summarizer(settings: Settings, transport: httpx.AsyncBaseTranspo
     """Check that the summarizer's server can be reached. Raises SettingsError."""
     summarizer = settings.summarizer
     if summarizer.kind != "model" or summarizer.base_url is None:
-        return Finding(ABOUT, NOTHING_TO_REACH[summarizer.kind])
-    place = Place.of(
+        return Finding(SUBJECT, NOT_CHECKED[summarizer.kind])
+    target = CheckTarget.with_key(
         summarizer.base_url, transport, summarizer.api_key_env, "summarizer.api_key_env"
     )
-    reached = await reach(place, ABOUT)
+    reached = await reach(target, SUBJECT)
     if reached.models and summarizer.model not in reached.models:
-        return Finding(ABOUT, f"{reached.finding.text}; {summarizer.model} is not listed", "note")
+        return Finding(SUBJECT, f"{reached.finding.text}; {summarizer.model} is not listed", "note")
     return reached.finding
 
 
@@ -58,7 +57,7 @@ async def probe_summarizer(
     transport: httpx.AsyncBaseTransport,
     route: Route,
     model: str | None,
-    client: Mapping[str, str],
+    client_headers: Mapping[str, str],
 ) -> Finding:
     """Have the summarizer write one part. Raises SettingsError.
 
@@ -67,45 +66,50 @@ async def probe_summarizer(
     """
     kind = settings.summarizer.kind
     if kind == "object" or (kind == "upstream" and model is None):
-        return Finding(ABOUT, f"not asked; {NOTHING_TO_REACH[kind]}", "note")
-    chosen = Chosen(settings.summarizer, settings.limits, transport=transport)
+        return Finding(SUBJECT, f"not asked; {NOT_CHECKED[kind]}", "note")
+    selection = SummarizerSelection(settings.summarizer, settings.limits, transport=transport)
     profile = PROFILES[route.upstream.profile]
     registry = CollectorRegistry()
     app = AbridgeMiddleware(Proxy(settings, transport, registry), settings, registry=registry)
-    return await write_one(
-        settings, chosen.for_request(app, _scope(route, client), model or "", CHAT, profile)
+    return await probe_part(
+        settings,
+        selection.for_request(
+            app, _client_scope(route, client_headers), model or "", CHAT, profile
+        ),
     )
 
 
-async def write_one(settings: Settings, summarizer: Summarizer) -> Finding:
+async def probe_part(settings: Settings, summarizer: Summarizer) -> Finding:
     """Have the summarizer write one part, and compare its times with what an answer waits."""
-    began, first, spent = monotonic(), None, Spent()
+    started, first, usage = monotonic(), None, SummarizerUsage()
     try:
-        async for piece in Guard(settings.summarizer).write(summarizer, PASSAGE):
-            if isinstance(piece, Spent):
-                spent = piece
+        async for delta in Guard(settings.summarizer).summarize(summarizer, SAMPLE_PASSAGE):
+            if isinstance(delta, SummarizerUsage):
+                usage = delta
             elif first is None:
-                first = monotonic() - began
+                first = monotonic() - started
     except SummarizerError as error:
-        return Finding(ABOUT, f"{error} ({error.code})", "fault")
-    return _timed(settings, first or 0.0, monotonic() - began, spent)
+        return Finding(SUBJECT, f"{error} ({error.code})", "fault")
+    return _timing_finding(settings, first or 0.0, monotonic() - started, usage)
 
 
-def _timed(settings: Settings, first: float, whole: float, spent: Spent) -> Finding:
+def _timing_finding(
+    settings: Settings, first: float, total: float, usage: SummarizerUsage
+) -> Finding:
     grace = settings.summary.grace
-    patience = min(settings.summary.first_token, grace)
+    wait = min(settings.summary.first_token, grace)
     cost = "tokens not told"
-    if spent.tokens is not None:
-        cost = f"{spent.tokens.input} tokens in, {spent.tokens.output} out"
-    text = f"first word after {first:.2f} s, all after {whole:.2f} s; {cost}"
-    if first > patience:
-        return Finding(ABOUT, f"{text}; an answer waits {patience:g} s for it", "fault")
-    if whole > grace:
-        return Finding(ABOUT, f"{text}; past summary.grace, {grace:g} s", "note")
-    return Finding(ABOUT, text)
+    if usage.tokens is not None:
+        cost = f"{usage.tokens.input} tokens in, {usage.tokens.output} out"
+    text = f"first word after {first:.2f} s, all after {total:.2f} s; {cost}"
+    if first > wait:
+        return Finding(SUBJECT, f"{text}; an answer waits {wait:g} s for it", "fault")
+    if total > grace:
+        return Finding(SUBJECT, f"{text}; past summary.grace, {grace:g} s", "note")
+    return Finding(SUBJECT, text)
 
 
-def _scope(route: Route, client: Mapping[str, str]) -> dict[str, Any]:
+def _client_scope(route: Route, client_headers: Mapping[str, str]) -> dict[str, Any]:
     """Return the scope of a client's request."""
     path = f"/v1{CHAT.path}"
     return {
@@ -117,6 +121,6 @@ def _scope(route: Route, client: Mapping[str, str]) -> dict[str, Any]:
         "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in client.items()],
+        "headers": [(name.encode(), value.encode()) for name, value in client_headers.items()],
         ROUTE: route,
     }

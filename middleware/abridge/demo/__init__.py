@@ -1,2 +1,1 @@
-"""`abridge demo`: a scripted reasoning model, labelled as such, and a client that shows its
-reasoning next to the summary."""
+"""Run `abridge demo`: a scripted reasoning model, and a client that shows its summary live."""

@@ -15,24 +15,25 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
+from abridge.apis.json import objects, parse_object, string
+from abridge.apis.openai import error_body
+from abridge.core.conversation import Json
+from abridge.demo.fields import CHAT_API, MODEL_NAME, RESPONSES_API, ScriptedApi, ScriptedTurn
 from abridge.demo.script import ANSWER, LATER_ANSWER, LATER_THINKING, NOTE, QUESTION, THINKING
-from abridge.demo.spelling import CHAT, MODEL, RESPONSES, Spelling, Turn
-from abridge.wire.codec import Json, objects, read_object, string
-from abridge.wire.problem import problem
 
 
 def scripted_model(pause: float) -> Router:
     """Create the model's app, which waits `pause` seconds after each word."""
 
     async def models(_: Request) -> Response:
-        card = {"id": MODEL, "object": "model", "created": int(time()), "owned_by": "abridge"}
+        card = {"id": MODEL_NAME, "object": "model", "created": int(time()), "owned_by": "abridge"}
         return JSONResponse({"object": "list", "data": [card]})
 
     async def responses(request: Request) -> Response:
-        return await _answer(request, RESPONSES, pause)
+        return await _respond(request, RESPONSES_API, pause)
 
     async def chat(request: Request) -> Response:
-        return await _answer(request, CHAT, pause)
+        return await _respond(request, CHAT_API, pause)
 
     return Router(
         [
@@ -43,15 +44,15 @@ def scripted_model(pause: float) -> Router:
     )
 
 
-async def _answer(request: Request, spelling: Spelling, pause: float) -> Response:
-    body = read_object(await request.body())
+async def _respond(request: Request, api: ScriptedApi, pause: float) -> Response:
+    body = parse_object(await request.body())
     if body is None:
-        refusal = problem("The body is no JSON object.", kind="invalid_request_error")
-        return JSONResponse(refusal, status_code=400)
-    turn = turn_for(body)
+        error = error_body("The body is no JSON object.", kind="invalid_request_error")
+        return JSONResponse(error, status_code=400)
+    turn = scripted_turn(body)
     if not body.get("stream"):
-        return JSONResponse(spelling.whole(turn))
-    frames = spelling.stream(turn, body)
+        return JSONResponse(api.build_body(turn))
+    frames = api.stream_frames(turn, body)
     return StreamingResponse(_paced(frames, pause), media_type="text/event-stream")
 
 
@@ -61,18 +62,18 @@ async def _paced(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
         await asyncio.sleep(pause)
 
 
-def turn_for(body: Json) -> Turn:
+def scripted_turn(body: Json) -> ScriptedTurn:
     """Return the scripted turn for a request on either API."""
-    said = list(_conversation(body))
-    asked = sum(len(text) for _, text in said)
-    if "previous_response_id" in body or any(role == "assistant" for role, _ in said):
-        return Turn(asked, LATER_THINKING, LATER_ANSWER)
-    if any(text.strip() == QUESTION for _, text in said):
-        return Turn(asked, THINKING, ANSWER)
-    return Turn(asked, THINKING, f"{NOTE}\n\n{ANSWER}")
+    messages = list(_messages(body))
+    input_chars = sum(len(text) for _, text in messages)
+    if "previous_response_id" in body or any(role == "assistant" for role, _ in messages):
+        return ScriptedTurn(input_chars, LATER_THINKING, LATER_ANSWER)
+    if any(text.strip() == QUESTION for _, text in messages):
+        return ScriptedTurn(input_chars, THINKING, ANSWER)
+    return ScriptedTurn(input_chars, THINKING, f"{NOTE}\n\n{ANSWER}")
 
 
-def _conversation(body: Json) -> Iterator[tuple[str, str]]:
+def _messages(body: Json) -> Iterator[tuple[str, str]]:
     """Yield role and text of each message."""
     given = body.get("input", body.get("messages"))
     if isinstance(given, str):

@@ -1,4 +1,6 @@
-"""Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
+"""Format the tokens and seconds of the demo's response.
+
+Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
 
 Both are servers on loopback ports that the system chose, and everything on display comes from
 events received over HTTP. Abridge runs with its default settings and cannot know that this is a
@@ -20,26 +22,58 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
+from abridge.apis import sse
+from abridge.apis.json import loads
 from abridge.app import create_app
-from abridge.demo.bill import bill
+from abridge.config.settings import ServerSettings, Settings, UpstreamSettings
+from abridge.core.conversation import Json
+from abridge.core.usage import EXTRACTIVE
+from abridge.demo.fields import MODEL_NAME
 from abridge.demo.model import scripted_model
-from abridge.demo.plain import Plain
-from abridge.demo.scene import Scene, View
-from abridge.demo.screen import Screen
-from abridge.demo.script import QUESTION
-from abridge.demo.spelling import MODEL
-from abridge.serve import Server, address, listen, signals
-from abridge.settings import Server as ServerSettings
-from abridge.settings import Settings, Upstream
-from abridge.wire import sse
-from abridge.wire.codec import Json, loads
+from abridge.demo.screen import PlainRenderer, ScreenRenderer
+from abridge.demo.script import QUESTION, Renderer, ResponseProgress
+from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
 
-PAUSE, FAST = 0.0065, 0.001
+
+def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Iterator[str]:
+    """Format usage and times. The answer waited `held_seconds`, by Abridge's metrics."""
+    if progress.usage is not None:
+        yield from _token_lines(progress.usage)
+    if progress.first_summary is not None and progress.thinking_ended is not None:
+        yield (
+            f"  time       first summary text after {progress.first_summary:.1f} s, "
+            f"thinking over after {progress.thinking_ended:.1f} s"
+        )
+    if held_seconds is not None:
+        yield f"  held       the answer waited {held_seconds:.2f} s for its summary"
+
+
+def _token_lines(usage: Json) -> Iterator[str]:
+    share = usage.get("reasoning_summary") or {}
+    summary_tokens = share.get("total_tokens") or 0
+    input_tokens = usage["input_tokens"] - (share.get("input_tokens") or 0)
+    reasoning_tokens = usage["output_tokens_details"]["reasoning_tokens"]
+    answer_tokens = usage["output_tokens"] - (share.get("output_tokens") or 0) - reasoning_tokens
+    yield (
+        f"  model      {input_tokens + reasoning_tokens + answer_tokens:,} tokens: "
+        f"{input_tokens:,} asked, {reasoning_tokens:,} thought, {answer_tokens:,} answered"
+    )
+    writer = share.get("model")
+    by = "extracted without a model" if writer == EXTRACTIVE else f"written by {writer}"
+    yield (
+        f"  summary    {summary_tokens:,} tokens, "
+        f"{summary_tokens / usage['total_tokens']:.1%} of the bill: "
+        f"{share.get('parts', 0)} parts, {by}"
+    )
+    yield f"  together   {usage['total_tokens']:,} tokens"
+
+
+NORMAL_PAUSE, FAST_PAUSE = 0.0065, 0.001
 """Seconds after each word: to be watched, and as fast as is useful."""
 
 INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge stands before it and summarizes."
 
-NEXT = """\
+NEXT_COMMANDS = """\
 # To try curl or a client on this model:
 abridge demo --serve
 
@@ -47,7 +81,7 @@ abridge demo --serve
 abridge serve --upstream http://127.0.0.1:8000/v1
 """
 
-RUNNING = """\
+RUNNING_NOTE = """\
 It goes on running, until ctrl-C, at {url}
 Watch it work, in a browser, at {url}/abridge
 """
@@ -80,87 +114,95 @@ with client.responses.stream(**request) as stream:
 END
 """
 
-_HELD = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
+_HELD_SECONDS = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
 
 
-async def demonstrate(*, fast: bool, keep: bool) -> None:
+async def run_demo(*, fast: bool, keep_serving: bool) -> None:
     """Show a response, its usage and what to do next; with `keep_serving`, run until a signal."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
-    shown = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    pause = PAUSE if shown and not fast else FAST
-    async with _running(scripted_model(pause)) as model, _abridged(model, page=keep) as url:
+    animated = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    pause = NORMAL_PAUSE if animated and not fast else FAST_PAUSE
+    async with (
+        _serve(scripted_model(pause)) as model,
+        _serve_abridge(model, page=keep_serving) as url,
+    ):
         print(INTRODUCTION, flush=True)
-        await _perform(url, Screen(sys.stdout, QUESTION) if shown else Plain(sys.stdout, QUESTION))
-        with signals() as heard:
-            print(*_next_steps(url if keep else None), sep="\n", flush=True)
-            if keep:
-                await heard.get()
+        await _show_response(
+            url,
+            ScreenRenderer(sys.stdout, QUESTION)
+            if animated
+            else PlainRenderer(sys.stdout, QUESTION),
+        )
+        with catch_signals() as received:
+            print(*_next_steps(url if keep_serving else None), sep="\n", flush=True)
+            if keep_serving:
+                await received.get()
 
 
-async def _perform(url: str, view: View) -> None:
+async def _show_response(url: str, renderer: Renderer) -> None:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
-        scene, began = Scene(), monotonic()
-        with view:
-            async for event in _ask(client):
-                scene.see(event, monotonic() - began)
-                view.show(scene)
-        view.finish(scene)
-        if scene.usage is None:
+        progress, started = ResponseProgress(), monotonic()
+        with renderer:
+            async for event in _stream_events(client):
+                progress.apply(event, monotonic() - started)
+                renderer.show(progress)
+        renderer.finish(progress)
+        if progress.usage is None:
             sys.exit("The response did not end as it should.")
-        print("\nThe bill", *bill(scene, await _held(client)), "", sep="\n")
+        print("\nThe bill", *usage_lines(progress, await _read_held_seconds(client)), "", sep="\n")
 
 
-async def _ask(client: httpx.AsyncClient) -> AsyncIterator[Json]:
+async def _stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
     """Yield the events of a response as they arrive."""
-    question = {
-        "model": MODEL,
+    request = {
+        "model": MODEL_NAME,
         "input": QUESTION,
         "reasoning": {"summary": "auto"},
         "stream": True,
     }
-    decoder = sse.Decoder(1 << 20)
-    async with client.stream("POST", "/v1/responses", json=question) as response:
+    decoder = sse.FrameDecoder(1 << 20)
+    async with client.stream("POST", "/v1/responses", json=request) as response:
         async for piece in response.raise_for_status().aiter_bytes():
             for frame in decoder.feed(piece):
-                if (data := sse.data(frame)) is not None:
+                if (data := sse.frame_data(frame)) is not None:
                     yield loads(data)
 
 
-async def _held(client: httpx.AsyncClient) -> float | None:
+async def _read_held_seconds(client: httpx.AsyncClient) -> float | None:
     """Read from Abridge's metrics how many seconds the answer waited for its summary."""
-    found = _HELD.search((await client.get("/abridge/metrics")).text)
-    return float(found[1]) if found else None
+    match = _HELD_SECONDS.search((await client.get("/abridge/metrics")).text)
+    return float(match[1]) if match else None
 
 
 def _next_steps(url: str | None) -> Iterator[str]:
     """Yield what to type next, with Abridge still running at `url` or, if None, not."""
-    yield NEXT if url is None else RUNNING.format(url=url)
+    yield NEXT_COMMANDS if url is None else RUNNING_NOTE.format(url=url)
     yield EXAMPLES.format(
         first="Now" if url else "Then",
         url=f"{url or 'http://127.0.0.1:8400'}/v1",
-        model=MODEL if url else "your-model",
+        model=MODEL_NAME if url else "your-model",
         question=QUESTION,
     )
 
 
 @asynccontextmanager
-async def _abridged(model: str, *, page: bool) -> AsyncIterator[str]:
-    upstream = Upstream(name="demo", base_url=f"{model}/v1")
+async def _serve_abridge(model: str, *, page: bool) -> AsyncIterator[str]:
+    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
     settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
     app = create_app(settings, registry=CollectorRegistry())
-    async with aclosing(app), _running(app) as url:
+    async with aclosing(app), _serve(app) as url:
         yield url
 
 
 @asynccontextmanager
-async def _running(app: ASGIApp) -> AsyncIterator[str]:
+async def _serve(app: ASGIApp) -> AsyncIterator[str]:
     """Serve an app and yield its URL; open connections are cut at the end."""
-    server, listener = Server(app), listen("127.0.0.1", 0)
+    server, listener = HttpServer(app), listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        yield address(listener)
+        yield listener_url(listener)
     finally:
         server.should_exit = True
-        server.cut()
+        server.abort_connections()
         await serving

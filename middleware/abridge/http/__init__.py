@@ -1,4 +1,4 @@
-"""The outgoing HTTP transport: httpx's interface, no state between requests."""
+"""HTTP below everything else: ASGI messages and headers, the outgoing transport."""
 
 from abridge.http.transport import Transport
 

@@ -21,7 +21,12 @@ from dataclasses import dataclass
 import httpx
 from aiohttp import ClientTimeout
 
-from abridge.http.link import ENGINE_ERRORS, Link, Pool, translated
+from abridge.http.connections import (
+    AIOHTTP_ERRORS,
+    ConnectionPool,
+    UpstreamConnection,
+    to_httpx_error,
+)
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -38,62 +43,66 @@ class Transport(httpx.AsyncBaseTransport):
     def __init__(
         self, *, connect: float, headers: float, idle: float, tls: ssl.SSLContext | None = None
     ) -> None:
-        self._connect = ClientTimeout(connect=connect)
-        self._headers = headers
-        self._idle = idle
+        self._connect_timeout = ClientTimeout(connect=connect)
+        self._headers_timeout = headers
+        self._idle_timeout = idle
         self._tls = tls
-        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+        self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        message = _Message.of(request)
-        link = await self._link(request.url)
+        message = _OutgoingRequest.from_request(request)
+        connection = await self._acquire(request.url)
         try:
-            return await self._ask(link, message)
+            return await self._send(connection, message)
         except (httpx.ReadError, httpx.RemoteProtocolError):
-            if link.answered or not link.reused or message.stream is not None:
+            if connection.has_received or not connection.is_reused or message.stream is not None:
                 raise
-        return await self._ask(await self._link(request.url), message)
+        return await self._send(await self._acquire(request.url), message)
 
     async def aclose(self) -> None:
         """Close the running loop's connections; a later request opens new ones."""
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.close()
 
-    async def _link(self, url: httpx.URL) -> Link:
+    async def _acquire(self, url: httpx.URL) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             for closed in [known for known in self._pools if known.is_closed()]:
                 await self._pools.pop(closed).close()
-            pool = self._pools.setdefault(loop, Pool(self._tls))
-        return await pool.take(url, self._connect)
+            pool = self._pools.setdefault(loop, ConnectionPool(self._tls))
+        return await pool.acquire(url, self._connect_timeout)
 
-    async def _ask(self, link: Link, message: _Message) -> httpx.Response:
+    async def _send(
+        self, connection: UpstreamConnection, message: _OutgoingRequest
+    ) -> httpx.Response:
         try:
-            link.send(message.data, silence=self._headers, bodiless=message.for_headers)
+            connection.send_request(
+                message.data, idle_timeout=self._headers_timeout, is_head=message.is_head
+            )
             if message.stream is not None:
-                link.upload(message.stream, message.length)
-            head = await link.response()
+                connection.start_upload(message.stream, message.length)
+            head = await connection.read_head()
         except BaseException:
-            link.cut()
+            connection.disconnect()
             raise
-        link.expect_body(self._idle)
-        return httpx.Response(head.code, headers=head.raw_headers, stream=_Body(link))
+        connection.set_body_timeout(self._idle_timeout)
+        return httpx.Response(head.code, headers=head.raw_headers, stream=_ResponseBody(connection))
 
 
 @dataclass(slots=True)
-class _Message:
+class _OutgoingRequest:
     """A request as bytes."""
 
     data: bytes  # the head, and the body if it is at hand
     stream: httpx.AsyncByteStream | None  # the body if it is not
     length: int | None  # of the body, in bytes; None: chunked
-    for_headers: bool  # HEAD: the response has no body
+    is_head: bool  # HEAD: the response has no body
 
     @classmethod
-    def of(cls, request: httpx.Request) -> _Message:
+    def from_request(cls, request: httpx.Request) -> _OutgoingRequest:
         """Raises httpx.LocalProtocolError for a request that upstream could misread."""
         headers, stream = request.headers.raw, request.stream
-        data, length = _head(request, headers), _length(headers)
+        data, length = _format_head(request, headers), _body_length(headers)
         if isinstance(stream, httpx.ByteStream):
             body = b"".join(stream)
             if len(body) != length:
@@ -104,29 +113,33 @@ class _Message:
         raise httpx.LocalProtocolError("The request's body is not an asynchronous stream.")
 
 
-def _head(request: httpx.Request, headers: list[tuple[bytes, bytes]]) -> bytes:
+def _format_head(request: httpx.Request, headers: list[tuple[bytes, bytes]]) -> bytes:
     target = request.extensions.get("target") or request.url.raw_path
     lines = [b"%b %b HTTP/1.1" % (request.method.encode(), target)]
     lines += map(b": ".join, headers)
     head = b"\r\n".join(lines)
-    ends = len(lines) - 1
-    if head.count(b"\r") != ends or head.count(b"\n") != ends or lines[0].count(b" ") != 2:
+    line_ends = len(lines) - 1
+    if (
+        head.count(b"\r") != line_ends
+        or head.count(b"\n") != line_ends
+        or lines[0].count(b" ") != 2
+    ):
         raise httpx.LocalProtocolError("The request's head has a line end or a space too many.")
     return head + b"\r\n\r\n"
 
 
-def _length(headers: list[tuple[bytes, bytes]]) -> int | None:
+def _body_length(headers: list[tuple[bytes, bytes]]) -> int | None:
     """Return the body's length in bytes, or None if it is chunked.
 
     Raises httpx.LocalProtocolError if the headers are ambiguous: two servers might see the body end
     at two different positions (request smuggling).
     """
-    said = [
+    framing = [
         (lowered, value)
         for name, value in headers
         if (lowered := name.lower()) in (b"content-length", b"transfer-encoding")
     ]
-    match said:
+    match framing:
         case []:
             return 0
         case [(b"content-length", digits)] if digits.isdigit():
@@ -136,31 +149,31 @@ def _length(headers: list[tuple[bytes, bytes]]) -> int | None:
     raise httpx.LocalProtocolError("The request's headers do not say where its body ends.")
 
 
-class _Body(httpx.AsyncByteStream):
+class _ResponseBody(httpx.AsyncByteStream):
     """A response's body, chunk by chunk as it arrives. Closing it early closes the connection."""
 
-    def __init__(self, link: Link) -> None:
-        self._link: Link | None = link
-        self._data = link.body
+    def __init__(self, connection: UpstreamConnection) -> None:
+        self._connection: UpstreamConnection | None = connection
+        self._data = connection.body
         self._failure: httpx.TransportError | None = None
 
-    def __aiter__(self) -> _Body:
+    def __aiter__(self) -> _ResponseBody:
         return self
 
     async def __anext__(self) -> bytes:
         try:
-            piece = await self._data.readany()
-        except ENGINE_ERRORS as error:
+            chunk = await self._data.readany()
+        except AIOHTTP_ERRORS as error:
             await self.aclose()
-            raise translated(error) from error
-        if piece:
-            return piece
+            raise to_httpx_error(error) from error
+        if chunk:
+            return chunk
         await self.aclose()
         if self._failure is not None:
             raise self._failure
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            self._failure = link.end()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._failure = connection.finish()

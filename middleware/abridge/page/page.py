@@ -18,31 +18,32 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from abridge.apis.json import dumps
 from abridge.page.journal import Journal
-from abridge.wire.codec import dumps
 
-TYPES = {
+MEDIA_TYPES = {
     "html": "text/html",
     "css": "text/css",
     "js": "text/javascript",
     "svg": "image/svg+xml",
 }
 
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
+
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
 
-ELSEWHERE = "This page is for this machine: open it as http://127.0.0.1 or http://localhost.\n"
+NOT_LOCAL = "This page is for this machine: open it as http://127.0.0.1 or http://localhost.\n"
 
-Answer = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
@@ -59,67 +60,69 @@ class Page:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/abridge", _guarded(self._page)),
-            Route("/abridge/", _guarded(self._without_slash)),
-            Route("/abridge/page/{file}", _guarded(self._file)),
-            Route("/abridge/exchanges", _guarded(self._exchanges)),
+            Route("/abridge", _guard(self._page)),
+            Route("/abridge/", _guard(self._redirect_slash)),
+            Route("/abridge/page/{file}", _guard(self._file)),
+            Route("/abridge/exchanges", _guard(self._exchanges)),
         ]
 
     async def _page(self, _: Request) -> Response:
-        return self._stored("page.html")
+        return self._serve_file("page.html")
 
-    async def _without_slash(self, _: Request) -> Response:
+    async def _redirect_slash(self, _: Request) -> Response:
         return RedirectResponse("../abridge")
 
     async def _file(self, request: Request) -> Response:
-        return self._stored(request.path_params["file"])
+        return self._serve_file(request.path_params["file"])
 
-    def _stored(self, name: str) -> Response:
+    def _serve_file(self, name: str) -> Response:
         if name not in self._files:
             return PlainTextResponse("There is no such file.\n", status_code=404)
-        kind = TYPES[name.rpartition(".")[2]]
-        return Response(self._files[name], media_type=kind, headers={"cache-control": "no-cache"})
+        media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+        return Response(
+            self._files[name], media_type=media_type, headers={"cache-control": "no-cache"}
+        )
 
     async def _exchanges(self, request: Request) -> Response:
-        told = {
+        listing = {
             "now": time(),
             "summarizer": self._summarizer,
             "exchanges": self.journal.newest_first(request.query_params.get("id")),
         }
         headers = {"cache-control": "no-store"}
-        return Response(dumps(told), media_type="application/json", headers=headers)
+        return Response(dumps(listing), media_type="application/json", headers=headers)
 
 
-def _guarded(answer: Answer) -> Answer:
-    @wraps(answer)
+def _guard(handler: Handler) -> Handler:
+    @wraps(handler)
     async def guarded(request: Request) -> Response:
-        if _came_by_loopback(request) and not _names_this_machine(request):
-            response: Response = PlainTextResponse(ELSEWHERE, status_code=403)
+        if _is_loopback_request(request) and not _has_local_host(request):
+            response: Response = PlainTextResponse(NOT_LOCAL, status_code=403)
         else:
-            response = await answer(request)
-        response.headers.update(HEADERS)
+            response = await handler(request)
+        response.headers.update(SECURITY_HEADERS)
         return response
 
     return guarded
 
 
-def _came_by_loopback(request: Request) -> bool:
+def _is_loopback_request(request: Request) -> bool:
     server = request.scope.get("server")
-    address = _address(server[0]) if server else None
+    address = _parse_address(server[0]) if server else None
     return address is not None and address.is_loopback
 
 
-def _names_this_machine(request: Request) -> bool:
+def _has_local_host(request: Request) -> bool:
     """Check the Host header: an IP address, or a name under `.localhost`.
 
     Neither can be made to point elsewhere by DNS.
     """
-    given = request.headers.get("host", "").lower()
-    host = given[1:].partition("]")[0] if given.startswith("[") else given.partition(":")[0]
-    return _address(host) is not None or f".{host.removesuffix('.')}".endswith(".localhost")
+    value = request.headers.get("host", "").lower()
+    host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
+    return _parse_address(host) is not None or f".{host.removesuffix('.')}".endswith(".localhost")
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
+def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
     """Parse an IP address; an IPv4-mapped IPv6 address, as a dual-stack socket reports it, becomes
     IPv4."""
     try:

@@ -22,23 +22,23 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from abridge.http import Transport
-from abridge.metrics import metrics_on
-from abridge.proxy.asking import Asking
+from abridge.config.settings import ROUTE, Settings
+from abridge.http.transport import Transport
+from abridge.observability.metrics import metrics_for
+from abridge.observability.record import RECORD, SHUTTING_DOWN, Record
 from abridge.proxy.failures import (
-    FAILURES,
-    broken,
-    failure_of,
-    later,
-    note,
-    refusal,
+    TRANSPORT_ERRORS,
+    UpstreamCaller,
+    classify_failure,
+    error_response,
+    log_failure,
+    retry_later_response,
+    upstream_broken_error,
 )
-from abridge.proxy.models import all_models, asks_for_models
-from abridge.proxy.place import Place, end_to_end
-from abridge.settings import ROUTE, Settings
-from abridge.telemetry.record import RECORD, SHUTTING_DOWN, Record
+from abridge.proxy.models import is_models_request, join_models
+from abridge.proxy.targets import UpstreamTarget, end_to_end_headers
 
-GOODBYE = 1.0
+NOTICE_SECONDS = 1.0
 """Seconds for a cancelled request to send its error response."""
 
 
@@ -57,16 +57,19 @@ class Proxy:
         registry: CollectorRegistry | None = None,
     ) -> None:
         limits = settings.limits
-        self._metrics = metrics_on(registry)
+        self._metrics = metrics_for(registry)
         self._metrics.requests_in_flight_limit.inc(limits.in_flight)
-        self._places = {route.upstream.name: Place.of(route.upstream) for route in settings.routes}
-        self._default = settings.route(None)
+        self._targets = {
+            route.upstream.name: UpstreamTarget.from_settings(route.upstream)
+            for route in settings.routes
+        }
+        self._default = settings.route_for(None)
         transport = transport or Transport(
             connect=limits.connect, headers=limits.headers, idle=limits.idle
         )
-        self._asking = Asking(transport, self._metrics)
+        self._caller = UpstreamCaller(transport, self._metrics)
         self._list_limit = limits.body
-        self._room = limits.in_flight
+        self._free_slots = limits.in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -75,13 +78,13 @@ class Proxy:
             await receive()
             await send({"type": "websocket.close"})  # before accepting, so that clients fall back
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
 
     async def aclose(self) -> None:
         """Close the connections to upstream; a later request opens new ones."""
-        await self._asking.aclose()
+        await self._caller.aclose()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -90,149 +93,164 @@ class Proxy:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (b"upgrade", b"websocket") in scope["headers"]:  # the server has no WebSockets
-            await _relay(refusal(426, "no_websocket", "WebSockets are not served here."), send)
+            await _send_response(
+                error_response(426, "no_websocket", "WebSockets are not served here."), send
+            )
             return
-        client = _Client(receive)
-        if (body := await client.body()) is None:
+        client = _ClientStream(receive)
+        if (body := await client.read_body()) is None:
             return
-        if not self._room:
+        if not self._free_slots:
             self._metrics.refusals.labels("overloaded").inc()
-            _note(scope, status=503, code="overloaded")
-            await _relay(later("overloaded", "Too many requests are under way."), send)
+            _update_record(scope, status=503, code="overloaded")
+            await _send_response(
+                retry_later_response("overloaded", "Too many requests are under way."), send
+            )
             return
-        place = self._places[scope.get(ROUTE, self._default).upstream.name]
-        self._room -= 1  # once the body has begun: idle clients take no slot
-        under_way = self._metrics.requests_in_flight.labels(place.name)
-        under_way.inc()
+        target = self._targets[scope.get(ROUTE, self._default).upstream.name]
+        self._free_slots -= 1  # once the body has begun: idle clients take no slot
+        in_flight = self._metrics.requests_in_flight.labels(target.name)
+        in_flight.inc()
         try:
-            await self._serve(place, scope, client, body, send)
+            await self._forward(target, scope, client, body, send)
         finally:
-            under_way.dec()
-            self._room += 1
+            in_flight.dec()
+            self._free_slots += 1
 
-    async def _serve(
-        self, place: Place, scope: Scope, client: _Client, body: bytes | _Client, send: Send
+    async def _forward(
+        self,
+        target: UpstreamTarget,
+        scope: Scope,
+        client: _ClientStream,
+        body: bytes | _ClientStream,
+        send: Send,
     ) -> None:
-        call = asyncio.create_task(self._answer(place, scope, body))
-        watch = asyncio.create_task(client.watch(call))
+        call = asyncio.create_task(self._call_upstream(target, scope, body))
+        watcher = asyncio.create_task(client.wait_for_disconnect(call))
         response = None
         try:
             response = await call
-            _note(scope, status=response.status_code)
+            _update_record(scope, status=response.status_code)
             with suppress(OSError):  # how a server reports that the client has left
-                await _relay(response, send)
+                await _send_response(response, send)
         except asyncio.CancelledError:
-            if not client.gone:
-                _note(scope, status=None if response is not None else 503, code=SHUTTING_DOWN)
+            if not client.disconnected:
+                _update_record(
+                    scope, status=None if response is not None else 503, code=SHUTTING_DOWN
+                )
                 if response is None:
-                    await _part(send)
+                    await _send_shutdown_notice(send)
                 raise
         except OSError:
-            if not client.gone:
+            if not client.disconnected:
                 raise
         except httpx.TransportError as error:
-            if not client.gone:
-                failure = failure_of(error)
-                self._asking.failed(place, failure)
-                _note(scope, code=failure.code)
-                raise broken(failure, place) from error
+            if not client.disconnected:
+                failure = classify_failure(error)
+                self._caller.count_failure(target, failure)
+                _update_record(scope, code=failure.code)
+                raise upstream_broken_error(failure, target) from error
         finally:
-            await _close(call)
-            await _end(watch)
+            await _close_response(call)
+            await _cancel_task(watcher)
 
-    async def _answer(self, place: Place, scope: Scope, body: bytes | _Client) -> httpx.Response:
-        if len(self._places) > 1 and asks_for_models(scope):
-            return await all_models(scope, self._places.values(), self._asking, self._list_limit)
+    async def _call_upstream(
+        self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
+    ) -> httpx.Response:
+        if len(self._targets) > 1 and is_models_request(scope):
+            return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
-            return await self._asking.ask(place, scope, body)
-        except FAILURES as error:
-            note(error, place)
-            failure = failure_of(error)
-            _note(scope, code=failure.code)
-            return refusal(failure.status, failure.code, failure.message)
+            return await self._caller.call(target, scope, body)
+        except TRANSPORT_ERRORS as error:
+            log_failure(error, target)
+            failure = classify_failure(error)
+            _update_record(scope, code=failure.code)
+            return error_response(failure.status, failure.code, failure.message)
 
 
-class _Client(httpx.AsyncByteStream):
+class _ClientStream(httpx.AsyncByteStream):
     """Reads the client's `receive`: first the request body, then the disconnect."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._piece: bytes | None = None
-        self._more = True
-        self._read = asyncio.Event()
-        self.gone = False
+        self._chunk: bytes | None = None
+        self._more_body = True
+        self._body_received = asyncio.Event()
+        self.disconnected = False
 
-    async def body(self) -> bytes | _Client | None:
+    async def read_body(self) -> bytes | _ClientStream | None:
         """Return the body if it came whole, else a stream of it; None if the client has left."""
-        await self._hear()
-        if self.gone:
+        await self._receive_message()
+        if self.disconnected:
             return None
-        return self if self._more else self._piece
+        return self if self._more_body else self._chunk
 
-    def __aiter__(self) -> _Client:
+    def __aiter__(self) -> _ClientStream:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._piece is None and self._more:
-            await self._hear()
-        if self.gone:
+        if self._chunk is None and self._more_body:
+            await self._receive_message()
+        if self.disconnected:
             raise OSError("the client has left")
-        if self._piece is None:
+        if self._chunk is None:
             raise StopAsyncIteration
-        piece, self._piece = self._piece, None
-        return piece
+        chunk, self._chunk = self._chunk, None
+        return chunk
 
-    async def watch(self, call: asyncio.Task[httpx.Response]) -> None:
+    async def wait_for_disconnect(self, call: asyncio.Task[httpx.Response]) -> None:
         """Wait for the client to leave; then cancel the call, or close the response it returned."""
-        await self._read.wait()
-        while not self.gone:
-            await self._hear()
+        await self._body_received.wait()
+        while not self.disconnected:
+            await self._receive_message()
         call.cancel()
-        await _close(call)
+        await _close_response(call)
 
-    async def _hear(self) -> None:
+    async def _receive_message(self) -> None:
         message = await self._receive()
-        self.gone = message["type"] == "http.disconnect"
-        self._piece = message.get("body", b"")
-        self._more = message.get("more_body", False)
-        if not self._more:
-            self._read.set()
+        self.disconnected = message["type"] == "http.disconnect"
+        self._chunk = message.get("body", b"")
+        self._more_body = message.get("more_body", False)
+        if not self._more_body:
+            self._body_received.set()
 
 
-def _note(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
+def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
     """Update the request's record, if the middleware keeps one."""
     record: Record | None = scope.get(RECORD)
     if record is not None:
         record.status = status or record.status
-        record.fail(code)
+        record.note_error(code)
 
 
-async def _relay(response: httpx.Response, send: Send) -> None:
-    headers = end_to_end(response.headers.raw)
+async def _send_response(response: httpx.Response, send: Send) -> None:
+    headers = end_to_end_headers(response.headers.raw)
     if response.status_code in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    async for piece in cast(httpx.AsyncByteStream, response.stream):
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    async for chunk in cast(httpx.AsyncByteStream, response.stream):
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _part(send: Send) -> None:
+async def _send_shutdown_notice(send: Send) -> None:
     """Tell the client that the server cancels its request, within `NOTICE_SECONDS`."""
     with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(GOODBYE):
-            await _relay(later(SHUTTING_DOWN, "The server is shutting down."), send)
+        async with asyncio.timeout(NOTICE_SECONDS):
+            await _send_response(
+                retry_later_response(SHUTTING_DOWN, "The server is shutting down."), send
+            )
 
 
-async def _close(call: asyncio.Task[httpx.Response]) -> None:
+async def _close_response(call: asyncio.Task[httpx.Response]) -> None:
     if call.done() and not call.cancelled() and call.exception() is None:
         await cast(httpx.AsyncByteStream, call.result().stream).aclose()
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _cancel_task(task: asyncio.Task[None]) -> None:
     task.cancel()
     try:
         await task
     except asyncio.CancelledError:
-        if (this := asyncio.current_task()) is not None and this.cancelling():
+        if (current := asyncio.current_task()) is not None and current.cancelling():
             raise

@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarize import Spent
-from abridge.summarize.extractive import Extractive, extract
-from abridge.summarize.extractive.extract import MOST
-from abridge.turn.events import Raw
-from abridge.turn.part import Passage, Style
-from abridge.turn.usage import Tokens
-from abridge.wire.apis import CHAT
-from abridge.wire.display import Display
-from abridge.wire.profiles import PROFILES
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display
+from abridge.core.events import ReasoningDelta
+from abridge.core.plan import Passage, SummaryStyle
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.providers.catalog import PROFILES
+from abridge.summarizers.extractive.extract import MAX_INPUT_CHARS, ExtractiveSummarizer, extract
 from tests.shared import RECORDINGS, needs_recordings
 
 ENGLISH = (
@@ -46,7 +44,7 @@ CODE = (
 
 
 def part(
-    text: str, style: Style = "auto", *, whole: bool = False, titles: tuple[str, ...] = ()
+    text: str, style: SummaryStyle = "auto", *, whole: bool = False, titles: tuple[str, ...] = ()
 ) -> str:
     return extract(Passage(text, style, whole=whole, titles=titles))
 
@@ -79,7 +77,7 @@ def copies(said: str, text: str) -> int:
     ],
 )
 @pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
-def test_the_conclusion_is_said(text: str, conclusion: str, style: Style) -> None:
+def test_the_conclusion_is_said(text: str, conclusion: str, style: SummaryStyle) -> None:
     assert conclusion in part(text, style, whole=True)
     assert conclusion in part(text, style)
 
@@ -153,7 +151,7 @@ def test_a_title_holds_no_markdown() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\u3000"])
 @pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
-def test_ogx_08_whitespace_has_no_gist(text: str, style: Style) -> None:
+def test_ogx_08_whitespace_has_no_gist(text: str, style: SummaryStyle) -> None:
     assert part(text, style) == ""
 
 
@@ -176,7 +174,7 @@ def test_links_and_markup_are_not_copied() -> None:
 
 
 def test_of_long_reasoning_head_and_tail_are_read() -> None:
-    middle = "So the answer is the middle one. " * (2 * MOST // 33)
+    middle = "So the answer is the middle one. " * (2 * MAX_INPUT_CHARS // 33)
     said = part(
         f"I need to look first. {middle} Therefore, we deploy the blue cluster.", "detailed"
     )
@@ -195,7 +193,7 @@ styles = st.sampled_from(["concise", "auto", "detailed"])
 
 
 @given(fragments | st.text(), styles, st.sampled_from([True, False]))
-def test_all_it_says_stands_in_the_reasoning(text: str, style: Style, whole: object) -> None:
+def test_all_it_says_stands_in_the_reasoning(text: str, style: SummaryStyle, whole: object) -> None:
     said = part(text, style, whole=bool(whole))
     assert copies(said, text) <= 24
     assert len(said) <= 2 * len(text) + 80
@@ -222,7 +220,9 @@ def test_every_recorded_reasoning_has_a_short_gist() -> None:
     for file in sorted(RECORDINGS.glob("*.response.json")):
         reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
         text = "".join(
-            event.text for event in reader.whole(file.read_bytes()) if isinstance(event, Raw)
+            event.text
+            for event in reader.read_whole(file.read_bytes())
+            if isinstance(event, ReasoningDelta)
         )
         if len(text) < 1000:
             continue
@@ -244,17 +244,17 @@ def test_the_recorded_counting_of_letters_comes_to_three() -> None:
 
 
 async def test_it_costs_nothing_and_says_so() -> None:
-    said = [piece async for piece in Extractive().summarize(Passage(ENGLISH, "concise"))]
-    assert said == [part(ENGLISH, "concise"), Spent(Tokens(0, 0, 0), "extractive")]
+    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))]
+    assert said == [part(ENGLISH, "concise"), SummarizerUsage(Tokens(0, 0, 0), "extractive")]
 
 
 async def test_it_yields_no_empty_text() -> None:
-    said = [piece async for piece in Extractive().summarize(Passage(" "))]
-    assert said == [Spent(Tokens(0, 0, 0), "extractive")]
+    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(" "))]
+    assert said == [SummarizerUsage(Tokens(0, 0, 0), "extractive")]
 
 
 async def test_many_at_once_take_turns_with_everything_else() -> None:
-    summarizer, ticks, seen = Extractive(), count(), []
+    summarizer, ticks, seen = ExtractiveSummarizer(), count(), []
 
     async def write() -> None:
         said = [next(ticks) async for _ in summarizer.summarize(Passage(ENGLISH))]

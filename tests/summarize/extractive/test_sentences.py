@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarize.extractive.sentences import LONGEST, sentences
+from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 
 
 def said(text: str) -> list[str]:
-    return [one.text for one in sentences(text) if not one.heading]
+    return [one.text for one in split_sentences(text) if not one.is_heading]
 
 
 def headings(text: str) -> list[str]:
-    return [one.text for one in sentences(text) if one.heading]
+    return [one.text for one in split_sentences(text) if one.is_heading]
 
 
 CASES = [
@@ -64,10 +64,10 @@ def test_headings_and_bold_labels_are_no_sentences() -> None:
 def test_an_endless_line_is_cut_at_its_clauses() -> None:
     pieces = said("and then we look at the next, " * 100)
     assert len(pieces) > 5
-    assert all(len(piece) <= LONGEST for piece in pieces)
+    assert all(len(piece) <= MAX_SENTENCE_CHARS for piece in pieces)
     assert all(piece.endswith("next…") for piece in pieces[:-1])
 
 
 @given(st.text())
 def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
-    assert all(len(one) <= LONGEST for one in said(text))
+    assert all(len(one) <= MAX_SENTENCE_CHARS for one in said(text))

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.summarize.model import inner
-from abridge.summarize.model.inner import InnerTransport
+from abridge.summarizers.model import upstream as inner
+from abridge.summarizers.model.upstream import AppTransport
 
 SCOPE: dict[str, Any] = {
     "type": "http",
@@ -40,7 +40,7 @@ def chunk(data: bytes, *, more: bool = True) -> Message:
 
 async def call(app: ASGIApp, url: str = "http://inner/v1/chat", **more: Any) -> httpx.Response:
     request = httpx.Request("POST", url, content=b"hello", **more)
-    return await InnerTransport(app, SCOPE).handle_async_request(request)
+    return await AppTransport(app, SCOPE).handle_async_request(request)
 
 
 def chunks(response: httpx.Response) -> AsyncIterator[bytes]:
@@ -57,7 +57,7 @@ async def no_task_is_left() -> AsyncIterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inner, "GRACE", 0.01)
+    monkeypatch.setattr(inner, "CLOSE_SECONDS", 0.01)
 
 
 async def test_the_app_gets_the_request_in_a_copy_of_the_scope() -> None:
@@ -96,7 +96,7 @@ async def test_what_the_app_does_to_its_scope_later_is_not_copied() -> None:
         await send(START)
         await send(chunk(b"", more=False))
 
-    transport = InnerTransport(app, scope)
+    transport = AppTransport(app, scope)
     scope["root_path"] = "/root/mounted"
     response = await transport.handle_async_request(httpx.Request("POST", "http://inner/"))
     await response.aclose()

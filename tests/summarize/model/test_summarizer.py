@@ -11,13 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from abridge.config.settings import SummarizerSettings
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.settings import SummarizerSettings
-from abridge.summarize import Spent
-from abridge.summarize.model import ModelSummarizer
-from abridge.summarize.model.answer import MOST
-from abridge.turn.part import Passage
-from abridge.turn.usage import Tokens
+from abridge.summarizers.model.answer import MAX_BYTES
+from abridge.summarizers.model.summarizer import ModelSummarizer
 from tests.scripts import (
     CHAT_USAGE,
     DONE,
@@ -82,9 +81,9 @@ def asked(upstream: Transport, key: str | None = None, **more: Any) -> ModelSumm
     return ModelSummarizer.from_settings(settings, upstream, key)
 
 
-async def said(upstream: Transport, **more: Any) -> tuple[str, Spent]:
+async def said(upstream: Transport, **more: Any) -> tuple[str, SummarizerUsage]:
     *texts, spent = [piece async for piece in asked(upstream, **more).summarize(Passage("why"))]
-    assert isinstance(spent, Spent)
+    assert isinstance(spent, SummarizerUsage)
     assert all(isinstance(text, str) and text for text in texts)
     return "".join(map(str, texts)), spent
 
@@ -213,14 +212,14 @@ async def test_a_chat_stream_is_told_as_it_comes(
     split: Callable[[list[bytes]], list[bytes]],
 ) -> None:
     upstream = Upstream(Stream(*split(chat_stream("", TEXT))))
-    assert await said(upstream) == (TEXT, Spent(TOKENS, "thinker-1"))
+    assert await said(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
     assert upstream.stream.closed
 
 
 async def test_a_responses_stream_is_told_as_it_comes() -> None:
     upstream = Upstream(Stream(*responses_stream([message_item(0, TEXT)])))
     told = await said(upstream, api="responses")
-    assert told == (TEXT, Spent(TOKENS, "thinker-1"))
+    assert told == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 THINKING = [
@@ -311,7 +310,7 @@ async def test_a_body_where_a_stream_was_asked_for_is_read_too(
 ) -> None:
     data = json.dumps(answer).encode()
     upstream = Upstream(Stream(data[:50], data[50:]), kind="application/json; charset=utf-8")
-    assert await said(upstream, api=api) == (TEXT, Spent(TOKENS, "thinker-1"))
+    assert await said(upstream, api=api) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 @pytest.mark.parametrize(
@@ -336,19 +335,19 @@ async def test_a_length_stop_keeps_what_was_said(api: str, frames: list[bytes]) 
 
 async def test_usage_that_is_not_reported_is_not_invented() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT, usage=None)))
-    assert await said(upstream) == (TEXT, Spent(None, "thinker-1"))
+    assert await said(upstream) == (TEXT, SummarizerUsage(None, "thinker-1"))
 
 
 async def test_a_model_that_is_not_named_is_the_one_that_was_asked() -> None:
     frames = [
         frame({"choices": [{"index": 0, "delta": {"content": TEXT}, "finish_reason": "stop"}]})
     ]
-    assert await said(Upstream(Stream(*frames, DONE))) == (TEXT, Spent(None, "small-1"))
+    assert await said(Upstream(Stream(*frames, DONE))) == (TEXT, SummarizerUsage(None, "small-1"))
 
 
 async def test_a_stream_without_its_last_line_is_whole_once_it_has_finished() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)[:-1]))
-    assert await said(upstream) == (TEXT, Spent(TOKENS, "thinker-1"))
+    assert await said(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 async def test_what_follows_the_end_is_not_waited_for() -> None:
@@ -434,10 +433,14 @@ BROKEN = [
         {"api": "responses"}, "", TOKENS, id="responses error",
     ),
     pytest.param(
-        Upstream(Stream(b"data: " + b"x" * (MOST + 1))), {}, "", None, id="an endless event"
+        Upstream(Stream(b"data: " + b"x" * (MAX_BYTES + 1))), {}, "", None, id="an endless event"
     ),
     pytest.param(
-        Upstream(Stream(b"x" * (MOST + 1)), kind="application/json"), {}, "", None, id="endless"
+        Upstream(Stream(b"x" * (MAX_BYTES + 1)), kind="application/json"),
+        {},
+        "",
+        None,
+        id="endless",
     ),
 ]  # fmt: skip
 

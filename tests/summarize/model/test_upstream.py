@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.settings import SummarizerSettings
-from abridge.summarize import Spent
-from abridge.summarize.model.upstream import own_model
-from abridge.turn.part import Passage
-from abridge.turn.usage import Tokens
-from abridge.wire.api import Api
-from abridge.wire.apis import CHAT, RESPONSES
-from abridge.wire.profiles import PROFILES
+from abridge.apis.api import Api
+from abridge.apis.chat.api import CHAT
+from abridge.apis.responses.api import RESPONSES
+from abridge.config.settings import SummarizerSettings
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.providers.catalog import PROFILES
+from abridge.summarizers.model.upstream import upstream_summarizer
 from tests.scripts import chat_stream, message_item, reasoning_item, responses_stream
 
 SCOPE: dict[str, Any] = {
@@ -55,10 +55,10 @@ def replaying(frames: list[bytes], seen: dict[str, Any]) -> ASGIApp:
 
 async def said(
     frames: list[bytes], api: Api, profile: str, path: str, model: str | None = "thinker-1"
-) -> tuple[list[str | Spent], dict[str, Any]]:
+) -> tuple[list[str | SummarizerUsage], dict[str, Any]]:
     seen: dict[str, Any] = {}
     scope = {**SCOPE, "path": path, "raw_path": path.encode()}
-    summarizer = own_model(
+    summarizer = upstream_summarizer(
         replaying(frames, seen),
         scope,
         model=model,
@@ -73,7 +73,7 @@ async def said(
 async def test_on_chat_completions_the_app_is_asked_as_the_client_asked_it() -> None:
     pieces, seen = await said(chat_stream("hm", "So it is."), CHAT, "openai", SCOPE["path"])
     assert "".join(map(str, pieces[:-1])) == "So it is."
-    assert pieces[-1] == Spent(Tokens(11, 70, 81, 50, 0, 0), "thinker-1")
+    assert pieces[-1] == SummarizerUsage(Tokens(11, 70, 81, 50, 0, 0), "thinker-1")
     assert seen["scope"]["path"] == "/v1/chat/completions"
     assert seen["scope"]["query_string"] == b"api-version=1"
     assert seen["scope"]["abridge.route"] == "chosen"

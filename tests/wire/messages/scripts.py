@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from abridge.turn.events import Event
-from abridge.wire.display import Display
-from abridge.wire.messages.reader import MessagesReader
-from abridge.wire.profiles import PROFILES
+from abridge.apis.display import Display
+from abridge.apis.messages.reader import MessagesReader
+from abridge.core.events import Event
+from abridge.providers.catalog import PROFILES
 from tests.scripts import frame, pieces
 
 Block = dict[str, Any]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from abridge.history.original import Original
-from abridge.history.policy import Mending, Rule
-from abridge.turn.conversation import Call, Prefix, Turn
-from abridge.turn.question import Question, Speech, Text, ToolCall
-from abridge.wire.api import Asking
-from abridge.wire.messages.api import MESSAGES
-from abridge.wire.messages.conversation import MessagesConversation
-from abridge.wire.profiles import PROFILES
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.messages.api import MESSAGES
+from abridge.apis.messages.history import MessagesHistory
+from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+from abridge.core.model_request import Message, ModelRequest, TextPart, ToolCallPart
+from abridge.memory.originals import Original
+from abridge.memory.policy import HistoryPolicy, HistoryRewriter
+from abridge.providers.catalog import PROFILES
 from tests.wire.messages.scripts import (
     Block,
     message,
@@ -49,27 +49,27 @@ ANSWER = [thinking("Hm."), redacted("ZGF0YQ"), text("I look."), tool_use(0, a=1)
 class TestTurns:
     def test_each_speaker_and_each_result_has_a_turn(self) -> None:
         body = request("Hi", ANSWER, [result(), text("And?")])
-        turns = MessagesConversation(body).turns
-        assert [(turn.role, turn.text, turn.answers) for turn in turns] == [
+        turns = MessagesHistory(body).turns
+        assert [(turn.role, turn.text, turn.answers_call) for turn in turns] == [
             ("system", "Be brief.", ""),
             ("user", "Hi", ""),
             ("assistant", "I look.", ""),
             ("tool", "7", "toolu_0"),
             ("user", "And?", ""),
         ]
-        assert turns[2].calls == (Call("toolu_0", "look", '{"a": 1}'),)
-        assert turns[2].shown == ("Hm.",)
+        assert turns[2].calls == (ToolCall("toolu_0", "look", '{"a": 1}'),)
+        assert turns[2].reasoning_texts == ("Hm.",)
 
     def test_what_is_no_text_counts_too(self) -> None:
         image = {"type": "image", "source": {"type": "url", "url": "https://a.test/b.png"}}
         (_, one), (_, other) = (
-            MessagesConversation(request([text("Hi"), *more])).turns for more in ([], [image])
+            MessagesHistory(request([text("Hi"), *more])).turns for more in ([], [image])
         )
-        assert one.canonical() != other.canonical()
+        assert one.encode_canonical() != other.encode_canonical()
 
     @pytest.mark.parametrize("messages", [None, "text", [None, 7], [{}], {}])
     def test_odd_messages_are_not_fatal(self, messages: Any) -> None:
-        conversation = MessagesConversation({"messages": messages})
+        conversation = MessagesHistory({"messages": messages})
         assert conversation.turns[0] == Turn("system")
         assert conversation.body() == {"messages": messages}
 
@@ -86,29 +86,34 @@ class TestTurns:
         """However it was heard, and whichever pieces the client returns it in."""
         one, other = reader(), reader()
         told(stream(content), one)
-        other.whole(json.dumps(message(content)).encode())
-        (heard,), (same,) = one.heard(), other.heard()
+        other.read_whole(json.dumps(message(content)).encode())
+        (heard,), (same,) = one.recorded_turns(), other.recorded_turns()
         turn = self.returned(content)
-        assert heard.turn.identity() == same.turn.identity() == turn.identity()
-        assert heard.turn.canonical() == same.turn.canonical() == turn.canonical()
+        assert heard.turn.encode_identity() == same.turn.encode_identity() == turn.encode_identity()
+        assert (
+            heard.turn.encode_canonical() == same.turn.encode_canonical() == turn.encode_canonical()
+        )
 
     def returned(self, content: list[Block]) -> Turn:
         """As a client of OpenAI's returns it, all its reasoning dropped."""
         said = "".join(block["text"] for block in content if block["type"] == "text")
         calls = [
-            ToolCall(block["id"], block["name"], json.dumps(block["input"], indent=1))
+            ToolCallPart(block["id"], block["name"], json.dumps(block["input"], indent=1))
             for block in content
             if block["type"] == "tool_use"
         ]
-        speeches = [Speech("user", [Text("Hi")]), Speech("assistant", [Text(said), *calls])]
-        question = Question(model="claude-opus-4-5", speeches=speeches)
-        written = MESSAGES.write(question, Asking(PROFILES["auto"]))
-        return MESSAGES.conversation(written.body).turns[2]
+        speeches = [
+            Message("user", [TextPart("Hi")]),
+            Message("assistant", [TextPart(said), *calls]),
+        ]
+        question = ModelRequest(model="claude-opus-4-5", messages=speeches)
+        written = MESSAGES.write_request(question, UpstreamOptions(PROFILES["auto"]))
+        return MESSAGES.history(written.body).turns[2]
 
 
 class TestChanges:
-    def read(self, *content: Block) -> tuple[MessagesConversation, Turn]:
-        conversation = MessagesConversation(request("Hi", list(content), [result()]))
+    def read(self, *content: Block) -> tuple[MessagesHistory, Turn]:
+        conversation = MessagesHistory(request("Hi", list(content), [result()]))
         return conversation, conversation.turns[2]
 
     def test_ogx_11_a_summary_of_ours_is_taken_out(self) -> None:
@@ -127,27 +132,29 @@ class TestChanges:
 
     def test_mlx_11_blocks_go_back_before_everything_else_as_they_were(self) -> None:
         conversation, turn = self.read(thinking("", "c2ln"), text("So."), tool_use())
-        conversation.put_back(turn, ANSWER[:2])
+        conversation.restore(turn, ANSWER[:2])
         content = conversation.body()["messages"][1]["content"]
         assert content == [*ANSWER[:2], text("So."), tool_use()]
 
     def test_blocks_go_back_before_a_plain_text(self) -> None:
-        conversation = MessagesConversation(request("Hi", "So."))
-        conversation.put_back(conversation.turns[2], ANSWER[:1])
+        conversation = MessagesHistory(request("Hi", "So."))
+        conversation.restore(conversation.turns[2], ANSWER[:1])
         assert conversation.body()["messages"][1]["content"] == [ANSWER[0], text("So.")]
 
     def test_llm_09_hidden_reasoning_comes_back_whole(self) -> None:
         by = reader()
         told(stream(ANSWER), by)
-        (heard,) = by.heard()
-        original = Original.of(heard.original, heard.raw, altered=True)
+        (heard,) = by.recorded_turns()
+        original = Original.from_reasoning(heard.original, heard.raw, altered=True)
         conversation, turn = self.read(thinking("", "c2ln"), *ANSWER[2:])
-        mending = Mending(conversation, Rule("client", "altered", PROFILES["auto"]))
+        mending = HistoryRewriter(
+            conversation, HistoryPolicy("client", "altered", PROFILES["auto"])
+        )
         mending.strip(lambda _: False)
-        assert [sought.turn for sought in mending.sought()] == [turn]
+        assert [sought.turn for sought in mending.find_missing()] == [turn]
         assert mending.restore([original]).restored == {"store": 1}
         assert conversation.body()["messages"][1]["content"] == ANSWER
-        before, after = Prefix(), Prefix()
+        before, after = PrefixDigest(), PrefixDigest()
         before.add(turn)
         after.add(heard.turn)
         assert before.digest() == after.digest()
@@ -173,15 +180,13 @@ class TestABudgetInARoundOfCalls:
         self, content: list[Any], *, kept: bool
     ) -> None:
         budget, adaptive = self.THINKING
-        fixed = MessagesConversation(request(*content, thinking=budget)).body()
+        fixed = MessagesHistory(request(*content, thinking=budget)).body()
         assert ("thinking" in fixed) == kept
-        free = MessagesConversation(request(*content, thinking=adaptive)).body()
+        free = MessagesHistory(request(*content, thinking=adaptive)).body()
         assert free["thinking"] == adaptive
 
     def test_thinking_that_is_put_back_keeps_it(self) -> None:
         budget = self.THINKING[0]
-        conversation = MessagesConversation(
-            request("Hi", [tool_use()], [result()], thinking=budget)
-        )
-        conversation.put_back(conversation.turns[2], [thinking("Hm.")])
+        conversation = MessagesHistory(request("Hi", [tool_use()], [result()], thinking=budget))
+        conversation.restore(conversation.turns[2], [thinking("Hm.")])
         assert conversation.body()["thinking"] == budget

@@ -7,7 +7,7 @@ import json
 import pytest
 from openai.types import shared
 
-from abridge.wire.messages.api import MESSAGES
+from abridge.apis.messages.api import MESSAGES
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from abridge.wire.messages.api import MESSAGES
 )
 def test_types_are_mapped(given: str | None, kind: str, code: str | None) -> None:
     body = {"type": "error", "error": {"type": given, "message": "No."}, "request_id": "req_1"}
-    said = json.loads(MESSAGES.problem(json.dumps(body).encode()))
+    said = json.loads(MESSAGES.translate_error(json.dumps(body).encode()))
     error = {"message": "No.", "type": kind, "param": None, "code": code}
     assert said == {"error": error, "request_id": "req_1"}
     assert shared.ErrorObject.model_validate(said["error"]).message == "No."
@@ -47,7 +47,7 @@ def test_types_are_mapped(given: str | None, kind: str, code: str | None) -> Non
     ],
 )
 def test_anything_else_is_left_as_it_is(body: bytes) -> None:
-    assert MESSAGES.problem(body) == body
+    assert MESSAGES.translate_error(body) == body
 
 
 def test_the_row() -> None:

@@ -8,29 +8,29 @@ from typing import Any
 
 import pytest
 
-from abridge.turn.question import (
-    Audio,
-    File,
-    Foreign,
-    Format,
-    Image,
-    Json,
-    Part,
-    Question,
-    Refusal,
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.messages.api import MESSAGES
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Message,
+    MessagePart,
+    ModelRequest,
+    OutputFormat,
+    ReasoningPart,
+    RefusalPart,
     Role,
-    Speech,
-    Text,
-    Thought,
+    TextPart,
     Tool,
-    ToolCall,
+    ToolCallPart,
     ToolChoice,
-    ToolOutput,
-    Written,
+    ToolOutputPart,
+    TranslatedRequest,
+    UnknownPart,
 )
-from abridge.wire.api import Asking
-from abridge.wire.messages.api import MESSAGES
-from abridge.wire.profiles import PROFILES
+from abridge.providers.catalog import PROFILES
 from tests.shared import RECORDINGS, needs_recordings
 from tests.wire.messages.spec import ANTHROPIC, check_request, needs_anthropic
 
@@ -58,27 +58,29 @@ LOOK = Tool("look", description="Looks.", parameters={"type": "object", "propert
 HEAR = Tool("hear")
 
 
-def said(role: Role, *parts: Part | str) -> Speech:
-    return Speech(role, [Text(part) if isinstance(part, str) else part for part in parts])
+def said(role: Role, *parts: MessagePart | str) -> Message:
+    return Message(role, [TextPart(part) if isinstance(part, str) else part for part in parts])
 
 
-def write(*speeches: Speech, profile: str = "auto", **asked: Any) -> Written:
+def write(*speeches: Message, profile: str = "auto", **asked: Any) -> TranslatedRequest:
     """What is written; where Anthropic's own types are at hand, they accept it."""
-    asked = {"model": BUDGET, "speeches": list(speeches or [said("user", "Hi")]), **asked}
-    written = MESSAGES.write(Question(**asked), Asking(PROFILES[profile], max_tokens=4096))
+    asked = {"model": BUDGET, "messages": list(speeches or [said("user", "Hi")]), **asked}
+    written = MESSAGES.write_request(
+        ModelRequest(**asked), UpstreamOptions(PROFILES[profile], max_tokens=4096)
+    )
     if ANTHROPIC:
         check_request(written.body)
     return written
 
 
-def body(*speeches: Speech, **asked: Any) -> Json:
+def body(*speeches: Message, **asked: Any) -> Json:
     """What is written where all of it can be."""
     written = write(*speeches, **asked)
-    assert written.unfit == []
+    assert written.unsupported == []
     return written.body
 
 
-def messages(*speeches: Speech, **asked: Any) -> list[tuple[str, list[str]]]:
+def messages(*speeches: Message, **asked: Any) -> list[tuple[str, list[str]]]:
     """The roles, and the kinds of their blocks."""
     return [
         (message["role"], [block["type"] for block in message["content"]])
@@ -88,13 +90,16 @@ def messages(*speeches: Speech, **asked: Any) -> list[tuple[str, list[str]]]:
     ]
 
 
-def unfit(*speeches: Speech, **asked: Any) -> list[tuple[str, bool]]:
-    return [(left.param, left.matters) for left in write(*speeches, **asked).unfit]
+def unfit(*speeches: Message, **asked: Any) -> list[tuple[str, bool]]:
+    return [(left.param, left.essential) for left in write(*speeches, **asked).unsupported]
 
 
-CALL, OUTPUT = ToolCall("toolu_0", "look", '{"at": 1}'), ToolOutput("toolu_0", (Text("7"),))
-SIGNED = Thought(text="I think.", sealed="c2ln", signed=True)
-REDACTED = Thought(sealed="ZGF0YQ==")
+CALL, OUTPUT = (
+    ToolCallPart("toolu_0", "look", '{"at": 1}'),
+    ToolOutputPart("toolu_0", (TextPart("7"),)),
+)
+SIGNED = ReasoningPart(text="I think.", state="c2ln", is_signature=True)
+REDACTED = ReasoningPart(state="ZGF0YQ==")
 
 
 class TestSpeeches:
@@ -161,15 +166,17 @@ class TestSpeeches:
         )[:2] == [("user", ["text"]), ("assistant", ["tool_use"])]
 
     def test_a_refusal_is_what_the_assistant_said(self) -> None:
-        spoken = body(said("user", "Hi"), said("assistant", Refusal("No.")), said("user", "Why?"))
+        spoken = body(
+            said("user", "Hi"), said("assistant", RefusalPart("No.")), said("user", "Why?")
+        )
         assert spoken["messages"][1]["content"] == [{"type": "text", "text": "No."}]
 
     def test_names_of_participants_are_left_out(self) -> None:
-        assert unfit(Speech("user", [Text("Hi")], name="Ann")) == [("messages", False)]
+        assert unfit(Message("user", [TextPart("Hi")], name="Ann")) == [("messages", False)]
 
 
 class TestThoughts:
-    def turn(self, *parts: Part | str, **asked: Any) -> list[Json]:
+    def turn(self, *parts: MessagePart | str, **asked: Any) -> list[Json]:
         said_so = (said("user", "Hi"), said("assistant", *parts), said("tool", OUTPUT))
         content: list[Json] = body(*said_so, **asked)["messages"][1]["content"]
         return content
@@ -185,18 +192,20 @@ class TestThoughts:
         assert kinds == ["thinking", "text", "tool_use"]
 
     def test_thinking_that_was_left_out_keeps_its_signature(self) -> None:
-        assert self.turn(Thought(sealed="c2ln", signed=True), CALL)[0]["thinking"] == ""
+        assert self.turn(ReasoningPart(state="c2ln", is_signature=True), CALL)[0]["thinking"] == ""
 
-    @pytest.mark.parametrize("thought", [Thought(text="x"), Thought(summary=("y",)), Thought()])
-    def test_llm_03_what_nobody_signed_makes_nothing(self, thought: Thought) -> None:
+    @pytest.mark.parametrize(
+        "thought", [ReasoningPart(text="x"), ReasoningPart(summary=("y",)), ReasoningPart()]
+    )
+    def test_llm_03_what_nobody_signed_makes_nothing(self, thought: ReasoningPart) -> None:
         assert [block["type"] for block in self.turn(thought, CALL)] == ["tool_use"]
 
     def test_mlx_11_a_provider_that_misses_its_reasoning_gets_it_unsigned(self) -> None:
-        content = self.turn(Thought(text="x", summary=("y",)), CALL, profile="deepseek")
+        content = self.turn(ReasoningPart(text="x", summary=("y",)), CALL, profile="deepseek")
         assert content[0] == {"type": "thinking", "thinking": "x", "signature": ""}
 
     def test_a_summary_never_travels_as_reasoning(self) -> None:
-        content = self.turn(Thought(summary=("y",)), CALL, profile="deepseek")
+        content = self.turn(ReasoningPart(summary=("y",)), CALL, profile="deepseek")
         assert content[0]["type"] == "tool_use"
 
     def test_mlx_04_thinking_on_a_users_turn_is_ignored(self) -> None:
@@ -218,61 +227,68 @@ class TestThoughts:
 
 
 class TestParts:
-    def part(self, part: Part) -> Json:
+    def part(self, part: MessagePart) -> Json:
         block: Json = body(said("user", part))["messages"][0]["content"][0]
         return block
 
     def test_images(self) -> None:
-        assert self.part(Image("data:image/png;base64,iVBO"))["source"] == {
+        assert self.part(ImagePart("data:image/png;base64,iVBO"))["source"] == {
             "type": "base64",
             "media_type": "image/png",
             "data": "iVBO",
         }
         assert (
-            self.part(Image("data:image/jpg;base64,iVBO"))["source"]["media_type"] == "image/jpeg"
+            self.part(ImagePart("data:image/jpg;base64,iVBO"))["source"]["media_type"]
+            == "image/jpeg"
         )
-        assert self.part(Image("https://a.test/b.png"))["source"] == {
+        assert self.part(ImagePart("https://a.test/b.png"))["source"] == {
             "type": "url",
             "url": "https://a.test/b.png",
         }
-        assert self.part(Image(file="file_1"))["source"] == {"type": "file", "file_id": "file_1"}
+        assert self.part(ImagePart(file_id="file_1"))["source"] == {
+            "type": "file",
+            "file_id": "file_1",
+        }
 
     def test_files(self) -> None:
         pdf = base64.b64encode(b"%PDF-1.7").decode()
         words = base64.b64encode("Grüße".encode()).decode()
         for data in (pdf, f"data:application/pdf;base64,{pdf}"):
-            block = self.part(File(data, name="a.pdf"))
+            block = self.part(FilePart(data, name="a.pdf"))
             assert block["title"] == "a.pdf"
             assert block["source"] == {
                 "type": "base64",
                 "media_type": "application/pdf",
                 "data": pdf,
             }
-        source = self.part(File(f"data:text/markdown;charset=utf-8;base64,{words}"))["source"]
+        source = self.part(FilePart(f"data:text/markdown;charset=utf-8;base64,{words}"))["source"]
         assert source == {"type": "text", "media_type": "text/plain", "data": "Grüße"}
-        assert self.part(File(url="https://a.test/b.pdf"))["source"]["type"] == "url"
-        assert self.part(File(file="file_1"))["source"] == {"type": "file", "file_id": "file_1"}
+        assert self.part(FilePart(url="https://a.test/b.pdf"))["source"]["type"] == "url"
+        assert self.part(FilePart(file_id="file_1"))["source"] == {
+            "type": "file",
+            "file_id": "file_1",
+        }
 
     @pytest.mark.parametrize(
         "part",
         [
-            Image("data:image/tiff;base64,AAAA"),
-            Image("gs://bucket/a.png"),
-            File("data:application/zip;base64,AAAA"),
-            File("data:text/plain;base64,*"),
-            File("AAAA"),
-            Audio("AAAA", "wav"),
+            ImagePart("data:image/tiff;base64,AAAA"),
+            ImagePart("gs://bucket/a.png"),
+            FilePart("data:application/zip;base64,AAAA"),
+            FilePart("data:text/plain;base64,*"),
+            FilePart("AAAA"),
+            AudioPart("AAAA", "wav"),
         ],
     )
-    def test_what_cannot_be_carried_is_named(self, part: Part) -> None:
+    def test_what_cannot_be_carried_is_named(self, part: MessagePart) -> None:
         asked = [said("user", "Hi", part)]
-        assert unfit(*asked, params={"messages": "input"}) == [("input", True)]
-        assert unfit(said("user", "Hi"), said("tool", ToolOutput("c", (part,)))) == [  # type: ignore[arg-type]
+        assert unfit(*asked, param_names={"messages": "input"}) == [("input", True)]
+        assert unfit(said("user", "Hi"), said("tool", ToolOutputPart("c", (part,)))) == [  # type: ignore[arg-type]
             ("messages", True)
         ]
 
     def test_what_is_foreign_is_named_as_the_client_names_it(self) -> None:
-        foreign = Foreign({"type": "item_reference"}, "input[0]")
+        foreign = UnknownPart({"type": "item_reference"}, "input[0]")
         assert unfit(said("user", "Hi", foreign)) == [("input[0]", True)]
         assert unfit(said("system", "Hi", foreign), said("user", "Hi")) == [("input[0]", True)]
 
@@ -293,20 +309,20 @@ class TestParts:
         ],
     )
     def test_arguments_are_always_an_object(self, arguments: str, given: Json) -> None:
-        spoken = body(said("user", "Hi"), said("assistant", ToolCall("c", "look", arguments)))
+        spoken = body(said("user", "Hi"), said("assistant", ToolCallPart("c", "look", arguments)))
         assert spoken["messages"][1]["content"][0]["input"] == given
 
     def test_a_custom_call_has_its_text_as_input(self) -> None:
-        call = ToolCall("c", "shell", "ls -l", custom=True)
+        call = ToolCallPart("c", "shell", "ls -l", custom=True)
         spoken = body(said("user", "Hi"), said("assistant", call))
         assert spoken["messages"][1]["content"][0]["input"] == {"input": "ls -l"}
 
     def test_results_may_hold_images_fail_or_be_empty(self) -> None:
-        image = Image("https://a.test/b.png")
+        image = ImagePart("https://a.test/b.png")
         outputs = [
-            ToolOutput("a", (Text("x"), image)),
-            ToolOutput("b", (Text("no"),), failed=True),
-            ToolOutput("c", (Text(""),)),
+            ToolOutputPart("a", (TextPart("x"), image)),
+            ToolOutputPart("b", (TextPart("no"),), failed=True),
+            ToolOutputPart("c", (TextPart(""),)),
         ]
         first, second, third = body(said("tool", *outputs))["messages"][0]["content"]
         assert [block["type"] for block in first["content"]] == ["text", "image"]
@@ -314,7 +330,7 @@ class TestParts:
         assert third == {"type": "tool_result", "tool_use_id": "c"}
 
     def test_ids_of_other_providers_are_spelled_in_allowed_letters(self) -> None:
-        call, output = ToolCall("functions.f:0", "f", "{}"), ToolOutput("functions.f:0", ())
+        call, output = ToolCallPart("functions.f:0", "f", "{}"), ToolOutputPart("functions.f:0", ())
         spoken = body(said("assistant", call), said("tool", output))["messages"]
         assert spoken[0]["content"][0]["id"] == "functions_f_0"
         assert spoken[1]["content"][0]["tool_use_id"] == "functions_f_0"
@@ -359,7 +375,9 @@ class TestTools:
     def test_hosted_tools_are_unfit(self) -> None:
         hosted = Tool("file_search", "hosted", param="tools[1]")
         written = write(tools=[LOOK, hosted])
-        assert [(left.param, left.matters) for left in written.unfit] == [("tools[1]", True)]
+        assert [(left.param, left.essential) for left in written.unsupported] == [
+            ("tools[1]", True)
+        ]
         assert list(written.tools) == ["look"]
 
     @pytest.mark.parametrize(
@@ -372,27 +390,27 @@ class TestTools:
         ],
     )
     def test_ols_10_the_choice_keeps_the_tools(self, choice: ToolChoice, spelled: Json) -> None:
-        spoken = body(tools=[LOOK, HEAR], choice=choice)
+        spoken = body(tools=[LOOK, HEAR], tool_choice=choice)
         assert spoken["tool_choice"] == spelled
         assert len(spoken["tools"]) == 2
-        alone = body(tools=[LOOK], choice=choice, values={"parallel_tool_calls": False})
+        alone = body(tools=[LOOK], tool_choice=choice, params={"parallel_tool_calls": False})
         wanted = {} if choice.mode == "none" else {"disable_parallel_tool_use": True}
         assert alone["tool_choice"] == {**spelled, **wanted}
 
     def test_one_call_at_a_time_without_a_choice(self) -> None:
-        spoken = body(tools=[LOOK], values={"parallel_tool_calls": False})
+        spoken = body(tools=[LOOK], params={"parallel_tool_calls": False})
         assert spoken["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
     def test_a_choice_among_some_offers_only_those(self) -> None:
         tools = [LOOK, HEAR, Tool("feel")]
         for mode, kind in (("auto", "auto"), ("required", "any")):
             choice = ToolChoice(mode, ("look", "feel"))  # type: ignore[arg-type]
-            spoken = body(tools=tools, choice=choice)
+            spoken = body(tools=tools, tool_choice=choice)
             assert [tool["name"] for tool in spoken["tools"]] == ["look", "feel"]
             assert spoken["tool_choice"] == {"type": kind}
 
     def test_without_tools_there_is_no_choice(self) -> None:
-        assert "tool_choice" not in body(choice=ToolChoice("auto"))
+        assert "tool_choice" not in body(tool_choice=ToolChoice("auto"))
 
     def test_where_no_tool_can_be_forced_the_client_is_told(self) -> None:
         choice = ToolChoice("required", ("look",))
@@ -407,13 +425,13 @@ class TestThinking:
         [("minimal", 1024), ("low", 2000), ("medium", 5000), ("high", 8000), ("max", 9500)],
     )
     def test_older_models_get_a_budget(self, effort: str, budget: int) -> None:
-        spoken = body(effort=effort, values={"max_tokens": 10_000})
+        spoken = body(effort=effort, params={"max_tokens": 10_000})
         assert spoken["thinking"] == {"type": "enabled", "budget_tokens": budget}
         assert "output_config" not in spoken
 
     def test_below_the_bound_there_may_be_no_room(self) -> None:
-        assert unfit(effort="high", values={"max_tokens": 1024}) == [("reasoning_effort", False)]
-        spoken = body(effort="max", values={"max_tokens": 1025})
+        assert unfit(effort="high", params={"max_tokens": 1024}) == [("reasoning_effort", False)]
+        spoken = body(effort="max", params={"max_tokens": 1025})
         assert spoken["thinking"]["budget_tokens"] == 1024
 
     @pytest.mark.parametrize(
@@ -438,8 +456,8 @@ class TestThinking:
         assert "output_config" not in body(model=NEWEST, effort="utmost")
 
     def test_a_wish_for_a_summary_is_one_for_thinking(self) -> None:
-        assert body(summary="auto")["thinking"] == {"type": "enabled", "budget_tokens": 2048}
-        spoken = body(model=LATE, summary="auto")
+        assert body(native_style="auto")["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+        spoken = body(model=LATE, native_style="auto")
         assert spoken["thinking"] == {"type": "adaptive", "display": "summarized"}
         assert "output_config" not in spoken
 
@@ -460,18 +478,18 @@ class TestThinking:
     def test_where_it_cannot_be_turned_off_it_is_least(self) -> None:
         written = write(model=NEWEST, effort="none")
         assert written.body["output_config"] == {"effort": "low"}
-        assert [left.matters for left in written.unfit] == [False]
+        assert [left.essential for left in written.unsupported] == [False]
 
     def test_a_model_that_does_not_think_is_not_asked_to(self) -> None:
-        written = write(model=OLD, effort="high", params={"effort": "reasoning.effort"})
+        written = write(model=OLD, effort="high", param_names={"effort": "reasoning.effort"})
         assert "thinking" not in written.body
-        assert [left.param for left in written.unfit] == ["reasoning.effort"]
-        assert body(model=OLD, summary="auto").get("thinking") is None
+        assert [left.param for left in written.unsupported] == ["reasoning.effort"]
+        assert body(model=OLD, native_style="auto").get("thinking") is None
 
     @pytest.mark.parametrize("model", [BUDGET, LATE, "claude-sonnet-5"])
     def test_it_gives_way_to_a_forced_tool(self, model: str) -> None:
         choice = ToolChoice("required")
-        spoken = body(model=model, effort="high", tools=[LOOK], choice=choice)
+        spoken = body(model=model, effort="high", tools=[LOOK], tool_choice=choice)
         assert "thinking" not in spoken
         assert spoken["tool_choice"] == {"type": "any"}
 
@@ -490,36 +508,36 @@ class TestThinking:
 
 class TestSampling:
     def test_figures_go_along(self) -> None:
-        spoken = body(values={"temperature": 0, "top_k": 5})
+        spoken = body(params={"temperature": 0, "top_k": 5})
         assert (spoken["temperature"], spoken["top_k"]) == (0, 5)
-        assert body(values={"top_p": 0.5})["top_p"] == 0.5
+        assert body(params={"top_p": 0.5})["top_p"] == 0.5
 
     def test_defaults_need_not_be_said(self) -> None:
-        spoken = body(model=NEWEST, values={"temperature": 1, "top_p": 1.0})
+        spoken = body(model=NEWEST, params={"temperature": 1, "top_p": 1.0})
         assert not {"temperature", "top_p"} & spoken.keys()
 
     @pytest.mark.parametrize("model", MODELS)
     def test_above_one_it_is_refused_by_name(self, model: str) -> None:
-        assert unfit(model=model, values={"temperature": 1.5}) == [("temperature", True)]
+        assert unfit(model=model, params={"temperature": 1.5}) == [("temperature", True)]
 
     def test_ols_08_models_that_sample_in_their_own_way(self) -> None:
         values = {"temperature": 0.5, "top_p": 0.5, "top_k": 5}
-        written = write(model=NEWEST, values=values)
+        written = write(model=NEWEST, params=values)
         assert not values.keys() & written.body.keys()
-        assert [(left.param, left.matters) for left in written.unfit] == [
+        assert [(left.param, left.essential) for left in written.unsupported] == [
             (name, False) for name in values
         ]
 
     def test_thinking_leaves_little_of_it(self) -> None:
         values = {"temperature": 0.5, "top_p": 0.97, "top_k": 5}
-        written = write(effort="low", values=values)
+        written = write(effort="low", params=values)
         assert written.body["top_p"] == 0.97
-        assert [left.param for left in written.unfit] == ["temperature", "top_k"]
+        assert [left.param for left in written.unsupported] == ["temperature", "top_k"]
 
     def test_of_two_that_exclude_each_other_one_stays(self) -> None:
-        written = write(values={"temperature": 0.5, "top_p": 0.5})
+        written = write(params={"temperature": 0.5, "top_p": 0.5})
         assert written.body["temperature"] == 0.5
-        assert [(left.param, left.matters) for left in written.unfit] == [("top_p", False)]
+        assert [(left.param, left.essential) for left in written.unsupported] == [("top_p", False)]
 
 
 SCHEMA: Json = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -533,29 +551,31 @@ class TestTheRest:
             "user": "u1",
             "service_tier": "default",
         }
-        spoken = body(values=values, stream=True)
+        spoken = body(params=values, stream=True)
         assert spoken["max_tokens"] == 100
         assert spoken["stop_sequences"] == ["END", "FIN"]
         assert spoken["metadata"] == {"user_id": "u1"}
         assert spoken["service_tier"] == "standard_only"
         assert spoken["stream"] is True
         values = {"stop": "END", "user": "u1", "safety_identifier": "s1"}
-        assert body(values=values)["stop_sequences"] == ["END"]
-        assert body(values=values)["metadata"] == {"user_id": "s1"}
+        assert body(params=values)["stop_sequences"] == ["END"]
+        assert body(params=values)["metadata"] == {"user_id": "s1"}
 
     def test_a_blank_stop_is_unfit(self) -> None:
-        written = write(values={"stop": ["\n", "END"]})
+        written = write(params={"stop": ["\n", "END"]})
         assert written.body["stop_sequences"] == ["END"]
-        assert [(left.param, left.matters) for left in written.unfit] == [("stop", True)]
+        assert [(left.param, left.essential) for left in written.unsupported] == [("stop", True)]
 
     def test_structured_outputs(self) -> None:
-        spoken = body(format=Format(SCHEMA), model=LATE, effort="low")
+        spoken = body(output_format=OutputFormat(SCHEMA), model=LATE, effort="low")
         assert spoken["output_config"] == {
             "effort": "low",
             "format": {"type": "json_schema", "schema": SCHEMA},
         }
-        assert unfit(format=Format(SCHEMA), model=OLD) == [("response_format", True)]
-        assert unfit(format=Format(), params={"format": "text.format"}) == [("text.format", True)]
+        assert unfit(output_format=OutputFormat(SCHEMA), model=OLD) == [("response_format", True)]
+        assert unfit(output_format=OutputFormat(), param_names={"format": "text.format"}) == [
+            ("text.format", True)
+        ]
 
     @pytest.mark.parametrize(
         ("values", "matters"),
@@ -573,7 +593,7 @@ class TestTheRest:
     )
     def test_what_cannot_be_carried_is_named(self, values: Json, *, matters: bool) -> None:
         (name,) = values
-        assert unfit(values=values) == [(name, matters)]
+        assert unfit(params=values) == [(name, matters)]
 
 
 @needs_anthropic
@@ -583,18 +603,18 @@ def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | 
     parts = [SIGNED, REDACTED, "So.", CALL]
     written = write(
         said("system", "Be brief."),
-        said("user", "Hi", Image("https://a.test/b.png")),
+        said("user", "Hi", ImagePart("https://a.test/b.png")),
         said("assistant", *parts),
         said("tool", OUTPUT),
         said("developer", "Go on."),
         model=model,
         effort=effort,
         tools=[LOOK, Tool("shell", "custom", strict=True)],
-        choice=ToolChoice("auto"),
-        values={"temperature": 0.5, "parallel_tool_calls": False},
+        tool_choice=ToolChoice("auto"),
+        params={"temperature": 0.5, "parallel_tool_calls": False},
         stream=True,
     )
-    assert not any(left.matters for left in written.unfit)
+    assert not any(left.essential for left in written.unsupported)
 
 
 @pytest.mark.parametrize(
@@ -613,41 +633,43 @@ def test_a_model_is_known_by_any_of_its_names(name: str, like: str) -> None:
     asked = {"effort": "high", "tools": [LOOK], "choice": ToolChoice("auto")}
     one, other = write(model=name, **asked), write(model=like, **asked)
     assert {**one.body, "model": like} == other.body
-    assert one.unfit == other.unfit
+    assert one.unsupported == other.unsupported
 
 
-def question_of(given: Json) -> Question:
+def question_of(given: Json) -> ModelRequest:
     """A request of Anthropic's as a question, read by hands that know nothing of the writer."""
     speeches = []
     for message in given["messages"]:
         parts = [PARTS[block["type"]](block) for block in message["content"]]
-        results = [part for part in parts if isinstance(part, ToolOutput)]
-        others = [part for part in parts if not isinstance(part, ToolOutput)]
-        speeches += [Speech("tool", list(results))] if results else []
-        speeches += [Speech(message["role"], others)] if others else []
+        results = [part for part in parts if isinstance(part, ToolOutputPart)]
+        others = [part for part in parts if not isinstance(part, ToolOutputPart)]
+        speeches += [Message("tool", list(results))] if results else []
+        speeches += [Message(message["role"], others)] if others else []
     tools = [
         Tool(tool["name"], description=tool["description"], parameters=tool["input_schema"])
         for tool in given.get("tools", ())
     ]
-    return Question(
+    return ModelRequest(
         model=given["model"],
-        speeches=speeches,
+        messages=speeches,
         tools=tools,
-        choice=ToolChoice("auto") if "tool_choice" in given else None,
+        tool_choice=ToolChoice("auto") if "tool_choice" in given else None,
         stream=given["stream"],
-        values={"max_tokens": given["max_tokens"]},
+        param_names={"max_tokens": given["max_tokens"]},
         extra={"thinking": given["thinking"]},
     )
 
 
 PARTS: dict[str, Any] = {
-    "text": lambda block: Text(block["text"]),
-    "thinking": lambda block: Thought(
-        text=block["thinking"], sealed=block["signature"], signed=True
+    "text": lambda block: TextPart(block["text"]),
+    "thinking": lambda block: ReasoningPart(
+        text=block["thinking"], state=block["signature"], is_signature=True
     ),
-    "redacted_thinking": lambda block: Thought(sealed=block["data"]),
-    "tool_use": lambda block: ToolCall(block["id"], block["name"], json.dumps(block["input"])),
-    "tool_result": lambda block: ToolOutput(block["tool_use_id"], (Text(block["content"]),)),
+    "redacted_thinking": lambda block: ReasoningPart(state=block["data"]),
+    "tool_use": lambda block: ToolCallPart(block["id"], block["name"], json.dumps(block["input"])),
+    "tool_result": lambda block: ToolOutputPart(
+        block["tool_use_id"], (TextPart(block["content"]),)
+    ),
 }
 
 
@@ -657,14 +679,14 @@ PARTS: dict[str, Any] = {
 )
 def test_llm_09_recorded_requests_come_back_as_they_were(name: str) -> None:
     given = json.loads((RECORDINGS / name).read_bytes())
-    written = MESSAGES.write(question_of(given), Asking(PROFILES["auto"]))
+    written = MESSAGES.write_request(question_of(given), UpstreamOptions(PROFILES["auto"]))
     says_nothing: list[tuple[str, Any]] = [
         ("description", ""),
         ("is_error", False),
         ("stream", False),
     ]
     assert _less(written.body, says_nothing) == _less(given, says_nothing)
-    assert written.unfit == []
+    assert written.unsupported == []
 
 
 def _less(value: Any, entries: list[tuple[str, Any]]) -> Any:

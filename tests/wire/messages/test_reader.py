@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.turn.events import Began, Called, Event, Said
-from abridge.turn.usage import Tokens
-from abridge.wire import sse
-from abridge.wire.problem import CUT
+from abridge.apis import sse
+from abridge.apis.openai import CONNECTION_LOST
+from abridge.core.events import ContentDelta, Event, ResponseStarted, ToolCallDelta
+from abridge.core.usage import Tokens
 from tests.scripts import THOUGHT
 from tests.shared import RECORDINGS, needs_recordings
 from tests.turn.loom import Loom
@@ -47,7 +47,7 @@ CONTENT = [
 
 
 def whole(content: list[Block], stop: str | None = "end_turn", **more: Any) -> Told:
-    return check_told(reader().whole(json.dumps(message(content, stop, **more)).encode()))
+    return check_told(reader().read_whole(json.dumps(message(content, stop, **more)).encode()))
 
 
 def streamed(frames: list[bytes]) -> Told:
@@ -88,13 +88,13 @@ class TestWhatIsTold:
 
     def test_the_answer_is_named_first(self) -> None:
         first = reader().read(begin())
-        assert first == [Began(None, None, "msg_1", "claude-opus-4-5", 0)]
+        assert first == [ResponseStarted(None, None, "msg_1", "claude-opus-4-5", 0)]
 
     def test_a_call_is_told_before_its_arguments_are_there(self) -> None:
         by = reader()
         by.read(begin())
         assert by.read(start(0, tool_use(3, "look"))) == [
-            Called(0, None, call=0, id="toolu_3", name="look")
+            ToolCallDelta(0, None, call_index=0, id="toolu_3", name="look")
         ]
 
     def test_thinking_goes_on_as_it_comes(self) -> None:
@@ -178,7 +178,7 @@ class TestUsage:
     def test_ogx_04_figures_are_cumulative_and_include_the_cache(self) -> None:
         seen = streamed(stream([text("Hi")])).end
         assert seen is not None
-        assert seen.usage == Tokens(23, 70, 93, 50, cached=7, written=5)
+        assert seen.usage == Tokens(23, 70, 93, 50, cached=7, cache_written=5)
 
     def test_ogx_05_what_nobody_reported_is_unknown(self) -> None:
         seen = whole([text("Hi")], usage=None).end
@@ -303,7 +303,7 @@ class TestRepairs:
 
     def test_without_a_beginning_it_has_no_name(self) -> None:
         seen = told(stream([text("Hi")])[1:])
-        assert seen[0] == Began(None, None, "", "", 0)
+        assert seen[0] == ResponseStarted(None, None, "", "", 0)
         assert check_told(seen).text == "Hi"
 
     def test_without_a_message_stop_it_is_complete_all_the_same(self) -> None:
@@ -355,8 +355,8 @@ class TestFailures:
         assert seen.failures == ["Overloaded"]
         assert seen.end is not None
         assert not seen.end.ok
-        assert seen.end.trouble is not None
-        assert seen.end.trouble.message == "Overloaded"
+        assert seen.end.error is not None
+        assert seen.end.error.message == "Overloaded"
 
     def test_an_error_is_no_success_though_a_stop_follows(self) -> None:
         seen = streamed([begin(), self.OVERLOADED, event("message_stop")]).end
@@ -367,7 +367,7 @@ class TestFailures:
     def test_a_cut_stream_ends_failed_wherever_it_is_cut(self, kept: int) -> None:
         seen = streamed(stream(CONTENT, "tool_use")[:kept])
         assert seen.end is not None
-        assert seen.end.trouble == CUT
+        assert seen.end.error == CONNECTION_LOST
         assert seen.reason is None
 
     def test_a_call_that_was_cut_does_not_become_whole(self) -> None:
@@ -376,12 +376,12 @@ class TestFailures:
 
     def test_an_error_body_and_what_is_no_body(self) -> None:
         error = {"type": "error", "error": {"type": "api_error", "message": "Oops"}}
-        seen = check_told(reader().whole(json.dumps(error).encode())).end
+        seen = check_told(reader().read_whole(json.dumps(error).encode())).end
         assert seen is not None
-        assert seen.trouble is not None
-        assert seen.trouble.message == "Oops"
+        assert seen.error is not None
+        assert seen.error.message == "Oops"
         for body in (b"<html>", b"[]", b'{"content": "x"}'):
-            nothing = check_told(reader().whole(body)).end
+            nothing = check_told(reader().read_whole(body)).end
             assert nothing is not None
             assert not nothing.ok
 
@@ -389,7 +389,7 @@ class TestFailures:
 class TestHeard:
     def test_llm_09_the_blocks_are_kept_byte_for_byte(self) -> None:
         for by, events in self.read(CONTENT):
-            (heard,) = by.heard()
+            (heard,) = by.recorded_turns()
             assert heard.original == CONTENT[:2]
             assert heard.raw == THOUGHT
             assert heard.keys == ((0, 0), (0, 1))
@@ -399,12 +399,12 @@ class TestHeard:
 
     def test_without_reasoning_there_is_nothing_to_keep(self) -> None:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
-            assert by.heard() == []
+            assert by.recorded_turns() == []
 
     def test_past_the_limit_nothing_is_kept_and_all_is_told(self) -> None:
         for content in ([thinking("x" * 60)], [thinking("x", "s" * 60)], [redacted("d" * 60)]):
             for by, events in self.read([*content, text("Hi")], limit=50):
-                assert by.heard() == []
+                assert by.recorded_turns() == []
                 assert check_told(events).text == "Hi"
 
     def test_arguments_past_the_limit_are_not_made_up(self) -> None:
@@ -414,7 +414,7 @@ class TestHeard:
     def read(self, content: list[Block], limit: int = 1 << 20) -> Any:
         one, other = reader(limit), reader(limit)
         yield one, told(stream(content), one)
-        yield other, other.whole(json.dumps(message(content)).encode())
+        yield other, other.read_whole(json.dumps(message(content)).encode())
 
 
 def test_att_12_the_weaver_takes_what_is_told() -> None:
@@ -426,7 +426,7 @@ def test_att_12_the_weaver_takes_what_is_told() -> None:
         loom.write(part, "said")
     assert loom.ended.ok
     assert len(loom.ended.summaries) == 2
-    assert [said.text for said in loom.emitted if isinstance(said, Said)] == ["So."]
+    assert [said.text for said in loom.emitted if isinstance(said, ContentDelta)] == ["So."]
 
 
 BLOCKS = st.lists(
@@ -446,7 +446,7 @@ def test_any_split_of_the_bytes_gives_the_same(content: list[Block], data: st.Da
     frames = stream(content)
     sent = b"".join(frames)
     cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=20))
-    decoder, by, events = sse.Decoder(1 << 20), reader(), list[Event]()
+    decoder, by, events = sse.FrameDecoder(1 << 20), reader(), list[Event]()
     for begins, ends in pairwise([0, *sorted(cuts), len(sent)]):
         for one in decoder.feed(sent[begins:ends]):
             events += by.read(one)
@@ -480,17 +480,17 @@ def test_att_12_recordings_are_told_as_they_are(name: str) -> None:
     data, by = (RECORDINGS / name).read_bytes(), reader()
     if name.endswith(".json"):
         content = json.loads(data)["content"]
-        seen = check_told(by.whole(data))
+        seen = check_told(by.read_whole(data))
     else:
-        decoder = sse.Decoder(1 << 20)
+        decoder = sse.FrameDecoder(1 << 20)
         frames = [*decoder.feed(data), *decoder.end()]
-        content = contents([json.loads(sse.data(frame) or b"") for frame in frames])
+        content = contents([json.loads(sse.frame_data(frame) or b"") for frame in frames])
         seen = check_told(told(frames, by))
     kinds = {kind: [block for block in content if block["type"] == kind] for kind in KINDS}
     assert seen.raw == [block["thinking"] for block in kinds["thinking"]]
     assert seen.text == "".join(block["text"] for block in kinds["text"])
     assert [call[0] for call in seen.calls] == [block["id"] for block in kinds["tool_use"]]
-    kept = [block for heard in by.heard() for block in heard.original]
+    kept = [block for heard in by.recorded_turns() for block in heard.original]
     assert kept == [block for block in content if block["type"] in KINDS[:2]]
     assert seen.end is not None
     assert seen.end.ok

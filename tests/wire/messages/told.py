@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from abridge.turn.events import (
-    Began,
-    Called,
-    Closed,
-    Ended,
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
     Event,
-    Failed,
-    Opened,
-    Raw,
-    Said,
-    Sealed,
-    Stopped,
+    Finished,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    ToolCallDelta,
 )
 
 
@@ -31,7 +31,7 @@ class Told:
     calls: list[list[str]] = field(default_factory=list)
     items: int = 0
     reason: str | None = None
-    end: Ended | None = None
+    end: ResponseEnded | None = None
     failures: list[str] = field(default_factory=list)
 
     def join(self, kind: str, text: str) -> None:
@@ -54,24 +54,24 @@ def check_told(events: Sequence[Event]) -> Told:
     for event in events:
         assert event.frame is None, "what is told has no frame"
         assert told.end is None, "nothing after the end"
-        if isinstance(event, Began):
+        if isinstance(event, ResponseStarted):
             assert not begun
             begun = True
             continue
-        if isinstance(event, Ended | Failed):
+        if isinstance(event, ResponseEnded | ErrorReported):
             _end(told, event)
-            assert item is None or isinstance(event, Failed)
+            assert item is None or isinstance(event, ErrorReported)
             continue
         assert begun, "the beginning comes first"
         assert told.reason is None, "nothing of a lane after its stop"
-        if isinstance(event, Opened):
+        if isinstance(event, ReasoningStarted):
             assert item is None
             assert event.item == told.items
             item, told.items = event.item, told.items + 1
             told.lines.append(("opened", str(item)))
-        elif isinstance(event, Raw | Sealed | Closed):
+        elif isinstance(event, ReasoningDelta | ProviderState | ReasoningEnded):
             assert event.item == item
-            item = None if isinstance(event, Closed) else item
+            item = None if isinstance(event, ReasoningEnded) else item
             _think(told, event)
         else:
             assert item is None, "nothing else within an item"
@@ -79,37 +79,37 @@ def check_told(events: Sequence[Event]) -> Told:
     return told
 
 
-def _think(told: Told, event: Raw | Sealed | Closed) -> None:
+def _think(told: Told, event: ReasoningDelta | ProviderState | ReasoningEnded) -> None:
     match event:
-        case Raw():
+        case ReasoningDelta():
             assert event.text
             told.join("raw", event.text)
-        case Sealed():
+        case ProviderState():
             assert event.data
             told.lines.append(("signed" if event.signs else "sealed", event.data))
-        case Closed():
+        case ReasoningEnded():
             told.lines.append(("closed",))
 
 
 def _say(told: Told, event: Event) -> None:
-    if isinstance(event, Called):
-        if event.call == len(told.calls):
+    if isinstance(event, ToolCallDelta):
+        if event.call_index == len(told.calls):
             told.calls.append([event.id, event.name, ""])
-            told.lines.append(("call", str(event.call)))
+            told.lines.append(("call", str(event.call_index)))
         else:
             assert (event.id, event.name) == ("", "")
-        told.calls[event.call][2] += event.arguments
-    elif isinstance(event, Said):
+        told.calls[event.call_index][2] += event.arguments
+    elif isinstance(event, ContentDelta):
         assert event.text
         told.join("text", event.text)
     else:
-        assert isinstance(event, Stopped)
+        assert isinstance(event, Finished)
         told.reason = event.reason
 
 
-def _end(told: Told, event: Ended | Failed) -> None:
-    if isinstance(event, Failed):
-        told.failures.append(event.trouble.message)
+def _end(told: Told, event: ResponseEnded | ErrorReported) -> None:
+    if isinstance(event, ErrorReported):
+        told.failures.append(event.error.message)
         return
     told.end = event
-    assert not event.ok or (told.reason is not None and event.trouble is None)
+    assert not event.ok or (told.reason is not None and event.error is None)

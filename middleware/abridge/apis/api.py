@@ -1,0 +1,174 @@
+"""The interface of an API: how to read it and how to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from abridge.apis.display import Display, OpenEnvelope
+from abridge.core.conversation import Json, RecordedTurn, Turn
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.model_request import ModelRequest, Tool, TranslatedRequest
+from abridge.providers.learned import Observation
+from abridge.providers.profile import ApiName, Profile
+
+
+class Reader(Protocol):
+    """Turns one response into events, always in a legal order."""
+
+    @property
+    def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
+
+    @property
+    def faults(self) -> int: ...  # events that upstream sent out of order
+
+    def read(self, frame: bytes) -> list[Event]:
+        """Read one frame of a stream."""
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]:
+        """End the stream; with `error` because it broke."""
+
+    def read_whole(self, body: bytes) -> list[Event]:
+        """Read a response that is not a stream."""
+
+    def recorded_turns(self) -> list[RecordedTurn]:
+        """Return the turns with reasoning in them, once all is read."""
+
+    def observed(self) -> Observation:
+        """Return what the response showed of its provider's behaviour, once all is read."""
+
+
+class Writer(Protocol):
+    """Turns the events of one response into bytes for the client."""
+
+    def write(self, event: Event) -> bytes:
+        """Write one event of a stream; return nothing if there is nothing to send."""
+
+    def note(self, event: Event) -> None:
+        """Take one event, except the end, of a response that is not a stream."""
+
+    def write_whole(self, end: ResponseEnded) -> bytes:
+        """Write a response that is not a stream."""
+
+    def keep_alive(self) -> bytes:
+        """Return a keep-alive that clients take for an event, or nothing if the API has none."""
+
+    @property
+    def final_response(self) -> Json | None:
+        """The finished response as the client saw it, on an API that stores responses."""
+
+
+Placement: TypeAlias = Literal["unchanged", "moved", "dropped"]
+"""Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
+where the client has it.
+"""
+
+
+class History(Protocol):
+    """A request's turns, and the ways to change what of them reaches upstream."""
+
+    turns: list[Turn]
+
+    @property
+    def requires_reasoning(self) -> bool:
+        """True if the API itself refuses calls, while they are answered, without the reasoning
+        before them.
+        """
+
+    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+        """Take out of a turn what Abridge put into it.
+
+        `is_our_summary` recognizes a summary by its text. Return the number of things taken out,
+        and True if reasoning is left that is the model's own.
+        """
+
+    def strip_attribution(self, turn: Turn) -> int:
+        """Take the attribution out of a turn's calls; return how many fields that were.
+
+        Attribution says nothing about the state of the turn's reasoning.
+        """
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
+        """Replace each envelope in a turn by what `open_envelope` returns for it.
+
+        Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
+        """
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        """Give a turn the reasoning that upstream sent with it, and no other."""
+
+    def drop_reasoning(self, turn: Turn) -> bool:
+        """Remove all reasoning from a turn, inline and opaque included; return True if there was
+        any.
+        """
+
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
+        """Put a turn's reasoning where the profile reads it, if anywhere."""
+
+    def body(self) -> Json:
+        """Return the request's body in its present state."""
+
+
+@dataclass(slots=True, frozen=True)
+class RequestEcho:
+    """The parts of a client's request that its answer repeats."""
+
+    body: Json = field(default_factory=dict)  # the request as the client wrote it
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The tools offered, by the names that upstream uses."""
+    now: Callable[[], float] = float  # returns seconds since the epoch
+    stored: bool = False  # the answer can be retrieved later
+
+
+@dataclass(slots=True, frozen=True)
+class UpstreamOptions:
+    """Options for writing a request to an upstream."""
+
+    profile: Profile
+    max_tokens: int = 16384  # for an API that requires a limit, where the client gave none
+
+
+@dataclass(slots=True, frozen=True)
+class UpstreamApi:
+    """An API that an upstream may speak, whatever its clients speak."""
+
+    name: ApiName
+    path: str  # end of its endpoint's path
+    translating_reader: Callable[[Profile, Display, int], Reader]
+    """Makes a Reader of translated events. The number limits the characters that it keeps."""
+    history: Callable[[Json], History]
+    write_request: Callable[[ModelRequest, UpstreamOptions], TranslatedRequest]
+    """Writes a request in this API."""
+    translate_error: Callable[[bytes], bytes] = bytes
+    """Translates an error body of this API into the form of OpenAI's APIs."""
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
+    key_header: str = "authorization"
+    """The header for the key, unless the upstream's profile names another."""
+
+
+@dataclass(slots=True, frozen=True)
+class Api:
+    """An API that clients speak."""
+
+    name: ApiName
+    path: str  # end of its endpoint's path
+    default_exposure: tuple[bool, bool]  # meaning of `expose = "auto"` on it: (raw, summary)
+    has_summary_field: bool
+    """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
+    stores_responses: bool  # its answers are stored and may be referred to
+    reader: Callable[[Profile, Display, int], Reader]
+    """Makes a Reader. The number limits the characters that it keeps."""
+    writer: Callable[[Profile, Display], Writer]
+    history: Callable[[Json], History]
+    read_request: Callable[[Json], ModelRequest]
+    """Reads a request for an upstream that speaks another API."""
+    wants_state: Callable[[Json], bool | None]
+    """True if a request asks for opaque state; None if the API has no field for that."""
+    translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
+    """Makes the Writer of translated events. The number limits the characters that it keeps."""
+    attributing_writer: Callable[[Writer, Display, int], Writer]
+    """Wraps a Writer in one that adds to each call the reasoning that led to it. The number limits
+    the characters of reasoning that it keeps.
+    """
+    upstream: UpstreamApi  # this API as upstreams speak it

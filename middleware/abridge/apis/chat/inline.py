@@ -1,0 +1,144 @@
+"""Split inline reasoning, between tags, from a content: a text, or the text chunks of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from abridge.apis.chat.reasoning import ANSWER_FIELDS
+from abridge.apis.json import string
+from abridge.apis.tags import TagPiece, TagSplitter
+from abridge.core.conversation import Json
+from abridge.providers.profile import Profile
+
+
+@dataclass(slots=True)
+class InlineSplit:
+    """A content split into inline reasoning and the rest."""
+
+    raw: str
+    content: Any
+    in_block: bool  # some of it was inside a block, if only the tags
+
+
+class TagReader:
+    """Split the contents of one choice's deltas.
+
+    Where a field holds the reasoning, tags in the text belong to the answer. If raw is hidden they
+    are split off all the same, since they may repeat the field, and what they hold is dropped.
+    """
+
+    def __init__(self, profile: Profile, *, hides_raw: bool) -> None:
+        self._splitter = TagSplitter(profile.tags, prefilled=profile.prefilled)
+        self._hidden_tags = profile.tags if hides_raw else ()
+        self._hides_raw = hides_raw
+        self._has_field = False
+
+    @property
+    def holding(self) -> bool:
+        """Text is held back that may yet become a block."""
+        return self._splitter.has_held_text
+
+    @property
+    def answering(self) -> bool:
+        """No further content can hold reasoning."""
+        return self._splitter.is_answering
+
+    def note_field(self) -> None:
+        """Note that a field of the deltas holds the reasoning."""
+        if not self._has_field:
+            self._has_field = True
+            self._splitter.restrict_tags(self._hidden_tags)
+
+    def read(self, delta: Json, *, is_last: bool) -> InlineSplit | None:
+        """Split the delta's content; None if it stays as it is."""
+        splitter, content = self._splitter, delta.get("content")
+        if splitter.is_answering:
+            return None
+        interrupted = any(delta.get(key) for key in ANSWER_FIELDS[1:])
+        if not (content or is_last or interrupted):
+            return None
+        in_block = splitter.is_inside
+        raw, rest = split_content(content, splitter)
+        if is_last or interrupted:
+            raw, rest = append_held(raw, rest, splitter.end() if is_last else splitter.interrupt())
+        in_block = bool(raw) or in_block or splitter.is_inside
+        if not in_block and rest == content:
+            return None
+        return InlineSplit("" if self._has_field and self._hides_raw else raw, rest, in_block)
+
+
+def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
+    """Split a whole content into reasoning and the rest.
+
+    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
+    """
+    prefilled = profile.prefilled and no_field
+    if content is None:
+        return "", None
+    if not prefilled and isinstance(content, str) and "<" not in content and "◁" not in content:
+        return "", content  # the usual case: every tag begins with one of these
+    splitter = TagSplitter(profile.tags, prefilled=prefilled)
+    raw, rest = split_content(content, splitter)
+    return append_held(raw, rest, splitter.end())
+
+
+def has_unopened_block(text: str, profile: Profile) -> bool:
+    """Return whether a text closes a block that nothing opened, on a separate line and not in code.
+
+    That happens when the prompt's template opens the block and no server parses it.
+    """
+    for tag in profile.tags[:1]:
+        head, closing, rest = text.partition(tag.closing)
+        on_separate_line = bool(closing) and head.endswith("\n") and rest.startswith("\n")
+        return on_separate_line and tag.opening not in head and head.count("```") % 2 == 0
+    return False
+
+
+def split_content(content: Any, splitter: TagSplitter) -> tuple[str, Any]:
+    """Split the next content of a stream into reasoning and the rest."""
+    if isinstance(content, str):
+        return _join_pieces(splitter.feed(content))
+    if not isinstance(content, list):
+        return "", content
+    reasoning, rest = "", []
+    for chunk in content:
+        if not _is_text_chunk(chunk):
+            rest.append(chunk)
+            continue
+        raw, text = _join_pieces(splitter.feed(chunk["text"]))
+        reasoning += raw
+        if text == chunk["text"]:
+            rest.append(chunk)
+        elif text:
+            rest.append({**chunk, "text": text})
+    return reasoning, rest
+
+
+def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:
+    """Append what a splitter had held back."""
+    more, text = _join_pieces(held)
+    if not text:
+        return raw + more, content
+    if isinstance(content, list):
+        return raw + more, [*content, {"type": "text", "text": text}]
+    return raw + more, string(content) + text
+
+
+def _is_text_chunk(chunk: Any) -> bool:
+    return (
+        isinstance(chunk, dict)
+        and chunk.get("type") == "text"
+        and isinstance(chunk.get("text"), str)
+    )
+
+
+def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
+    raw = text = ""
+    for piece in pieces:
+        if piece.kind == "raw":
+            raw += piece.text
+        else:
+            text += piece.text
+    return raw, text

@@ -1,0 +1,228 @@
+"""Find reasoning in a Chat Completions message, in whichever field a provider puts it.
+
+A delta and a message have the same fields, so the same functions read both. The fields:
+
+=====================  ===========================================================================
+`reasoning_content`    DeepSeek, Moonshot, Z.ai, Qwen, xAI, SGLang, llama.cpp, LiteLLM, older vLLM
+`reasoning`            vLLM, Ollama, Groq, Cerebras, OpenRouter, Together
+`reasoning_details`    OpenRouter, MiniMax: a list of `reasoning.text`, `.summary`, `.encrypted`
+`thinking_blocks`      LiteLLM: a list of `thinking` (with signature) and `redacted_thinking`
+`content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags)
+=====================  ===========================================================================
+
+The fields in which a client finds raw reasoning and summaries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from abridge.apis.display import Display
+from abridge.apis.json import objects, string
+from abridge.core.conversation import Json
+from abridge.providers.profile import ReasoningPlace
+
+TEXT_FIELDS = ("reasoning_content", "reasoning")
+
+LIST_FIELDS = ("reasoning_details", "thinking_blocks")
+
+REASONING_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS)
+
+LITELLM_COPIES = "provider_specific_fields"
+"""The field in which LiteLLM's client keeps, and sends back, a copy of fields unknown to it."""
+
+ANSWER_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio")
+
+KNOWN_FIELDS = frozenset({"role", "name", "annotations", *ANSWER_FIELDS})
+"""Fields that a message may keep when raw reasoning is hidden."""
+
+_OPAQUE_TYPES = frozenset({"reasoning.encrypted", "redacted_thinking"})
+
+
+class FoundReasoning(NamedTuple):
+    """Reasoning in a delta or a message."""
+
+    text: str
+    field: str  # the field for a summary that replaces it
+    native: bool = False  # it is a summary that upstream made
+
+
+def find_reasoning_fields(message: Json) -> list[str]:
+    """Return the names of the fields that hold readable reasoning and nothing else."""
+    return [
+        name
+        for name in REASONING_FIELDS
+        if message.get(name) and not _is_opaque_list(message[name])
+    ]
+
+
+def find_reasoning(message: Json) -> FoundReasoning | None:
+    """Find the readable reasoning in a delta or a message; None if there is only opaque state.
+
+    It counts as a native summary if nothing but summaries holds text.
+    """
+    names = find_reasoning_fields(message)
+    chunks = find_thinking_chunks(message.get("content"))
+    if not (names or chunks):
+        return None
+    if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case
+        return FoundReasoning(string(message[names[0]]), names[0])
+    return _classify_reasoning(message, names, chunks)
+
+
+def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> FoundReasoning:
+    field = next((name for name in TEXT_FIELDS if name in names), "")
+    details, blocks = (
+        objects(message.get("reasoning_details")),
+        objects(message.get("thinking_blocks")),
+    )
+    texts = [message[name] for name in TEXT_FIELDS if message.get(name)]
+    list_text = (
+        "".join(string(entry.get("text")) for entry in details)
+        or "".join(string(entry.get("thinking")) for entry in blocks)
+        or "".join(map(read_chunk_text, chunks))
+    )
+    summary = "".join(string(entry.get("summary")) for entry in details)
+    if summary and not list_text and all(text == summary for text in texts):
+        return FoundReasoning(summary, field or "reasoning", native=True)
+    text = next((text for text in texts if isinstance(text, str)), "") or list_text
+    return FoundReasoning(text, field or TEXT_FIELDS[0])
+
+
+def find_reasoning_place(message: Json) -> ReasoningPlace | None:
+    """Find the place of reasoning, or of opaque state for it; inline tags are not looked for.
+
+    A list, which may hold opaque state, takes precedence over a text field that repeats it.
+    """
+    if message.get("reasoning_details"):
+        return "reasoning_details"
+    if message.get("thinking_blocks"):
+        return "thinking_blocks"
+    if find_thinking_chunks(message.get("content")):
+        return "chunks"
+    if string(message.get("reasoning_content")).strip():
+        return "reasoning_content"
+    if string(message.get("reasoning")).strip():
+        return "reasoning"
+    holders = [message, *objects(message.get("tool_calls"))]
+    return "extra_content" if any(holder.get("extra_content") for holder in holders) else None
+
+
+def get_delta(choice: Json) -> Json:
+    """Return the delta of a choice, or the message in its place; empty if there is neither."""
+    delta = choice.get("delta")
+    delta = delta if isinstance(delta, dict) else choice.get("message")
+    return delta if isinstance(delta, dict) else {}
+
+
+def extract_reasoning(message: Json) -> Json:
+    """Return all fields that hold reasoning, as upstream wrote them."""
+    found = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
+    chunks = find_thinking_chunks(message.get("content"))
+    return {**found, "content": chunks} if chunks else found
+
+
+def extract_state(message: Json) -> Json:
+    """Return the opaque state alone: only upstream can read it, and it wants it back."""
+    found = {name: objects(message[name]) for name in LIST_FIELDS if message.get(name)}
+    opaque = {name: list(filter(_is_opaque, entries)) for name, entries in found.items()}
+    return {name: entries for name, entries in opaque.items() if entries}
+
+
+def extract_native_summary(message: Json) -> Json:
+    """Return the fields of a summary that upstream made, and its opaque state."""
+    found = {name: message[name] for name in TEXT_FIELDS if message.get(name)}
+    details = objects(message.get("reasoning_details"))
+    entries = [entry for entry in details if string(entry.get("summary")) or _is_opaque(entry)]
+    return {
+        **found,
+        **extract_state(message),
+        **({"reasoning_details": entries} if entries else {}),
+    }
+
+
+def find_thinking_chunks(content: Any) -> list[Json]:
+    """Return the chunks of a list content that hold reasoning."""
+    if not isinstance(content, list):
+        return []
+    return [chunk for chunk in objects(content) if chunk.get("type") == "thinking"]
+
+
+def read_chunk_text(chunk: Json) -> str:
+    """Return the text of a thinking chunk: `thinking` is a string or a list of text chunks."""
+    thinking = chunk.get("thinking")
+    return string(thinking) or "".join(string(part.get("text")) for part in objects(thinking))
+
+
+def read_answer_text(content: Any) -> str:
+    """Return the text of a content, a string or a list; a chunk of unknown type may be reasoning,
+    so it is left out."""
+    return string(content) or "".join(
+        string(chunk.get("text"))
+        for chunk in objects(content)
+        if chunk.get("type") in ("text", "output_text", None)
+    )
+
+
+def without_thinking_chunks(content: Any) -> Any:
+    """Return the content without its thinking chunks."""
+    if not isinstance(content, list):
+        return content
+    return [chunk for chunk in content if not find_thinking_chunks([chunk])]
+
+
+def without_reasoning(message: Json) -> Json:
+    """Return the message without its reasoning: only known fields, and opaque state."""
+    known: Json = {key: value for key, value in message.items() if key in KNOWN_FIELDS}
+    if "content" in known:
+        known["content"] = without_thinking_chunks(known["content"])
+    return {**known, **extract_state(message)}
+
+
+def _is_opaque(entry: Any) -> bool:
+    """Return whether an entry of a list is opaque state and nothing else."""
+    return (
+        isinstance(entry, dict)
+        and string(entry.get("type")) in _OPAQUE_TYPES
+        and not any(entry.get(key) for key in ("text", "summary", "thinking"))
+    )
+
+
+def _is_opaque_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_opaque, value))
+
+
+class FieldLayout:
+    """Choose fields by the display; `upstream` is the field in which upstream put its reasoning."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def summary_field(self, upstream: str) -> str:
+        if self._display.summary_field != "auto":
+            return self._display.summary_field
+        return TEXT_FIELDS[0] if self._display.show_raw else upstream or TEXT_FIELDS[0]
+
+    def raw_field(self, upstream: str) -> str:
+        if self._display.raw_field != "auto":
+            return self._display.raw_field
+        with_summary = self._display.show_summary and not (self._display.is_plain and upstream)
+        return TEXT_FIELDS[1] if with_summary else upstream or TEXT_FIELDS[0]
+
+    def build_raw(self, field: str, text: str) -> Json:
+        fields: Json = {field: text}
+        if self._display.add_details:
+            fields["reasoning_details"] = [{"type": "reasoning.text", "text": text, "index": 0}]
+        return fields
+
+    def build_summary_detail(self, text: str, part: int) -> Json:
+        index = part + 1 if self._display.show_raw else part
+        return {"type": "reasoning.summary", "summary": text, "index": index}
+
+
+def replace_reasoning(message: Json, fields: Json) -> Json:
+    """Return a delta or a message with its reasoning replaced by these fields."""
+    others = {key: value for key, value in message.items() if key not in TEXT_FIELDS}
+    if isinstance(others.get("content"), list):
+        others["content"] = without_thinking_chunks(others["content"]) or None
+    return {**{key: value for key, value in fields.items() if value}, **others}

@@ -1,0 +1,109 @@
+"""Repair chunks from which upstream leaves out required fields.
+
+Gemini omits the index of tool calls, small servers the index of choices and the role. Strict
+clients ignore anything without `"object": "chat.completion.chunk"`, and fail where another of these
+fields is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abridge.apis import sse
+from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.openai import mint_id
+from abridge.core.conversation import Json
+
+CHUNK_OBJECT = "chat.completion.chunk"
+
+
+class ChunkRepair:
+    """Repair the chunks of one response."""
+
+    def __init__(self) -> None:
+        self.needed = False  # a chunk lacked header fields, so every chunk must be checked
+        self._header: Json = {}
+        self._announced: set[int] = set()
+        self._calls: dict[int, dict[str, int]] = {}
+
+    def repair(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
+        if chunk.get("error"):
+            return chunk, frame
+        lacks_header = _is_header_missing(chunk)
+        self.needed = self.needed or lacks_header
+        if lacks_header or any(map(self._is_incomplete, objects(chunk.get("choices")))):
+            chunk = self._repair_chunk(
+                parse_object(sse.frame_data(frame) or b"", loads_exact) or chunk
+            )
+            frame = sse.encode_frame(dumps(chunk))
+        self._announced |= {_get_index(choice) for choice in objects(chunk.get("choices"))}
+        return chunk, frame
+
+    def _is_incomplete(self, choice: Json) -> bool:
+        delta = choice.get("delta")
+        if not isinstance(delta, dict):
+            return bool(choice.get("finish_reason")) and "message" not in choice
+        lacks_role = not delta.get("role") and _get_index(choice) not in self._announced
+        calls_indexed = all(isinstance(call.get("index"), int) for call in _get_tool_calls(delta))
+        return lacks_role or not (calls_indexed and isinstance(choice.get("index"), int))
+
+    def _repair_chunk(self, chunk: Json) -> Json:
+        choices = [self._repair_choice(choice) for choice in objects(chunk.get("choices"))]
+        repaired = {**chunk, "choices": choices}
+        if not _has_content(repaired):
+            return repaired
+        given = {key: repaired[key] for key in REQUIRED_HEADER if key in repaired}
+        self._header = {**(self._header or _make_header()), **given}
+        return {**self._header, **repaired, "object": CHUNK_OBJECT}
+
+    def _repair_choice(self, choice: Json) -> Json:
+        if not isinstance(choice.get("delta"), dict):
+            incomplete = self._is_incomplete(choice)
+            return {"index": _get_index(choice), **choice, "delta": {}} if incomplete else choice
+        lane, delta = _get_index(choice), choice["delta"]
+        if not delta.get("role") and lane not in self._announced:
+            delta = {**delta, "role": "assistant"}
+        if calls := _get_tool_calls(delta):
+            delta = {**delta, "tool_calls": [self._add_call_index(lane, call) for call in calls]}
+        return {**choice, "index": lane, "delta": delta}
+
+    def _add_call_index(self, lane: int, call: Json) -> Json:
+        """Add the index of a call's fragment: by its id, or the last call's if it has none."""
+        known = self._calls.setdefault(lane, {})
+        if isinstance(call.get("index"), int):
+            return call
+        function = call.get("function")
+        has_name = isinstance(function, dict) and bool(function.get("name"))
+        name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
+        number = known.setdefault(name, len(known)) if name else len(known) - 1
+        return {**call, "index": number}
+
+
+REQUIRED_HEADER = frozenset({"id", "created", "model"})
+
+
+def _make_header() -> Json:
+    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
+
+
+def _is_header_missing(chunk: Json) -> bool:
+    if not isinstance(chunk.get("choices"), list):
+        return bool(chunk.get("usage")) or chunk.get("object") == CHUNK_OBJECT
+    return _has_content(chunk) and not (
+        chunk.get("object") == CHUNK_OBJECT and chunk.keys() >= REQUIRED_HEADER
+    )
+
+
+def _has_content(chunk: Json) -> bool:
+    """Return whether it holds an answer or usage; Azure's filter results hold neither."""
+    has_delta = any(isinstance(choice.get("delta"), dict) for choice in objects(chunk["choices"]))
+    return has_delta or bool(chunk.get("usage"))
+
+
+def _get_tool_calls(delta: Json) -> list[Json]:
+    return objects(delta.get("tool_calls"))
+
+
+def _get_index(choice: Json) -> int:
+    index: Any = choice.get("index")
+    return index if isinstance(index, int) else 0

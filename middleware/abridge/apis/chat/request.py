@@ -1,0 +1,186 @@
+"""Read a client's Chat Completions body into a `ModelRequest`, and write one for upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat.messages import MessageWriter, read_messages
+from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.fields import (
+    SUMMARY_KEYS,
+    invalid_value_error,
+    native_style,
+    read_flag,
+    read_string,
+    require_object,
+    require_string,
+)
+from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.params import (
+    model_body,
+    read_extra,
+    read_params,
+    set_nested,
+    write_extra,
+    write_params,
+)
+from abridge.apis.tools import as_function, write_tools
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    ModelRequest,
+    OutputFormat,
+    TranslatedRequest,
+    Unsupported,
+    unknown_parts,
+)
+from abridge.providers.profile import Profile
+
+PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "max_tokens": "max_completion_tokens",
+        **{
+            name: name
+            for name in (
+                "temperature",
+                "top_p",
+                "top_k",
+                "presence_penalty",
+                "frequency_penalty",
+                "seed",
+                "stop",
+                "n",
+                "logit_bias",
+                "logprobs",
+                "top_logprobs",
+                "verbosity",
+                "parallel_tool_calls",
+                "service_tier",
+                "user",
+                "safety_identifier",
+                "metadata",
+                "prompt_cache_key",
+                "prompt_cache_retention",
+                "prompt_cache_options",
+                "store",
+                "prediction",
+                "moderation",
+                "modalities",
+                "audio",
+                "web_search_options",
+                "functions",
+                "function_call",
+            )
+        },
+    }
+)
+"""The plain parameters: their neutral names, and the fields of a request.
+
+See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others'.
+"""
+
+LEGACY_MAX_TOKENS = {"max_tokens": "max_tokens"}
+
+REQUEST_FIELDS = frozenset(
+    {
+        *("model", "messages", "tools", "tool_choice", "response_format"),
+        *("reasoning", "reasoning_effort", "stream", "stream_options"),
+        *PARAM_FIELDS.values(),
+        *LEGACY_MAX_TOKENS,
+    }
+)
+"""Fields of a request that are read; all others go on unchanged."""
+
+
+def read_request(body: Json) -> ModelRequest:
+    """Read a body. Raises RequestError if it is invalid."""
+    reasoning = body.get("reasoning")
+    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    request = ModelRequest(
+        model=require_string(body.get("model", ""), "model"),
+        messages=list(read_messages(body)),
+        tools=list(read_tools(body)),
+        tool_choice=read_tool_choice(body),
+        output_format=_read_output_format(body),
+        effort=read_string(body, "reasoning_effort")
+        or read_string(reasoning, "effort", "reasoning."),
+        native_style=native_style(body),
+        wants_state=True,
+        stream=read_flag(body, "stream"),
+        extra=read_extra(body, REQUEST_FIELDS),
+    )
+    request.param_names.update(
+        format="response_format", effort="reasoning_effort", messages="messages"
+    )
+    read_params(body, LEGACY_MAX_TOKENS, request)
+    read_params(body, PARAM_FIELDS, request)
+    if others := read_extra(reasoning, ("effort", *SUMMARY_KEYS)):
+        request.extra["reasoning"] = others
+    return request
+
+
+def _read_output_format(body: Json) -> OutputFormat | None:
+    value = body.get("response_format")
+    if value is None:
+        return None
+    kind = require_object(value, "response_format").get("type")
+    if kind == "json_schema":
+        param = "response_format.json_schema"
+        return read_schema(require_object(value.get("json_schema"), param), param)
+    if kind not in ("text", "json_object"):
+        raise invalid_value_error(kind, "response_format.type")
+    return OutputFormat() if kind == "json_object" else None
+
+
+def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
+    """Write a body. A stream always asks for usage, even if the client did not."""
+    profile = options.profile
+    translated = TranslatedRequest(model_body(request), unknown_parts(request.messages))
+    messages = MessageWriter(profile)
+    messages.write(request.messages)
+    translated.body["messages"] = messages.messages
+    translated.unsupported += messages.unsupported
+    if "custom_tools" not in profile.supports:
+        request.tools = [as_function(tool) for tool in request.tools]
+    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    if request.output_format is not None:
+        translated.body["response_format"] = _write_output_format(request.output_format)
+    translated.unsupported += _write_effort(request, profile, translated.body)
+    translated.unsupported += _write_params(request, profile, translated)
+    if request.stream:
+        translated.body["stream"] = True
+        translated.body["stream_options"] = {"include_usage": True}
+    write_extra(request, translated.body)
+    return translated
+
+
+def _write_params(
+    request: ModelRequest, profile: Profile, translated: TranslatedRequest
+) -> list[Unsupported]:
+    fields = {**PARAM_FIELDS, "max_tokens": profile.max_tokens_field}
+    absent = set(profile.lacks.get("chat", ()))
+    if not request.params.get("store"):  # OpenAI accepts it for stored ones only
+        absent.add("metadata")
+    if not translated.tools:
+        fields["parallel_tool_calls"] = ""
+    known = {name: key for name, key in fields.items() if name not in absent}
+    unsupported = write_params(request, known, translated.body)
+    if "top_logprobs" in translated.body:
+        set_nested(translated.body, "logprobs", value=True)
+    return unsupported
+
+
+def _write_effort(request: ModelRequest, profile: Profile, body: Json) -> list[Unsupported]:
+    fields = {} if request.effort is None else profile.thinking_fields(request.effort)
+    body.update(fields)
+    if fields or request.effort is None:
+        return []
+    message = "This model's API cannot be told how much to think."
+    return [Unsupported(request.param_names.get("effort", "effort"), message, essential=False)]
+
+
+def _write_output_format(format_: OutputFormat) -> Json:
+    if format_.schema is None:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": write_schema(format_)}

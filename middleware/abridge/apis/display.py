@@ -1,0 +1,94 @@
+"""Envelopes: sealed reasoning that travels with the client.
+
+An envelope's string form is a blob. It holds reasoning as the client's API would have it if
+everything were shown, so that it can be read the same way when it comes back. It is written where
+an API has a field for opaque state. State there that does not begin with Abridge's prefix is
+somebody else's and left alone.
+
+Settings for the display of reasoning to a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from abridge.core.conversation import Json, Turn
+from abridge.errors import RequestError
+
+ENVELOPE_PREFIX = "abr1."
+"""Begins every blob of Abridge's."""
+
+DAMAGED_CODE = "invalid_encrypted_content"
+"""Error code for a blob that cannot be opened."""
+
+
+@dataclass(slots=True, frozen=True)
+class Envelope:
+    """Sealed reasoning and the turn it belongs to, which the client must return unchanged."""
+
+    reasoning: list[Json]  # items on Responses, keys of a message on Chat Completions
+    item_id: str = ""  # id of the item that contains it
+    call_ids: tuple[str, ...] | None = None  # ids of the turn's calls, if known when it was sealed
+    text: str | None = None  # text of the turn, if known when it was sealed
+
+    def is_for(self, turn: Turn, item_id: str = "") -> bool:
+        """Return True if it belongs to this turn and item; clients may leave out the item's id."""
+        calls = tuple(call.id for call in turn.calls)
+        return (
+            turn.role == "assistant"
+            and (not item_id or item_id == self.item_id)
+            and (self.call_ids is None or self.call_ids == calls)
+            and (self.text is None or self.text == turn.text)
+        )
+
+
+SealEnvelope: TypeAlias = Callable[[Envelope], str]
+"""Returns a blob, or "" if there is to be none."""
+
+OpenEnvelope: TypeAlias = Callable[[str, str, Turn, str], Envelope | None]
+"""Opens a blob, given the field that contains it, its turn, and the id of its item if any.
+
+Returns None if the blob is to be left out, since it belongs elsewhere or the turn was changed.
+Raises RequestError if it is damaged.
+"""
+
+
+def damaged_error(param: str) -> RequestError:
+    """Return the error for a blob of Abridge's that cannot be opened."""
+    return RequestError(
+        f"The encrypted content in {param} could not be verified.",
+        param=param,
+        code=DAMAGED_CODE,
+    )
+
+
+def is_envelope(state: object) -> bool:
+    return isinstance(state, str) and state.startswith(ENVELOPE_PREFIX)
+
+
+Exposure = Literal["auto", "both", "summary", "raw", "none"]
+
+FieldChoice = Literal["auto", "reasoning_content", "reasoning"]
+
+ListField = Literal["reasoning_details", "thinking_blocks"]
+
+
+@dataclass(slots=True, frozen=True)
+class Display:
+    show_raw: bool = True  # raw reasoning is shown
+    show_summary: bool = True  # summaries are shown
+    style: str | None = "auto"  # the requested summary; None if none is made
+    merge_usage: bool = True  # the totals include the summarizer's tokens
+    summary_field: FieldChoice = "auto"  # for summaries on Chat Completions
+    raw_field: FieldChoice = "auto"  # for raw reasoning on Chat Completions
+    add_details: bool = False  # adds `reasoning_details` on Chat Completions
+    seal: SealEnvelope | None = None
+    """Seals what is not shown, if that is to travel with the client."""
+    envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
+
+    @property
+    def is_plain(self) -> bool:
+        """Everything is shown as upstream sends it: no summary is made and nothing is hidden."""
+        return self.show_raw and self.show_summary and self.style is None

@@ -1,0 +1,214 @@
+"""The content blocks of an answer, translated as they stream.
+
+A block starts, gets deltas and stops. A block of a non-streamed body starts with all its content
+and yields the same events.
+"""
+
+from __future__ import annotations
+
+from abridge.apis.json import dumps, string
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ToolCallDelta,
+)
+
+LANE = 0
+"""The only lane: the whole answer waits together."""
+
+
+class MessageState:
+    """State shared by the blocks of one answer: the number of reasoning items and calls so far, and
+    how many characters may still be kept."""
+
+    def __init__(self, limit: int) -> None:
+        self.item_count = 0
+        self.call_count = 0
+        self._room_left = limit
+
+    @property
+    def is_complete(self) -> bool:
+        """True while everything kept fits in the limit."""
+        return self._room_left >= 0
+
+    def keep_text(self, pieces: list[str], text: str) -> None:
+        self._room_left -= len(text)
+        if self.is_complete:
+            pieces.append(text)
+
+    def next_item(self) -> int:
+        self.item_count += 1
+        return self.item_count - 1
+
+    def next_call(self) -> int:
+        self.call_count += 1
+        return self.call_count - 1
+
+
+class Block:
+    """A content block without a translation: server tools and unknown types.
+
+    `item` is the reasoning item a block became. Each thinking block is an item of its own, because
+    its signature covers that block alone.
+    """
+
+    is_translated = False
+    """True for types of blocks that are translated into events."""
+
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        self._content_block = content_block
+        self._state = state
+        self.item: int | None = None
+        self.is_open = True
+
+    def start(self) -> list[Event]:
+        return []
+
+    def add_delta(self, _delta: Json) -> list[Event]:
+        """Take a delta. One of another type than the block's has no effect."""
+        return []
+
+    def stop(self) -> list[Event]:
+        self.is_open = False
+        return []
+
+    def to_json(self) -> Json | None:
+        """Return the block as in a non-streamed body; None if it holds nothing."""
+        return None
+
+
+class ReasoningBlock(Block):
+    """A thinking block of either type. The item starts with the first content: a block without any
+    is no item."""
+
+    is_translated = True
+
+    def _start_item(self) -> list[Event]:
+        if self.item is not None:
+            return []
+        self.item = self._state.next_item()
+        return [ReasoningStarted(LANE, None, self.item)]
+
+    def _state_events(self, opaque: str, *, signs: bool) -> list[Event]:
+        if not opaque:
+            return []
+        return [*self._start_item(), ProviderState(LANE, None, self.item or 0, opaque, signs)]
+
+    def stop(self) -> list[Event]:
+        self.is_open = False
+        return [] if self.item is None else [ReasoningEnded(LANE, None, self.item)]
+
+
+class ThinkingBlock(ReasoningBlock):
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        super().__init__(content_block, state)
+        self._texts: list[str] = []
+        self._signature = ""
+
+    def start(self) -> list[Event]:
+        return self.add_delta(self._content_block)
+
+    def add_delta(self, delta: Json) -> list[Event]:
+        if signature := string(delta.get("signature")):
+            self._state.keep_text([], signature)
+            self._signature = signature  # each delta replaces it, as in the official client
+        return self._add_text(string(delta.get("thinking")))
+
+    def stop(self) -> list[Event]:
+        return [*self._state_events(self._signature, signs=True), *super().stop()]
+
+    def to_json(self) -> Json | None:
+        if self.item is None:
+            return None
+        signature = {"signature": self._signature} if self._signature else {}
+        return {**self._content_block, "thinking": "".join(self._texts), **signature}
+
+    def _add_text(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        self._state.keep_text(self._texts, text)
+        return [*self._start_item(), ReasoningDelta(LANE, None, self.item or 0, text)]
+
+
+class RedactedThinkingBlock(ReasoningBlock):
+    """Redacted thinking. It arrives whole in its start event."""
+
+    def start(self) -> list[Event]:
+        data = string(self._content_block.get("data"))
+        self._state.keep_text([], data)
+        return self._state_events(data, signs=False)
+
+    def to_json(self) -> Json | None:
+        return None if self.item is None else self._content_block
+
+
+class TextBlock(Block):
+    """Answer text. Citations are dropped: clients of another API could not resolve what they point
+    at."""
+
+    is_translated = True
+
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        super().__init__(content_block, state)
+        self._texts: list[str] = []
+
+    def start(self) -> list[Event]:
+        return self.add_delta(self._content_block)
+
+    def add_delta(self, delta: Json) -> list[Event]:
+        text = string(delta.get("text"))
+        self._state.keep_text(self._texts, text)
+        return [ContentDelta(LANE, None, text)] if text else []
+
+    def to_json(self) -> Json | None:
+        return {"type": "text", "text": "".join(self._texts)}
+
+
+class ToolUseBlock(Block):
+    """A call of one of the client's tools. The input in a stream's start event is empty, and is
+    used only if no delta follows."""
+
+    is_translated = True
+
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        super().__init__(content_block, state)
+        self._call = state.next_call()
+        self._id, self._name = string(content_block.get("id")), string(content_block.get("name"))
+        self._fragments: list[str] = []
+        self._has_no_input = True
+
+    def start(self) -> list[Event]:
+        return [ToolCallDelta(LANE, None, call_index=self._call, id=self._id, name=self._name)]
+
+    def add_delta(self, delta: Json) -> list[Event]:
+        fragment = string(delta.get("partial_json"))
+        if not fragment:
+            return []
+        self._has_no_input = False
+        self._state.keep_text(self._fragments, fragment)
+        return [ToolCallDelta(LANE, None, call_index=self._call, arguments=fragment)]
+
+    def stop(self) -> list[Event]:
+        self.is_open = False
+        if not self._has_no_input:
+            return []
+        return self.add_delta(
+            {"partial_json": dumps(self._content_block.get("input") or {}).decode()}
+        )
+
+    def to_json(self) -> Json | None:
+        arguments = "".join(self._fragments)
+        return {"type": "tool_use", "id": self._id, "name": self._name, "input": arguments}
+
+
+BLOCK_TYPES: dict[str, type[Block]] = {
+    "thinking": ThinkingBlock,
+    "redacted_thinking": RedactedThinkingBlock,
+    "text": TextBlock,
+    "tool_use": ToolUseBlock,
+}

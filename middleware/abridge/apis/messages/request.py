@@ -1,0 +1,167 @@
+"""Writes the sampling parameters that the model allows.
+
+Writes a request in the format of Anthropic Messages.
+"""
+
+from __future__ import annotations
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.messages.messages import MessagesBuilder
+from abridge.apis.messages.reasoning import ThinkingParams, write_thinking
+from abridge.apis.messages.tools import ToolOffer
+from abridge.apis.params import PARAMS
+from abridge.core.conversation import Json
+from abridge.core.model_request import ModelRequest, TranslatedRequest, Unsupported
+from abridge.providers.claude import ModelCapabilities, find_capabilities
+
+TEMPERATURE_TOO_HIGH = "This upstream takes a temperature of at most 1."
+
+SAMPLING_FIXED = "This model samples in its own way."
+
+SAMPLING_FIXED_BY_THINKING = "A model that thinks samples in its own way."
+
+TEMPERATURE_OR_TOP_P = "This upstream takes a temperature or top_p, not both."
+
+MIN_TOP_P = 0.95
+"""Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
+
+
+def write_sampling(
+    request: ModelRequest, capabilities: ModelCapabilities, *, thinking: bool
+) -> tuple[Json, list[Unsupported]]:
+    """Return the sampling parameters to send, and those left out. Defaults are not sent."""
+    names = ("temperature", "top_p", "top_k")
+    requested = {
+        name: request.params[name] for name in names if request.params.get(name) is not None
+    }
+    requested = {name: value for name, value in requested.items() if name == "top_k" or value != 1}
+    left_out: dict[str, tuple[str, bool]] = {}
+    for name, value in requested.items():
+        if name == "temperature" and value > 1:
+            left_out[name] = TEMPERATURE_TOO_HIGH, True
+        elif not capabilities.sampling:
+            left_out[name] = SAMPLING_FIXED, False
+        elif thinking and not (name == "top_p" and value >= MIN_TOP_P):
+            left_out[name] = SAMPLING_FIXED_BY_THINKING, False
+        elif name == "top_p" and "temperature" in requested and "temperature" not in left_out:
+            left_out[name] = TEMPERATURE_OR_TOP_P, False
+    unsupported = [
+        Unsupported(request.param_names.get(name, name), message, essential=essential)
+        for name, (message, essential) in left_out.items()
+    ]
+    return {name: value for name, value in requested.items() if name not in left_out}, unsupported
+
+
+SUPPORTED_PARAMS = (
+    "max_tokens",
+    "parallel_tool_calls",
+    "safety_identifier",
+    "service_tier",
+    "stop",
+    "temperature",
+    "top_k",
+    "top_p",
+    "user",
+)
+"""The plain parameters, by neutral name, that this API supports in some form."""
+
+SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
+
+UNSUPPORTED_PARAM = "Not supported by this upstream."
+
+SCHEMA_REQUIRED = "This upstream gives JSON by a schema only."
+
+NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
+
+BLANK_STOP = "This upstream takes no stop sequence that is blank."
+
+
+def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
+    """Write a request. Anthropic's own parameters that the client sent (`extra`) are passed on,
+    unless the request sets the same key."""
+    params, capabilities = request.params, find_capabilities(request.model)
+    messages_param = request.param_names.get("messages", "messages")
+    allow_unsigned = options.profile.wants_reasoning  # it refuses none, and needs its own back
+    builder = MessagesBuilder(
+        request.messages, capabilities, messages_param, allow_unsigned=allow_unsigned
+    )
+    offer = ToolOffer(request, capabilities)
+    max_tokens = params.get("max_tokens") or options.max_tokens
+    thinking = write_thinking(request, capabilities, max_tokens, forced=offer.forced)
+    sampling, unsupported_sampling = write_sampling(request, capabilities, thinking=thinking.is_on)
+    stops, unsupported_stops = _write_stops(request)
+    output_format, unsupported_format = _write_format(request, capabilities)
+    body = {
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "system": builder.system,
+        "messages": builder.messages,
+        "tools": offer.definitions,
+        "tool_choice": offer.choice,
+        "thinking": thinking.config,
+        "output_config": _write_output_config(request, thinking, output_format),
+        "stop_sequences": stops,
+        "metadata": _write_metadata(request),
+        "service_tier": SERVICE_TIERS.get(params.get("service_tier", "")),
+        "stream": request.stream,
+        **sampling,
+    }
+    filled = {
+        key: value for key, value in body.items() if value or key in sampling or key == "messages"
+    }
+    unsupported = [
+        *offer.unsupported,
+        *thinking.unsupported,
+        *unsupported_sampling,
+        *unsupported_stops,
+        *unsupported_format,
+        *_unsupported_params(request),
+    ]
+    return TranslatedRequest(
+        {**request.extra, **filled}, [*builder.unsupported, *unsupported], offer.tools
+    )
+
+
+def _write_stops(request: ModelRequest) -> tuple[list[str], list[Unsupported]]:
+    requested = request.params.get("stop") or []
+    stops = [requested] if isinstance(requested, str) else list(requested)
+    valid = [stop for stop in stops if stop.strip()]
+    unsupported = [Unsupported(request.param_names.get("stop", "stop"), BLANK_STOP, essential=True)]
+    return valid, unsupported if len(valid) < len(stops) else []
+
+
+def _write_format(
+    request: ModelRequest, capabilities: ModelCapabilities
+) -> tuple[Json, list[Unsupported]]:
+    requested, param = request.output_format, request.param_names.get("format", "response_format")
+    if requested is None:
+        return {}, []
+    if requested.schema is None:
+        return {}, [Unsupported(param, SCHEMA_REQUIRED, essential=True)]
+    if not capabilities.structured_outputs:
+        return {}, [Unsupported(param, NO_STRUCTURED_OUTPUTS, essential=True)]
+    return {"format": {"type": "json_schema", "schema": requested.schema}}, []
+
+
+def _write_output_config(
+    request: ModelRequest, thinking: ThinkingParams, output_format: Json
+) -> Json:
+    effort = {"effort": thinking.effort} if thinking.effort else {}
+    client_config = request.extra.get("output_config")
+    return {**effort, **output_format, **(client_config if isinstance(client_config, dict) else {})}
+
+
+def _write_metadata(request: ModelRequest) -> Json:
+    user = request.params.get("safety_identifier") or request.params.get("user")
+    return {"user_id": user} if user else {}
+
+
+def _unsupported_params(request: ModelRequest) -> list[Unsupported]:
+    """Report the plain parameters that are left out."""
+    return [
+        Unsupported(
+            request.param_names.get(name, name), UNSUPPORTED_PARAM, essential=PARAMS[name].essential
+        )
+        for name, value in request.params.items()
+        if name not in SUPPORTED_PARAMS or (name == "service_tier" and value not in SERVICE_TIERS)
+    ]

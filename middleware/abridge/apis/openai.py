@@ -1,0 +1,155 @@
+"""Error bodies, in the form that both of OpenAI's APIs use.
+
+Ids, in OpenAI's form, for what upstream gave none.
+
+Each contains a mark by which it is recognized as Abridge's even if nothing else is known about it:
+no upstream knows such an id.
+
+Log probabilities of tokens, which both of OpenAI's APIs write alike.
+
+Write a message's content for either of OpenAI's APIs: a string, or a list of parts.
+
+Read and write a structured output's schema, which both of OpenAI's APIs describe alike.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from abridge.apis.fields import require_object
+from abridge.apis.json import objects, string
+from abridge.core.conversation import Json
+from abridge.core.events import ErrorDetail
+from abridge.core.model_request import (
+    MessagePart,
+    OutputFormat,
+    TextPart,
+    Unsupported,
+    unsupported_part,
+)
+
+CONNECTION_LOST = ErrorDetail(
+    "upstream_error", "The connection to upstream ended before the answer did."
+)
+
+ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
+
+
+def error_body(
+    message: str,
+    *,
+    kind: str = "server_error",
+    param: str | None = None,
+    code: str | None = None,
+) -> Json:
+    """Return `{"error": {"message", "type", "param", "code"}}`, as in the API reference."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def error_in(body: Any) -> ErrorDetail | None:
+    """Read an error body in this form or a similar one; return None if it is not one."""
+    error = body.get("error") if isinstance(body, dict) else None
+    message = string(error.get("message") if isinstance(error, dict) else error)
+    return ErrorDetail("upstream_error", message) if message else None
+
+
+MintId: TypeAlias = Callable[[str], str]
+"""Returns a new id with the given prefix."""
+
+MINT_MARK = "ab71d6e0"
+"""Follows the prefix in every id of Abridge's."""
+
+MINT_SIZE = 20
+"""Number of bytes after the mark."""
+
+_MINTED_ID = re.compile(rf"[a-z]+[_-]{MINT_MARK}[0-9a-f]{{{2 * MINT_SIZE}}}")
+
+
+def mint_id(prefix: str) -> str:
+    return derived_id(prefix, secrets.token_bytes(MINT_SIZE))
+
+
+def derived_id(prefix: str, digest: bytes) -> str:
+    """Return the id for a digest, always the same, made of the digest's beginning."""
+    return f"{prefix}{MINT_MARK}{digest[:MINT_SIZE].hex()}"
+
+
+def is_minted(identity: str) -> bool:
+    return _MINTED_ID.fullmatch(identity) is not None
+
+
+def complete_logprobs(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """Return the valid entries with all their fields; the deltas of Responses leave some out.
+
+    An entry without a token or a probability is invalid.
+    """
+    return [
+        {
+            **_with_bytes(entry),
+            "top_logprobs": list(map(_with_bytes, _valid_entries(entry.get("top_logprobs")))),
+        }
+        for entry in _valid_entries(list(entries))
+    ]
+
+
+def _valid_entries(entries: Any) -> list[Json]:
+    return [entry for entry in objects(entries) if _is_valid_entry(entry)]
+
+
+def _is_valid_entry(entry: Json) -> bool:
+    return isinstance(entry.get("token"), str) and isinstance(entry.get("logprob"), int | float)
+
+
+def _with_bytes(entry: Mapping[str, Any]) -> Json:
+    encoded = entry.get("bytes")
+    if isinstance(encoded, list) and all(isinstance(byte, int) for byte in encoded):
+        return dict(entry)
+    return {**entry, "bytes": list(string(entry.get("token")).encode(errors="surrogatepass"))}
+
+
+PartWriters: TypeAlias = Mapping[type, Callable[[Any], Json | None]]
+"""An API's writer for each kind of part, which returns None for a part that it cannot express."""
+
+
+def write_content(
+    parts: Sequence[MessagePart], writers: PartWriters, unsupported: list[Unsupported]
+) -> str | list[Json]:
+    """Return a string if that is enough, else a list; add inexpressible parts to `unsupported`."""
+    if all(isinstance(part, TextPart) for part in parts) and len(parts) < 2:
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    content = []
+    for part in parts:
+        written = writers[type(part)](part) if type(part) in writers else None
+        if written is None:
+            unsupported.append(unsupported_part(part))
+        else:
+            content.append(written)
+    return content
+
+
+def read_schema(source: Json, param: str) -> OutputFormat:
+    """Read a schema; `param` is the client's name of it."""
+    name, description = string(source.get("name")), string(source.get("description"))
+    schema = (
+        {} if source.get("schema") is None else require_object(source["schema"], f"{param}.schema")
+    )
+    return OutputFormat(schema, name, description, source.get("strict"))
+
+
+def write_schema(format_: OutputFormat) -> Json:
+    """Write a schema. The API requires a name; the answer does not show it."""
+    written: Json = {"name": format_.name or "answer", "schema": format_.schema}
+    if format_.description:
+        written["description"] = format_.description
+    if format_.strict is not None:
+        written["strict"] = format_.strict
+    return written
+
+
+UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
+
+TIMEOUT_CODE = "upstream_timeout"
+"""`UpstreamBroken.code` where upstream fell silent."""

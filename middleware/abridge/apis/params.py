@@ -1,0 +1,163 @@
+"""The plain parameters of a request, under neutral names.
+
+Each API has a table of the parameters it knows: the neutral name and its own key, `a.b` for one
+within an object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from abridge.core.conversation import Json
+from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.errors import RequestError
+
+
+@dataclass(slots=True, frozen=True)
+class Param:
+    essential: bool = False  # an answer without it is not the one asked for
+    no_effect: tuple[Any, ...] = ()
+    """Values that have no effect, so that nothing is lost without them."""
+    types: tuple[type, ...] = ()  # types of its value; empty if no API here looks at it
+    minimum: int | None = None  # the lowest value
+
+
+_ESSENTIAL, _OPTIONAL = Param(essential=True), Param()
+
+_NUMBER, _FLAG = (int, float), (bool,)
+
+PARAMS: Mapping[str, Param] = MappingProxyType(
+    {
+        "max_tokens": Param(essential=True, types=(int,), minimum=1),
+        "stop": Param(essential=True, no_effect=([],), types=(str, list)),
+        "n": Param(essential=True, no_effect=(1,)),
+        "logit_bias": Param(essential=True, no_effect=({},)),
+        "logprobs": Param(essential=True, no_effect=(False,), types=_FLAG),
+        "top_logprobs": Param(essential=True, no_effect=(0,), types=(int,)),
+        "temperature": Param(types=_NUMBER),
+        "top_p": Param(types=_NUMBER),
+        "top_k": Param(types=(int,)),
+        "presence_penalty": Param(no_effect=(0,), types=_NUMBER),
+        "frequency_penalty": Param(no_effect=(0,), types=_NUMBER),
+        "seed": _OPTIONAL,
+        "verbosity": Param(types=(str,)),
+        "parallel_tool_calls": Param(essential=True, types=_FLAG),
+        "max_tool_calls": _OPTIONAL,
+        "service_tier": Param(no_effect=("auto",), types=(str,)),
+        "user": Param(types=(str,)),
+        "safety_identifier": Param(types=(str,)),
+        "metadata": Param(no_effect=({},)),
+        "prompt_cache_key": _OPTIONAL,
+        "prompt_cache_retention": _OPTIONAL,
+        "prompt_cache_options": _OPTIONAL,
+        "store": Param(no_effect=(False,)),
+        "truncation": Param(no_effect=("disabled",)),
+        "include": Param(no_effect=([],)),
+        "reasoning_context": Param(no_effect=("auto",)),
+        "reasoning_mode": Param(no_effect=("standard",)),
+        "context_management": Param(no_effect=([],)),
+        "client_metadata": _OPTIONAL,
+        "access_programs": _OPTIONAL,
+        "prediction": _OPTIONAL,
+        "moderation": _ESSENTIAL,
+        "modalities": Param(essential=True, no_effect=(["text"], [])),
+        "audio": _ESSENTIAL,
+        "web_search_options": _ESSENTIAL,
+        "functions": Param(essential=True, no_effect=([],)),
+        "function_call": Param(essential=True, no_effect=("auto", "none")),
+        "previous_response_id": _ESSENTIAL,
+        "conversation": _ESSENTIAL,
+        "prompt": _ESSENTIAL,
+        "background": Param(essential=True, no_effect=(False,)),
+    }
+)
+
+
+def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) -> None:
+    """Read the parameters that have an effect; the later of two keys of one name wins.
+
+    Raises RequestError for an invalid value, since upstream would report it under a name that the
+    client does not know.
+    """
+    for name, key in fields.items():
+        holder, _, last = key.rpartition(".")
+        value = _as_object(body.get(holder)).get(last) if holder else body.get(last)
+        if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
+            _check_value(value, PARAMS[name], key)
+            request.params[name] = value
+            request.param_names[name] = key
+
+
+def model_body(request: ModelRequest) -> Json:
+    """Return a body that names the model if the client did; some upstreams have only one."""
+    return {"model": request.model} if request.model else {}
+
+
+def read_extra(body: Json, known: Collection[str]) -> Json:
+    """Return the fields that are unknown here."""
+    return {key: value for key, value in body.items() if key not in known and value is not None}
+
+
+def write_params(request: ModelRequest, fields: Mapping[str, str], body: Json) -> list[Unsupported]:
+    """Write the parameters that an API has a key for; return the others as unsupported.
+
+    An empty key means that the parameter has no effect in this API.
+    """
+    unsupported = []
+    for name, value in request.params.items():
+        if name in fields:
+            if fields[name]:
+                set_nested(body, fields[name], value)
+        else:
+            param = request.param_names.get(name, name)
+            unsupported.append(
+                Unsupported(
+                    param, f"{param} is unknown to this model's API.", PARAMS[name].essential
+                )
+            )
+    return unsupported
+
+
+def write_extra(request: ModelRequest, body: Json) -> None:
+    """Pass on unknown keys as they are, except where the body already has a value."""
+    for key, value in request.extra.items():
+        if key not in body:
+            body[key] = value
+        elif isinstance(value, dict) and isinstance(body[key], dict):
+            body[key] = {**value, **body[key]}
+
+
+def set_nested(body: Json, key: str, value: Any) -> None:
+    holder, _, last = key.rpartition(".")
+    target = body.setdefault(holder, {}) if holder else body
+    target[last] = value
+
+
+def _check_value(value: Any, param: Param, key: str) -> None:
+    entries = value if isinstance(value, list) and list in param.types else [value]
+    for entry in entries:
+        if param.types and type(entry) not in param.types:
+            raise RequestError(
+                f"Invalid type for '{key}': {entry!r:.80}.", param=key, code="invalid_type"
+            )
+    if param.minimum is not None and value < param.minimum:
+        raise RequestError(
+            f"Invalid value for '{key}': the least is {param.minimum}.",
+            param=key,
+            code="integer_below_min_value",
+        )
+
+
+def _has_no_effect(value: Any, no_effect: tuple[Any, ...]) -> bool:
+    """Compare with types: `True == 1` in Python, but not in JSON."""
+    return any(
+        value == ineffective and isinstance(value, bool) is isinstance(ineffective, bool)
+        for ineffective in no_effect
+    )
+
+
+def _as_object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,341 @@
+"""Read the input of a Responses request as turns, and change what upstream gets of it.
+
+A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
+own, whether or not the client still returns the reasoning between two of them.
+
+Read the input of a request that is translated from another API.
+
+A client of such an API sends everything the assistant said without a break as one message, whatever
+reasoning came in between. So all of that is one turn here, and the items of a response are restored
+as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from abridge.apis.api import Placement
+from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
+from abridge.apis.json import objects, string
+from abridge.apis.marks import strip_marks
+from abridge.apis.responses.reasoning import (
+    LANE,
+    is_reasoning,
+    is_tool_call,
+    raw_text,
+    summary_text,
+)
+from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
+from abridge.providers.profile import Profile
+
+ABRIDGE_FIELDS = ("summary_error",)
+"""Fields that Abridge adds to an item beside its summary."""
+
+ENCRYPTED_CONTENT = "encrypted_content"
+
+_EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
+"""Fields of an item that say nothing on their own."""
+
+
+class ResponsesHistory:
+    """See `abridge.apis.api.History`."""
+
+    requires_reasoning = False
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        input_value = body.get("input")
+        items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
+        self._input_turns = list(self._read_turns(items))
+        previous = string(body.get("previous_response_id"))
+        objects_given = objects(input_value if isinstance(input_value, list) else [input_value])
+        other_input = (
+            []
+            if self._input_turns
+            else [Turn("user", _content_text(input_value), items=objects_given)]
+        )
+        self.turns = [
+            *([Turn("previous", previous)] if previous else []),
+            Turn("system", _content_text(body.get("instructions"))),
+            *other_input,
+            *self._input_turns,
+        ]
+
+    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
+        return read_turns(items)
+
+    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+        removed_count, remaining = 0, []
+        for item in turn.items:
+            removed = _strip_item(item, is_our_summary) if is_reasoning(item) else 0
+            removed_count += removed
+            if not removed or any(map(item.get, ("summary", "content", "encrypted_content"))):
+                remaining.append(item)
+        turn.items[:] = remaining
+        return removed_count, any(is_reasoning(item) and raw_text(item) for item in remaining)
+
+    def strip_attribution(self, turn: Turn) -> int:
+        return sum(strip_marks(item) for item in turn.items if is_tool_call(item))
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
+        """Replace each item with a blob by the items in its envelope.
+
+        An item whose blob does not open loses its summary too, which is Abridge's.
+        """
+        if not any(is_envelope(item.get(ENCRYPTED_CONTENT)) for item in turn.items):
+            return False
+        remaining, is_opened = list[Json](), False
+        for item in turn.items:
+            if not is_envelope(item.get(ENCRYPTED_CONTENT)):
+                remaining.append(item)
+            elif (found := self._open_blob(item, turn, open_envelope)) is not None:
+                remaining += found.reasoning
+                is_opened = True
+            else:
+                bare = {**item, "summary": []} if is_reasoning(item) else item
+                remaining += (
+                    [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
+                )
+        turn.items[:] = remaining
+        turn.reasoning_texts = self._reasoning_texts(remaining)
+        return is_opened
+
+    def _open_blob(self, item: Json, turn: Turn, open_envelope: OpenEnvelope) -> Envelope | None:
+        """Take the blob out of an item and open it.
+
+        In an item that is not reasoning it belongs to no turn.
+        """
+        index, blob = self._input_indexes.get(id(item)), item.pop(ENCRYPTED_CONTENT)
+        param = "input" if index is None else f"input[{index}]"
+        turn = turn if is_reasoning(item) else Turn("")
+        return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", turn, string(item.get("id")))
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
+
+    def drop_reasoning(self, turn: Turn) -> bool:
+        """Remove the reasoning, and the ids of the turn's other items.
+
+        By such an id OpenAI knows that reasoning came first, and refuses the item ("provided
+        without its required 'reasoning' item").
+        """
+        remaining = [item for item in turn.items if not is_reasoning(item)]
+        dropped = len(remaining) < len(turn.items)
+        if dropped:
+            remaining = [{key: item[key] for key in item if key != "id"} for item in remaining]
+        turn.items[:] = remaining
+        return dropped
+
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- has one place
+        return "unchanged"
+
+    def body(self) -> Json:
+        if self._input_turns:
+            self._body["input"] = [item for turn in self._input_turns for item in turn.items]
+        return self._body
+
+    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
+        return reasoning_texts(items)
+
+    @cached_property
+    def _input_indexes(self) -> dict[int, int]:
+        """Return the index of each item in the client's input, by `id()`."""
+        return {id(item): number for number, item in enumerate(self._body["input"])}
+
+
+def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
+    """Yield the turns that the items make."""
+    items_so_far, texts = list[Json](), list[str]()
+    for item in items:
+        kind, role = string(item.get("type")), string(item.get("role"))
+        is_thought = is_reasoning(item)
+        is_text = not is_thought and role == "assistant"
+        is_called = not (is_thought or is_text) and is_tool_call(item)
+        is_other = not (is_thought or is_text or is_called)
+        if (is_thought and texts) or (is_other and items_so_far):
+            yield _assistant_turn(items_so_far, texts)
+            items_so_far, texts = [], []
+        if is_other:
+            yield _other_turn(item, kind, role)
+            continue
+        items_so_far.append(item)
+        if is_text:
+            texts += filter(None, [_content_text(item.get("content"))])
+        elif is_called:
+            yield _assistant_turn(items_so_far, texts, _read_call(item))
+            items_so_far, texts = [], []
+    if items_so_far:
+        yield _assistant_turn(items_so_far, texts)
+
+
+def reasoning_texts(items: Iterable[Json]) -> tuple[str, ...]:
+    """Return the summary and the raw text of each reasoning item."""
+    reasoning = filter(is_reasoning, items)
+    return tuple(text for item in reasoning for text in (summary_text(item), raw_text(item)))
+
+
+def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
+    """Return the turns of a response that hold reasoning or opaque state.
+
+    `output` has each item with its output index, or with None if it was not in the stream.
+    """
+    items = [(number, item) for number, item in output if isinstance(item, dict)]
+    reasoning_indexes = iter([number for number, item in items if is_reasoning(item)])
+    all_turns, recorded = list(read_turns([item for _, item in items])), []
+    for index, turn in enumerate(all_turns):
+        reasoning = [item for item in turn.items if is_reasoning(item)]
+        indexes = [number for _, number in zip(reasoning, reasoning_indexes, strict=False)]
+        keys = tuple((LANE, number) for number in indexes if number is not None)
+        raw = "".join(map(raw_text, reasoning))
+        if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
+            recorded.append(RecordedTurn(turn, raw, reasoning, keys, tuple(all_turns[:index])))
+    return recorded
+
+
+def _are_objects(entries: list[Any]) -> bool:
+    return all(isinstance(item, dict) for item in entries)
+
+
+def _strip_item(item: Json, is_our_summary: Callable[[str], bool]) -> int:
+    removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
+    for name in ("summary", "content"):
+        parts = item.get(name)
+        parts = parts if isinstance(parts, list) else []
+        remaining = [part for part in parts if not _is_our_part(part, is_our_summary)]
+        if len(remaining) < len(parts):
+            item[name] = remaining
+            removed_count += len(parts) - len(remaining)
+    return removed_count
+
+
+def _is_our_part(part: Any, is_our_summary: Callable[[str], bool]) -> bool:
+    return isinstance(part, dict) and is_our_summary(string(part.get("text")))
+
+
+def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Turn:
+    return Turn(
+        "assistant", "".join(texts), calls, reasoning_texts=reasoning_texts(items), items=items
+    )
+
+
+def _read_call(item: Json) -> ToolCall:
+    """Read a call under the id that its output refers to, or its own for a server tool."""
+    arguments = item.get("arguments", item.get("input", item.get("action")))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
+    name = string(item.get("name")) or string(item.get("type"))
+    return ToolCall(string(item.get("call_id")) or string(item.get("id")), name, text)
+
+
+def _other_turn(item: Json, kind: str, role: str) -> Turn:
+    if "output" in item:
+        call = string(item.get("call_id"))
+        return Turn("tool", _content_text(item["output"]), answers_call=call, items=[item])
+    text = _content_text(item.get("content")) if role else json.dumps(item, sort_keys=True)
+    return Turn(role or kind, text, items=[item])
+
+
+def _content_text(content: Any) -> str:
+    """Return the text of a content, followed by its other parts as JSON."""
+    if isinstance(content, str):
+        return content
+    parts = objects(content)
+    texts = "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
+    others = [
+        json.dumps(part, sort_keys=True)
+        for part in parts
+        if "text" not in part and "refusal" not in part
+    ]
+    return "\n".join([texts, *others])
+
+
+TEXT_SEPARATOR = "\n\n"
+"""Separates texts that are joined."""
+
+ITEM_ORDER = {"reasoning": 0, "message": 1}
+"""Order of items for clients that have one place for text and one for calls."""
+
+TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
+"""Types of items that clients of another API are shown."""
+
+
+class TranslatedResponsesHistory(ResponsesHistory):
+    """See `abridge.apis.api.History`."""
+
+    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
+        return read_joined_turns(items)
+
+    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
+        return joined_reasoning(items)
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        if _canonical(original) == turn.encode_canonical():
+            turn.items[:] = original
+        else:
+            super().restore(turn, list(filter(is_reasoning, original)))
+
+
+def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
+    """Yield the turns that the items make, consecutive turns of the assistant as one."""
+    assistant_turns: list[Turn] = []
+    for turn in read_turns(items):
+        if turn.role == "assistant":
+            assistant_turns.append(turn)
+            continue
+        if assistant_turns:
+            yield _join_turns(assistant_turns)
+            assistant_turns = []
+        yield turn
+    if assistant_turns:
+        yield _join_turns(assistant_turns)
+
+
+def joined_reasoning(items: Iterable[Json]) -> tuple[str, ...]:
+    """Return the raw reasoning of all items as one text."""
+    return (TEXT_SEPARATOR.join(filter(None, map(raw_text, filter(is_reasoning, items)))),)
+
+
+def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
+    """Return the turn of a response, if there is reasoning in it, readable or not.
+
+    If its items are in an order that clients cannot keep, the original has all of them.
+    """
+    items = [item for _, item in output if isinstance(item, dict)]
+    reasoning = list(filter(is_reasoning, items))
+    if not reasoning:
+        return []
+    indexes = [number for number, item in output if is_reasoning(item) and number is not None]
+    order = [ITEM_ORDER.get(string(item.get("type")), 2) for item in items]
+    return [
+        RecordedTurn(
+            _client_turn(items),
+            TEXT_SEPARATOR.join(filter(None, map(raw_text, reasoning))),
+            reasoning if order == sorted(order) else items,
+            tuple((LANE, number) for number in indexes),
+        )
+    ]
+
+
+def _canonical(items: Sequence[Json]) -> bytes:
+    return _client_turn(items).encode_canonical()
+
+
+def _client_turn(items: Sequence[Json]) -> Turn:
+    """Return the turn that the client has of these items."""
+    client_turns = read_joined_turns(
+        [item for item in items if item.get("type") in TRANSLATED_TYPES]
+    )
+    return next(client_turns, Turn("assistant"))
+
+
+def _join_turns(assistant_turns: list[Turn]) -> Turn:
+    items = [item for turn in assistant_turns for item in turn.items]
+    return Turn(
+        "assistant",
+        text=TEXT_SEPARATOR.join(turn.text for turn in assistant_turns if turn.text),
+        calls=tuple(call for turn in assistant_turns for call in turn.calls),
+        reasoning_texts=joined_reasoning(items),
+        items=items,
+    )

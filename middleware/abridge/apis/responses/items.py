@@ -1,0 +1,235 @@
+"""One output item of a response, as it streams.
+
+The output items of a response, in the order in which they were added.
+
+An item keeps the id it was added with, whatever upstream calls it later (GitHub Copilot changes the
+id from event to event). Where an event's id is unknown, its `output_index` finds the item. An item
+gets a new id if it has none (llama.cpp's calls) or another item's (messages of older vLLM have the
+id of their reasoning item).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+from abridge.apis.json import string
+from abridge.apis.openai import mint_id
+from abridge.apis.responses.contents import ContentRepair, MakeFrame, change_frame, encode_event
+from abridge.apis.responses.native import NativeSummaryRepair
+from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
+from abridge.core.conversation import Json
+
+
+def _unlimited(_size: int) -> bool:
+    return True
+
+
+class OutputItem:
+    """One output item: its beginning, its end, and what was streamed between them."""
+
+    def __init__(
+        self,
+        output_index: int,
+        added: Json,
+        item_id: str = "",
+        reserve: Callable[[int], bool] = _unlimited,
+        make_frame: MakeFrame = encode_event,
+    ) -> None:
+        self.output_index = output_index  # its `output_index` as the client knows it
+        self.upstream_id = string(added.get("id"))  # upstream's id
+        self.id = item_id or self.upstream_id  # the id that the client knows
+        self.type = string(added.get("type"))
+        self.is_reasoning = is_reasoning(added)
+        self.is_open = True
+        self.is_closed_early = False  # closed because another item began
+        self.is_split = False  # the beginning or the rest of an item that went on after that
+        self.native = NativeSummaryRepair(output_index, self.id, make_frame)
+        self.contents = ContentRepair(
+            {"item_id": self.id, "output_index": output_index}, added, reserve, make_frame
+        )
+        # Events of a native summary that may be raw reasoning, which only the item's end tells.
+        self.held_events: list[tuple[Json, bytes | None]] = []
+        self.summary_is_raw = False  # its native summary is the raw reasoning
+        self.done: Json | None = None  # the item at its end
+        self.added = added  # the item at its beginning
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the item may be complete, judging by what was streamed."""
+        return self.contents.is_complete
+
+    def append_delta(self, event: Json) -> str:
+        """Append the event's text if it is nothing but the next delta of the open content part.
+
+        Return the text, or an empty string. Nearly every event of a stream is such a delta.
+        """
+        contents, text = self.contents, event.get("delta")
+        if (
+            not contents.delta_type
+            or event.get("type") != contents.delta_type
+            or event.get("output_index") != self.output_index
+            or event.get("content_index") != contents.content_index
+            or event.get("item_id") != self.id
+            or not isinstance(text, str)
+        ):
+            return ""
+        contents.append_text(text)
+        return text
+
+    def reconcile(self, item: Json) -> Json:
+        """Return upstream's `item` with the first id and all that was streamed of it."""
+        reconciled = rename_raw_summary(item) if self.summary_is_raw else item
+        reconciled = {**reconciled, "id": self.id} if self.id else dict(reconciled)
+        reconciled = self.contents.reconcile(reconciled, exact=self.is_split)
+        if self.native.texts and not summary_text(item):
+            reconciled["summary"] = self.native.summary_parts()
+        return reconciled
+
+    def snapshot(self, status: str) -> Json:
+        """Return the item where upstream does not send its end.
+
+        Leave out the opaque state that it was added with, which was provisional.
+        """
+        added = {key: value for key, value in self.added.items() if key != "encrypted_content"}
+        if self.is_reasoning:
+            added["summary"] = []
+        return self.reconcile({**added, "status": status})
+
+    def correct_address(self, event: Json, frame: bytes | None) -> bytes | None:
+        """Return the event's frame with this item's id and `output_index`."""
+        event_id = event["item"].get("id") if "item" in event else event.get("item_id", self.id)
+        if event_id == self.id and event.get("output_index") == self.output_index:
+            return frame
+        return change_frame(frame, self._with_address)
+
+    def _with_address(self, event: Json) -> Json:
+        addressed = {**event, "output_index": self.output_index}
+        if "item" in event:
+            return {**addressed, "item": {**event["item"], "id": self.id}}
+        return {**addressed, "item_id": self.id} if "item_id" in event else addressed
+
+
+ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+
+
+class OutputItems:
+    """The items of one response, of which at most `limit` characters are stored."""
+
+    def __init__(self, limit: int, make_frame: MakeFrame = encode_event) -> None:
+        self._room_left = limit
+        self._make_frame = make_frame
+        self._items: dict[int, OutputItem] = {}
+        self._by_upstream_index: dict[int, OutputItem] = {}  # by upstream's `output_index`
+        self._by_id: dict[str, OutputItem] = {}  # by every id in use
+
+    def reserve(self, size: int) -> bool:
+        """Reserve so many characters; return whether as many were left."""
+        if size > self._room_left:
+            return False
+        self._room_left -= size
+        return True
+
+    def has_item(self, added: Json, index: Any) -> bool:
+        """Return whether this item was added before."""
+        upstream_id_given, item_type = string(added.get("id")), string(added.get("type"))
+        item = (
+            self.find("", index) if isinstance(index, int) else self._by_id.get(upstream_id_given)
+        )
+        return item is not None and (item.upstream_id, item.type) == (upstream_id_given, item_type)
+
+    def add(self, added: Json, index: Any) -> OutputItem:
+        """Add an item under the next output index."""
+        number, given_id = len(self._items), upstream_id(added)
+        prefix = ID_PREFIXES.get(string(added.get("type")), "item_")
+        item_id = mint_id(prefix) if not given_id or given_id in self._by_id else given_id
+        item = self._items[number] = OutputItem(
+            number, added, item_id, self.reserve, self._make_frame
+        )
+        self._by_upstream_index[index if isinstance(index, int) else number] = item
+        self.register_id(item, given_id)
+        self.register_id(item, item_id)
+        return item
+
+    def register_id(self, item: OutputItem, given_id: Any) -> None:
+        """Let upstream's current id find the item."""
+        if string(given_id):
+            self._by_id[given_id] = item
+
+    def continue_item(self, item: OutputItem) -> OutputItem:
+        """Add an item that continues one which was closed, and receives its events from now on."""
+        rest = self.add({**item.added, "id": None}, None)
+        item.is_split = rest.is_split = True
+        self._by_id.update({known_id: rest for known_id, of in self._by_id.items() if of is item})
+        self._by_upstream_index.update(
+            {
+                upstream_index: rest
+                for upstream_index, of in self._by_upstream_index.items()
+                if of is item
+            }
+        )
+        return rest
+
+    def find(self, given_id: Any, index: Any) -> OutputItem | None:
+        item = self._by_id.get(string(given_id))
+        if item is None and isinstance(index, int):
+            item = self._by_upstream_index.get(index)
+        return item
+
+    def get(self, number: int | None) -> OutputItem | None:
+        return None if number is None else self._items.get(number)
+
+    def reconcile(self, output: Any) -> list[tuple[int | None, Any]]:
+        """Reconcile the final response's output with the items as they were streamed.
+
+        Insert finished items that the output lacks at their index. Return each entry with its
+        output index, or with None if the stream did not have it.
+        """
+        entries_given = output if isinstance(output, list) else []
+        missing, last = dict(self._items), -1
+        entries: list[tuple[int, bool, int | None, Any]] = []
+        for entry, item in zip(entries_given, self._match_items(entries_given), strict=True):
+            if item is None:
+                entries.append((last, True, None, entry))
+            else:
+                last = item.output_index
+                del missing[last]
+                entries.append((last, False, last, item.reconcile(entry)))
+        for number, item in missing.items():
+            if item.done is not None:
+                entries.append((number, False, number, item.done))
+        entries.sort(key=lambda entry: entry[:2])
+        return [(number, entry) for *_, number, entry in entries]
+
+    def _match_items(self, output: list[Any]) -> list[OutputItem | None]:
+        """Find the item of each entry: by id, else the first of its type that is left."""
+        left = dict(self._items)
+        found: list[OutputItem | None] = []
+        for entry in output:
+            item = self._by_id.get(upstream_id(entry)) if isinstance(entry, dict) else None
+            found.append(left.pop(item.output_index, None) if item is not None else None)
+        by_type: defaultdict[str, deque[OutputItem]] = defaultdict(deque)
+        for item in left.values():
+            by_type[item.type].append(item)
+        for index, entry in enumerate(output):
+            known = isinstance(entry, dict) and found[index] is None
+            if known and by_type[_string_field(entry, "type")]:
+                found[index] = by_type[_string_field(entry, "type")].popleft()
+        return found
+
+
+def upstream_id(item: Json) -> str:
+    """Return upstream's id of an item: its `id`, else its `call_id`.
+
+    llama.cpp's calls have no `id`, and events with their arguments name the `call_id`.
+    """
+    return string(item.get("id")) or string(item.get("call_id"))
+
+
+def is_unaddressed(item: Json, index: Any) -> bool:
+    return not upstream_id(item) and not isinstance(index, int)
+
+
+def _string_field(entry: Any, key: str) -> str:
+    return string(entry.get(key)) if isinstance(entry, dict) else ""

@@ -1,0 +1,336 @@
+"""Read and write the parts of a message's content.
+
+Read the input of a request as messages.
+
+Write messages as the input of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from abridge.apis import openai as contents
+from abridge.apis.fields import (
+    invalid_value_error,
+    iter_objects,
+    read_arguments,
+    require_list,
+    require_object,
+    require_string,
+)
+from abridge.apis.json import dumps, string
+from abridge.apis.openai import PartWriters
+from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
+from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
+from abridge.apis.tools import ToolNames, write_shell_arguments
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    SIGNATURE_PREFIX,
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Message,
+    MessagePart,
+    ReasoningPart,
+    RefusalPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolOutputPart,
+    UnknownPart,
+    Unsupported,
+    joined_text,
+    normalized,
+    unsupported_part,
+)
+from abridge.providers.profile import Profile
+
+TEXT_TYPES = ("input_text", "output_text", "text")
+"""Some servers and clients send `text` for either of the others."""
+
+
+def read_parts(content: Any, param: str) -> list[MessagePart]:
+    if content is None or isinstance(content, str):
+        return [TextPart(content)] if content else []
+    return [_read_part(part, name) for part, name in iter_objects(content, param)]
+
+
+def _read_part(part: Json, param: str) -> MessagePart:
+    part_type = part.get("type")
+    if part_type in TEXT_TYPES:
+        return TextPart(string(part.get("text")))
+    if part_type == "refusal":
+        return RefusalPart(string(part.get("refusal")))
+    if part_type == "input_image":
+        url, id_ = string(part.get("image_url")), string(part.get("file_id"))
+        return ImagePart(url, id_, string(part.get("detail")), param=param)
+    if part_type == "input_file":
+        data, url = string(part.get("file_data")), string(part.get("file_url"))
+        id_, name = string(part.get("file_id")), string(part.get("filename"))
+        return FilePart(data, url, id_, name, param=param)
+    if part_type == "input_audio":
+        audio = require_object(part.get("input_audio"), f"{param}.input_audio")
+        return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
+    return UnknownPart(part, param)
+
+
+def write_parts(parts: Sequence[MessagePart], unsupported: list[Unsupported]) -> str | list[Json]:
+    return contents.write_content(parts, PART_WRITERS, unsupported)
+
+
+def _write_image(image: ImagePart) -> Json:
+    fields = {"image_url": image.url, "file_id": image.file_id}
+    present = {key: value for key, value in fields.items() if value}
+    return {"type": "input_image", **present, "detail": image.detail or "auto"}
+
+
+def _write_file(file: FilePart) -> Json:
+    fields = {
+        "filename": file.name,
+        "file_data": file.data,
+        "file_url": file.url,
+        "file_id": file.file_id,
+    }
+    return {"type": "input_file", **{key: value for key, value in fields.items() if value}}
+
+
+PART_WRITERS: PartWriters = MappingProxyType(
+    {
+        TextPart: lambda part: {"type": "input_text", "text": part.text},
+        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+        ImagePart: _write_image,
+        FilePart: _write_file,
+    }
+)
+
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
+)
+
+REFERENCE_FIELDS = ("prompt", "conversation", "previous_response_id")
+"""Fields that refer to input which the request does not hold."""
+
+UNRESOLVED_REFERENCE = (
+    "This model's API stores nothing that an item could refer to: send the item itself, as clients "
+    "do with store: false."
+)
+"""Error for a client that assumes `store`, the default: the AI SDK then sends only ids."""
+
+DISPENSABLE_TYPES = frozenset({"web_search_call", "mcp_list_tools"})
+"""Items of hosted tools that the model can do without in its next answer."""
+
+
+def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
+    """Yield the messages.
+
+    Consecutive items of the assistant, or of tools, are one message. Each message of another role
+    is one of its own.
+    """
+    instructions = body.get("instructions")
+    if instructions:
+        yield Message("system", read_parts(instructions, "instructions"), param="instructions")
+    items = body.get("input")
+    if isinstance(items, str):
+        yield Message("user", read_parts(items, "input"), param="input")
+        return
+    if items is None and any(map(body.get, REFERENCE_FIELDS)):
+        return
+    current: Message | None = None
+    for item, param in iter_objects(require_list(items, "input"), "input"):
+        if item.get("type") == ADDITIONAL_TOOLS:
+            continue
+        message = _read_item(item, param, names)
+        if current is not None and current.role == message.role:
+            current.parts += message.parts
+            continue
+        if current is not None:
+            yield current
+            current = None
+        if message.role in ("assistant", "tool"):
+            current = message
+        else:
+            yield message
+    if current is not None:
+        yield current
+
+
+def _read_item(item: Json, param: str, names: ToolNames) -> Message:
+    item_type = string(item.get("type"))
+    if item_type in _ITEM_READERS:
+        role, read = _ITEM_READERS[item_type]
+        return Message(role, [read(item, param, names)], param=param)
+    if item_type in ("", "message") and "role" in item:
+        return _read_message(item, param)
+    speaker: Role = "tool" if "output" in item else "assistant"
+    message = UNRESOLVED_REFERENCE if item_type in ("item_reference", "") else ""
+    part = UnknownPart(item, param, essential=item_type not in DISPENSABLE_TYPES, message=message)
+    return Message(speaker, [part], param=param)
+
+
+def _read_message(item: Json, param: str) -> Message:
+    role = string(item.get("role"))
+    if role not in ROLES:
+        raise invalid_value_error(item.get("role"), f"{param}.role")
+    parts = read_parts(item.get("content"), f"{param}.content")
+    if role == "assistant":
+        parts = joined_text(parts)
+    return Message(ROLES[role], parts, param=param)
+
+
+def _read_reasoning(item: Json, param: str, _: ToolNames) -> MessagePart:
+    state = string(item.get("encrypted_content"))
+    is_signed = state.startswith(SIGNATURE_PREFIX)
+    return ReasoningPart(
+        text=raw_text(item),
+        summary=tuple(text for text in part_texts(item.get("summary")) if text.strip()),
+        state=state.removeprefix(SIGNATURE_PREFIX),
+        is_signature=is_signed,
+        id=string(item.get("id")),
+        param=param,
+    )
+
+
+def _read_function_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    call_id, name = _read_callee(item, param, names)
+    return ToolCallPart(call_id, name, read_arguments(item.get("arguments")))
+
+
+def _read_custom_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    call_id, name = _read_callee(item, param, names)
+    return ToolCallPart(call_id, name, string(item.get("input")), custom=True)
+
+
+def _read_callee(item: Json, param: str, names: ToolNames) -> tuple[str, str]:
+    """Return a call's id, which is not its item's, and the tool's name for upstream."""
+    client_name = require_string(item.get("name"), f"{param}.name")
+    name = names.assign(client_name, string(item.get("namespace")))
+    return require_string(item.get("call_id"), f"{param}.call_id"), name
+
+
+def _read_shell_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    shell_command = write_shell_arguments(require_object(item.get("action"), f"{param}.action"))
+    return ToolCallPart(_call_id(item), names.assign("local_shell"), shell_command)
+
+
+def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    """Read a tool search. One that OpenAI ran itself means nothing to another model."""
+    if item.get("execution") == "server":
+        return UnknownPart(item, param, essential=False)
+    arguments = require_object(item.get("arguments"), f"{param}.arguments")
+    return ToolCallPart(_call_id(item), names.assign("tool_search"), dumps(arguments).decode())
+
+
+def _read_search_output(item: Json, param: str, names: ToolNames) -> MessagePart:
+    """Read the result of a tool search. The tools themselves are offered with the others."""
+    if item.get("execution") == "server":
+        return UnknownPart(item, param, essential=False)
+    found = read_found_tools(item, param, names)
+    text = f"Found, and offered from now on: {', '.join(found)}" if found else "Found nothing."
+    return ToolOutputPart(_call_id(item), (TextPart(text),))
+
+
+def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
+    parts = read_parts(item.get("output"), f"{param}.output")
+    writable = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
+    if len(writable) < len(parts):
+        return UnknownPart(item, f"{param}.output")
+    call_id = (
+        _call_id(item) if item.get("type") == "local_shell_call_output" else item.get("call_id")
+    )
+    return ToolOutputPart(require_string(call_id, f"{param}.call_id"), writable)
+
+
+def _call_id(item: Json) -> str:
+    """Return the call's id. Shell items sometimes lack `call_id` and have it in `id`."""
+    return string(item.get("call_id")) or string(item.get("id"))
+
+
+_ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = MappingProxyType(
+    {
+        "reasoning": ("assistant", _read_reasoning),
+        "function_call": ("assistant", _read_function_call),
+        "custom_tool_call": ("assistant", _read_custom_call),
+        "local_shell_call": ("assistant", _read_shell_call),
+        "tool_search_call": ("assistant", _read_search_call),
+        "function_call_output": ("tool", _read_tool_output),
+        "custom_tool_call_output": ("tool", _read_tool_output),
+        "local_shell_call_output": ("tool", _read_tool_output),
+        FOUND_TOOLS: ("tool", _read_search_output),
+    }
+)
+
+
+class InputWriter:
+    """Writes the input items of one request."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._custom_call_ids: set[str] = set()
+        self.items: list[Json] = []
+        self.unsupported: list[Unsupported] = []  # what the items cannot express
+
+    def write(self, messages: Iterable[Message]) -> None:
+        for client_message in normalized(messages):
+            if client_message.name:
+                error = "This model's API has no names for those who speak."
+                self.unsupported.append(
+                    Unsupported(f"{client_message.param}.name", error, essential=False)
+                )
+            if client_message.role in ("assistant", "tool"):
+                for part in client_message.parts:
+                    self.items += self._write_part(part)
+            else:
+                content = write_parts(client_message.parts, self.unsupported)
+                self.items.append(
+                    {"type": "message", "role": client_message.role, "content": content}
+                )
+
+    def _write_part(self, part: MessagePart) -> list[Json]:
+        if isinstance(part, ReasoningPart):
+            return self._write_reasoning(part)
+        if isinstance(part, ToolCallPart):
+            return [self._write_call(part)]
+        if isinstance(part, ToolOutputPart):
+            call_type = (
+                "custom_tool_call" if part.call_id in self._custom_call_ids else "function_call"
+            )
+            output = write_parts(part.parts, self.unsupported)
+            return [{"type": f"{call_type}_output", "call_id": part.call_id, "output": output}]
+        message: Json = {"type": "message", "role": "assistant"}
+        if isinstance(part, TextPart):
+            return [{**message, "content": part.text}] if part.text else []
+        if isinstance(part, RefusalPart):
+            return [{**message, "content": write_parts([part], self.unsupported)}]
+        self.unsupported.append(unsupported_part(part))
+        return []
+
+    def _write_call(self, call: ToolCallPart) -> Json:
+        """Write a call without an item id, since that is upstream's to give."""
+        fields = {"call_id": call.id, "name": call.name}
+        if call.custom:
+            self._custom_call_ids.add(call.id)
+            return {"type": "custom_tool_call", **fields, "input": call.arguments}
+        return {"type": "function_call", **fields, "arguments": call.arguments}
+
+    def _write_reasoning(self, part: ReasoningPart) -> list[Json]:
+        """Write reasoning.
+
+        Signed reasoning of another API becomes a summary, which is all that such APIs show. The
+        signature is dropped: it means nothing here.
+        """
+        summary, raw = part.summary, part.text
+        if part.is_signature and raw.strip():
+            summary, raw = (*summary, raw), ""
+        item: Json = {"type": "reasoning", "summary": summary_parts(summary)}
+        if raw.strip() and self._profile.rejects_clear_reasoning:
+            message = "This model's API takes no reasoning back but its own."
+            self.unsupported.append(Unsupported(part.param, message, essential=False))
+        elif raw.strip() and self._profile.summary_is_raw:
+            item |= {"summary": summary_parts([raw]), "encrypted_content": raw}
+        elif raw.strip():
+            item["content"] = raw_parts([raw])
+        if part.state and not part.is_signature:
+            item["encrypted_content"] = part.state
+        return [item] if len(item) > 2 or item["summary"] else []

@@ -1,0 +1,185 @@
+"""Reasoning items, and the form in which the client is shown them.
+
+Shape: `{"id", "type": "reasoning", "summary": [{"type": "summary_text", "text"}], "content":
+[{"type": "reasoning_text", "text"}], "encrypted_content", "status"}`; id, type and summary are
+required (openai-openapi, `ReasoningItem`).
+
+Rename the "summary" of providers that put the raw reasoning there.
+
+Ollama puts the raw thinking into `summary[0].text`, into `reasoning_summary_text.delta` and, in the
+clear, into `encrypted_content`, by which a finished item can be recognized (ollama
+openai/responses.go).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Any
+
+from abridge.apis.display import Display
+from abridge.apis.json import objects, string
+from abridge.core.conversation import Json
+from abridge.core.events import ItemSummary
+
+LANE = 0
+"""The lane of every event: a response has just one."""
+
+KNOWN_FIELDS = ("id", "type", "status", "summary", "encrypted_content")
+
+MAX_LINES_COMPARED = 16
+"""Look for at most this many lines of the reasoning, the longest, in opaque state."""
+
+_BASE64_LIKE = re.compile(r"[A-Za-z0-9+/=_-]{0,15}")
+"""Matches a line that may occur in base64 ciphertext by chance."""
+
+
+def is_reasoning(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "reasoning"
+
+
+def is_tool_call(item: Any) -> bool:
+    """Return whether the item calls a tool, whoever runs it. A call's output is no call."""
+    return isinstance(item, dict) and string(item.get("type")).endswith("_call")
+
+
+def part_texts(parts: Any) -> list[str]:
+    return [string(part.get("text")) for part in objects(parts)]
+
+
+def raw_text(item: Json) -> str:
+    return "".join(part_texts(item.get("content")))
+
+
+def summary_text(item: Json) -> str:
+    return "\n\n".join(part_texts(item.get("summary")))
+
+
+def summary_parts(texts: Iterable[str]) -> list[Json]:
+    return [{"type": "summary_text", "text": text} for text in texts]
+
+
+def raw_parts(texts: Iterable[str]) -> list[Json]:
+    return [{"type": "reasoning_text", "text": text} for text in texts]
+
+
+def count_unknown_fields(item: Json) -> int:
+    """Count the fields, other than `content`, that `without_reasoning` drops as unknown."""
+    return sum(item[key] is not None for key in item.keys() - set(KNOWN_FIELDS) - {"content"})
+
+
+def without_reasoning(item: Json) -> Json:
+    """Return the item without its raw reasoning, rebuilt from known fields.
+
+    Keep opaque state, unless the reasoning can be read in it.
+    """
+    rebuilt: Json = {key: item[key] for key in KNOWN_FIELDS if key in item}
+    if not isinstance(rebuilt.get("status", ""), str | None):
+        del rebuilt["status"]
+    if "content" in item:
+        rebuilt["content"] = []
+    if rebuilt.get("encrypted_content") is not None and not is_opaque(item):
+        del rebuilt["encrypted_content"]
+    return rebuilt
+
+
+def without_raw_content(item: Any, display: Display) -> Any:
+    """Remove raw reasoning that is not shown from an item of another type, or of none."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if display.show_raw or not isinstance(content, list):
+        return item
+    parts = [part for part in content if not _is_raw_part(part)]
+    return item if len(parts) == len(content) else {**item, "content": parts}
+
+
+def _is_raw_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "reasoning_text"
+
+
+def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "") -> Json:
+    """Return the item as the client is shown it.
+
+    Abridge's summary parts come before upstream's own. A blob takes the place of
+    `encrypted_content`: its envelope holds the whole item, opaque state included.
+    """
+    shown = dict(item) if display.show_raw else without_reasoning(item)
+    native = objects(item.get("summary")) if display.show_summary else []
+    shown["summary"] = summary_parts(summary.parts) + native
+    if summary.error is not None:
+        shown["summary_error"] = summary.error.as_dict()
+    if blob:
+        shown["encrypted_content"] = blob
+    return shown
+
+
+def is_opaque(item: Json) -> bool:
+    """Return whether neither the reasoning nor its summary can be read in the opaque state."""
+    state = item.get("encrypted_content")
+    return all(_hides(state, part_texts(item.get(name))) for name in ("content", "summary"))
+
+
+def _hides(state: Any, texts: list[str]) -> bool:
+    """Return whether no line of the reasoning occurs in `state`, plain or escaped as JSON.
+
+    Compare lines, because servers that put reasoning there join and escape its parts in their own
+    ways.
+    """
+    if not isinstance(state, str) or (state and state.strip() == "".join(texts).strip()):
+        return False
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    distinctive = (line for line in lines if not _BASE64_LIKE.fullmatch(line))
+    return not any(
+        form in state
+        for line in nlargest(MAX_LINES_COMPARED, distinctive, key=len)
+        for form in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1])
+    )
+
+
+_RAW_EVENT_TYPES = {
+    "response.reasoning_summary_part.added": "response.content_part.added",
+    "response.reasoning_summary_text.delta": "response.reasoning_text.delta",
+    "response.reasoning_summary_text.done": "response.reasoning_text.done",
+    "response.reasoning_summary_part.done": "response.content_part.done",
+}
+
+
+def rename_raw_summary_in_event(event: Json) -> Json:
+    event = dict(event)
+    if event.get("type") in _RAW_EVENT_TYPES:
+        event["type"] = _RAW_EVENT_TYPES[event["type"]]
+        event["content_index"] = event.pop("summary_index", 0)
+    if isinstance(event.get("part"), dict) and event["part"].get("type") == "summary_text":
+        event["part"] = {**event["part"], "type": "reasoning_text"}
+    if "item" in event:
+        event["item"] = rename_raw_summary(event["item"])
+    if isinstance(event.get("response"), dict):
+        event["response"] = rename_raw_summary_in_response(event["response"])
+    return event
+
+
+def rename_raw_summary_in_response(response: Json, *, always: bool = True) -> Json:
+    """Rename the raw summaries in a response: every one if `always`, else those recognized."""
+    output = response.get("output")
+    if not isinstance(output, list):
+        return response
+    return {
+        **response,
+        "output": [
+            rename_raw_summary(item) if always or is_raw_summary(item) else item for item in output
+        ],
+    }
+
+
+def is_raw_summary(item: Any) -> bool:
+    """Return whether an item's "summary" equals the state that stands for its reasoning."""
+    summary = summary_text(item) if is_reasoning(item) else ""
+    return bool(summary.strip()) and item.get("encrypted_content") == summary
+
+
+def rename_raw_summary(item: Any) -> Any:
+    if not is_reasoning(item) or not item.get("summary"):
+        return item
+    content = [{**part, "type": "reasoning_text"} for part in objects(item["summary"])]
+    return {**item, "summary": [], "content": content}

@@ -1,0 +1,214 @@
+"""Read a client's Responses body into a model request, and write one into upstream's body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.fields import (
+    SUMMARY_KEYS,
+    invalid_value_error,
+    native_style,
+    read_flag,
+    read_string,
+    require_list,
+    require_object,
+    require_string,
+)
+from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.params import (
+    model_body,
+    read_extra,
+    read_params,
+    set_nested,
+    write_extra,
+    write_params,
+)
+from abridge.apis.responses.messages import InputWriter, read_messages
+from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.tools import ToolNames, write_tools
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    ModelRequest,
+    OutputFormat,
+    TranslatedRequest,
+    Unsupported,
+    unknown_parts,
+)
+from abridge.providers.profile import Profile
+
+PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "max_tokens": "max_output_tokens",
+        "verbosity": "text.verbosity",
+        "reasoning_context": "reasoning.context",
+        "reasoning_mode": "reasoning.mode",
+        **{
+            name: name
+            for name in (
+                "temperature",
+                "top_p",
+                "top_k",
+                "presence_penalty",
+                "frequency_penalty",
+                "top_logprobs",
+                "parallel_tool_calls",
+                "max_tool_calls",
+                "service_tier",
+                "user",
+                "safety_identifier",
+                "metadata",
+                "prompt_cache_key",
+                "prompt_cache_retention",
+                "prompt_cache_options",
+                "truncation",
+                "context_management",
+                "moderation",
+                "previous_response_id",
+                "conversation",
+                "prompt",
+                "background",
+                "client_metadata",
+                "access_programs",
+            )
+        },
+    }
+)
+"""The fields of plain parameters, by neutral name.
+
+Source: openai-openapi, `CreateResponse`. The penalties are of Open Responses, `top_k` is vLLM's.
+The last two are Codex's, and many chat servers reject them (litellm issue 29834).
+"""
+
+INCLUDE_ENCRYPTED, INCLUDE_LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
+
+REQUEST_FIELDS = frozenset(
+    {
+        *("model", "instructions", "input", "tools", "tool_choice", "text", "reasoning"),
+        *("include", "store", "stream", "stream_options", *PARAM_FIELDS.values()),
+    }
+)
+
+
+def read_request(body: Json) -> ModelRequest:
+    """Read a request. Raise RequestError for what cannot be understood."""
+    names = ToolNames()
+    tools = read_tools(body, names)
+    reasoning = _object_field(body, "reasoning")
+    request = ModelRequest(
+        model=require_string(body.get("model", ""), "model"),
+        messages=list(read_messages(body, names)),
+        tools=tools,
+        tool_choice=read_tool_choice(body, names),
+        output_format=_read_output_format(_object_field(body, "text").get("format")),
+        effort=read_string(reasoning, "effort", "reasoning."),
+        native_style=native_style(body),
+        stream=read_flag(body, "stream"),
+        extra=read_extra(body, REQUEST_FIELDS),
+    )
+    request.param_names.update(format="text.format", effort="reasoning.effort", messages="input")
+    read_params(body, PARAM_FIELDS, request)
+    _read_include(body, request)
+    if unknown := read_extra(reasoning, ("effort", "context", "mode", *SUMMARY_KEYS)):
+        request.extra["reasoning"] = unknown
+    if unknown := read_extra(_object_field(body, "text"), ("format", "verbosity")):
+        request.extra["text"] = unknown
+    return request
+
+
+def wants_state(body: Json) -> bool:
+    """Return whether reasoning must come with opaque state: requested, or `store` is false."""
+    include = body.get("include")
+    return (isinstance(include, list) and INCLUDE_ENCRYPTED in include) or body.get(
+        "store"
+    ) is False
+
+
+def _read_include(body: Json, request: ModelRequest) -> None:
+    value = body.get("include")
+    included = [] if value is None else require_list(value, "include")
+    request.wants_state = INCLUDE_ENCRYPTED in included
+    if INCLUDE_LOGPROBS in included:
+        request.params["logprobs"] = True
+        request.param_names["logprobs"] = "include"
+    if others := [name for name in included if name not in (INCLUDE_ENCRYPTED, INCLUDE_LOGPROBS)]:
+        request.params["include"] = others
+        request.param_names["include"] = "include"
+
+
+def _object_field(body: Json, key: str) -> Json:
+    return {} if body.get(key) is None else require_object(body[key], key)
+
+
+def _read_output_format(value: Any) -> OutputFormat | None:
+    if value is None:
+        return None
+    fields = require_object(value, "text.format")
+    format_type = fields.get("type")
+    if format_type == "json_schema":
+        return read_schema(fields, "text.format")
+    if format_type not in ("text", "json_object"):
+        raise invalid_value_error(format_type, "text.format.type")
+    return OutputFormat() if format_type == "json_object" else None
+
+
+def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
+    """Write a request for upstream.
+
+    The client keeps the history itself, so upstream is to store nothing unless the client asks for
+    it, and to return the state it would store.
+    """
+    profile = options.profile
+    body = model_body(request)
+    translated = TranslatedRequest(body, unknown_parts(request.messages))
+    writer = InputWriter(profile)
+    writer.write(request.messages)
+    body["input"] = writer.items
+    translated.unsupported += writer.unsupported
+    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    if request.output_format is not None:
+        set_nested(body, "text.format", _write_output_format(request.output_format))
+    if request.effort is not None:
+        set_nested(body, "reasoning.effort", request.effort)
+    if request.native_style is not None and not profile.summary_is_raw:
+        set_nested(body, "reasoning.summary", request.native_style)
+    translated.unsupported += _write_params(request, profile, translated)
+    body["store"] = bool(request.params.get("store"))
+    if include := _write_include(request, profile):
+        body["include"] = include
+    if request.stream:
+        body["stream"] = True
+    write_extra(request, body)
+    return translated
+
+
+def _write_params(
+    request: ModelRequest, profile: Profile, translated: TranslatedRequest
+) -> list[Unsupported]:
+    fields = {**PARAM_FIELDS, "store": "", "logprobs": "", "include": ""}  # written elsewhere
+    if not translated.tools:
+        fields["parallel_tool_calls"] = ""
+    lacks = profile.lacks.get("responses", ())
+    known = {name: key for name, key in fields.items() if name not in lacks}
+    unsupported = write_params(request, known, translated.body)
+    max_tokens = translated.body.get("max_output_tokens")
+    if isinstance(max_tokens, int):
+        translated.body["max_output_tokens"] = max(max_tokens, profile.min_output_tokens)
+    return unsupported
+
+
+def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
+    model = request.model.rpartition("/")[2]
+    has_state = not any(fnmatchcase(model, glob) for glob in profile.models_without_state)
+    encrypted = [INCLUDE_ENCRYPTED] if request.wants_state and has_state else []
+    logprobs = [INCLUDE_LOGPROBS] if request.params.get("logprobs") else []
+    return [*encrypted, *logprobs, *request.params.get("include", ())]
+
+
+def _write_output_format(output_format: OutputFormat) -> Json:
+    if output_format.schema is None:
+        return {"type": "json_object"}
+    return {"type": "json_schema", **write_schema(output_format)}

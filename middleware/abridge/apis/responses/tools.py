@@ -1,0 +1,247 @@
+"""Read and write the tools, tool choices and calls of the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from abridge.apis.fields import (
+    invalid_value_error,
+    iter_objects,
+    require_list,
+    require_object,
+    require_string,
+)
+from abridge.apis.json import parse_object, string
+from abridge.apis.tools import ToolNames, read_shell_action, unwrap_free_text
+from abridge.core.conversation import Json
+from abridge.core.model_request import Tool, ToolChoice, ToolKind
+
+CHOICE_MODES = ("none", "auto", "required")
+
+ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
+"""Types of input items that bring tools: additional ones, and those that a search found.
+
+Codex sends all of its tools as additional ones to models that it knows to accept them. Source:
+openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
+"""
+
+
+def read_tools(body: Json, names: ToolNames) -> list[Tool]:
+    """Read the tools, including each of a namespace, once however often the client sends one.
+
+    Tools outside of namespaces get their names first, since they may keep them. The name of a
+    hosted tool is its type.
+    """
+    definitions = [*iter_objects(body.get("tools"), "tools"), *_input_tools(body.get("input"))]
+    found = (each for tool, param in definitions for each in _read_tool(tool, param))
+    tools = list({_tool_key(tool): tool for tool in found}.values())
+    for tool in sorted(tools, key=lambda tool: bool(tool.group)):
+        if tool.kind != "hosted":
+            names.assign(tool.client_name, tool.group)
+    return [tool if tool.kind == "hosted" else _with_given_name(tool, names) for tool in tools]
+
+
+def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
+    """Yield the tools that come in input items."""
+    for i, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and item.get("type") in (ADDITIONAL_TOOLS, FOUND_TOOLS):
+            yield from iter_objects(item.get("tools"), f"input[{i}].tools")
+
+
+def read_found_tools(item: Json, param: str, names: ToolNames) -> list[str]:
+    """Return the names that upstream gets for the tools that a search found."""
+    definitions = iter_objects(item.get("tools"), f"{param}.tools")
+    found = [each for tool, name in definitions for each in _read_tool(tool, name)]
+    return [names.assign(tool.client_name, tool.group) for tool in found if tool.kind != "hosted"]
+
+
+def _tool_key(tool: Tool) -> tuple[str, str, str]:
+    """Return what identifies a tool. There may be several hosted ones of a type."""
+    return tool.group, tool.client_name, tool.param if tool.kind == "hosted" else ""
+
+
+def _with_given_name(tool: Tool, names: ToolNames) -> Tool:
+    return replace(tool, name=names.assign(tool.client_name, tool.group))
+
+
+def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
+    kind = require_string(tool.get("type"), f"{param}.type")
+    if kind == "namespace":
+        group = require_string(tool.get("name"), f"{param}.name")
+        inner = require_list(tool.get("tools"), f"{param}.tools")
+        for entry, name in iter_objects(inner, f"{param}.tools"):
+            for inner_tool in _read_tool(entry, name):
+                yield replace(inner_tool, group=group)
+    elif kind == "function":
+        yield _read_function(tool, param)
+    elif kind == "custom":
+        name = require_string(tool.get("name"), f"{param}.name")
+        description, grammar = string(tool.get("description")), _read_grammar(tool.get("format"))
+        yield Tool(
+            name, "custom", description, grammar=grammar, client_name=name, source=tool, param=param
+        )
+    elif kind == "tool_search" and tool.get("execution") == "client":
+        yield Tool(
+            kind,
+            "tool_search",
+            *_read_description(tool, param),
+            client_name=kind,
+            source=tool,
+            param=param,
+        )
+    else:
+        tool_kind: ToolKind = "local_shell" if kind == "local_shell" else "hosted"
+        yield Tool(kind, tool_kind, client_name=kind, source=tool, param=param)
+
+
+def _read_function(tool: Json, param: str) -> Tool:
+    """Read a function, flat or nested as on Chat Completions.
+
+    If the client does not set `strict`, a function is strict if its schema can be: this API falls
+    back where it cannot, others refuse (OpenAI's guide to function calling, strict mode).
+    """
+    inner = tool.get("function")
+    holder, fields = (f"{param}.function", inner) if isinstance(inner, dict) else (param, tool)
+    name = require_string(fields.get("name"), f"{holder}.name")
+    (description, parameters), strict_given = (
+        _read_description(fields, holder),
+        fields.get("strict"),
+    )
+    strict = _is_strict(parameters) if strict_given is None else strict_given is not False
+    return Tool(
+        name,
+        "function",
+        description,
+        parameters,
+        strict,
+        client_name=name,
+        source=tool,
+        param=param,
+    )
+
+
+def _read_description(tool: Json, param: str) -> tuple[str, Json | None]:
+    """Return a tool's description and its parameters."""
+    parameters = tool.get("parameters")
+    if parameters is not None:
+        require_object(parameters, f"{param}.parameters")
+    return string(tool.get("description")), parameters
+
+
+def _is_strict(schema: Json | None) -> bool:
+    """Return whether every object of a schema allows just what it requires, as strict ones do."""
+    remaining: list[Any] = [{} if schema is None else schema]
+    closed = "properties" in remaining[0]
+    while remaining:
+        node = remaining.pop()
+        if isinstance(node, dict) and isinstance(node.get("properties"), dict):
+            required = node.get("required")
+            closed &= node.get("additionalProperties") is False
+            closed &= isinstance(required, list) and node["properties"].keys() <= {
+                *map(str, required)
+            }
+        if isinstance(node, dict | list):
+            remaining += node.values() if isinstance(node, dict) else node
+    return closed
+
+
+def _read_grammar(format_: Any) -> Json | None:
+    if not isinstance(format_, dict) or format_.get("type") != "grammar":
+        return None
+    return {key: format_.get(key) for key in ("syntax", "definition")}
+
+
+def write_tool(tool: Tool) -> Json:
+    description = {"description": tool.description} if tool.description else {}
+    if tool.kind == "custom":
+        grammar = {"type": "grammar", **(tool.grammar or {})}
+        format_field = {"format": grammar} if tool.grammar else {}
+        return {"type": "custom", "name": tool.name, **description, **format_field}
+    parameters = tool.parameters
+    if parameters is None:
+        parameters = {"type": "object", "properties": {}}
+    fields = {"parameters": parameters, "strict": tool.strict}
+    return {"type": "function", "name": tool.name, **description, **fields}
+
+
+def read_tool_choice(body: Json, names: ToolNames) -> ToolChoice | None:
+    choice = body.get("tool_choice")
+    if choice is None or choice in CHOICE_MODES:
+        return ToolChoice(choice) if choice else None
+    fields = require_object(choice, "tool_choice")
+    if fields.get("type") != "allowed_tools":
+        return ToolChoice("required", tuple(_read_tool_names(fields, "tool_choice", names)))
+    mode, tools = fields.get("mode"), iter_objects(fields.get("tools"), "tool_choice.tools")
+    if mode not in CHOICE_MODES[1:]:
+        raise invalid_value_error(mode, "tool_choice.mode")
+    names_given = [name for tool, param in tools for name in _read_tool_names(tool, param, names)]
+    return ToolChoice(mode, tuple(names_given))
+
+
+def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
+    """Return the names of the tools that an entry names. A hosted tool's name is its type."""
+    kind = string(entry.get("type"))
+    if kind == "namespace":
+        return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
+    if kind not in ("function", "custom"):
+        return [kind]
+    client_name, group = (
+        require_string(entry.get("name"), f"{param}.name"),
+        string(entry.get("namespace")),
+    )
+    return [names.assigned_name(client_name, group)]
+
+
+def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
+    """Write a tool choice. `tools` are those offered, by name."""
+    if not choice.names:
+        return choice.mode
+    entries_written: list[Json] = [
+        _write_named_tool(name, tools.get(name)) for name in choice.names
+    ]
+    if choice.mode == "required" and len(entries_written) == 1:
+        return entries_written[0]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": entries_written}
+
+
+def _write_named_tool(name: str, tool: Tool | None) -> Json:
+    return {
+        "type": "custom" if tool is not None and tool.kind == "custom" else "function",
+        "name": name,
+    }
+
+
+def write_call(
+    tool: Tool | None,
+    call_id: str,
+    name: str,
+    arguments: str,
+    item_id: str,
+    *,
+    status: str = "completed",
+) -> Json:
+    """Write a call as an item that calls the client's own tool.
+
+    `tool` is the one offered by that name, if any. `arguments` are whole, or empty if they are
+    still to come.
+    """
+    head: Json = {"id": item_id, "status": status, "call_id": call_id}
+    if tool is None:
+        return {"type": "function_call", **head, "name": name, "arguments": arguments}
+    if tool.kind == "local_shell":
+        return {"type": "local_shell_call", **head, "action": read_shell_action(arguments or "{}")}
+    if tool.kind == "tool_search":
+        search_arguments = parse_object(arguments.encode(errors="surrogatepass")) or {}
+        return {
+            "type": "tool_search_call",
+            **head,
+            "execution": "client",
+            "arguments": search_arguments,
+        }
+    group = {"namespace": tool.group} if tool.group else {}
+    head = {**head, **group, "name": tool.client_name or name}
+    if tool.kind == "custom":
+        return {"type": "custom_tool_call", **head, "input": unwrap_free_text(tool, arguments)}
+    return {"type": "function_call", **head, "arguments": arguments}

@@ -1,0 +1,370 @@
+"""The base class of translated items.
+
+Write a message. Text and refusal are content parts of their own.
+
+Write a call of one of the client's own tools.
+
+Collect reasoning as upstream sent it, for an envelope.
+
+Write a reasoning item: raw reasoning as its content, a summary, opaque state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from io import StringIO
+from typing import Literal, TypeAlias
+
+from abridge.apis.display import Display, Envelope
+from abridge.apis.json import parse_object, string
+from abridge.apis.openai import MintId, complete_logprobs
+from abridge.apis.responses.reasoning import raw_parts, summary_parts
+from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.writer import (
+    WireEvents,
+    write_part,
+    write_part_added,
+    write_part_delta,
+    write_part_done,
+)
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    NativeSummary,
+    ProviderState,
+    RefusalDelta,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    ToolCallDelta,
+)
+from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+
+ItemStatus: TypeAlias = Literal["completed", "incomplete"]
+
+
+class TranslatedItem(ABC):
+    """An item being written: it is added, streams its content, ends, and is done."""
+
+    def __init__(self, item_id: str, index: int) -> None:
+        self.id = item_id
+        self.is_added_late = False  # the item can be added only when it ends
+        self.index = index
+        self.address: Json = {"item_id": item_id, "output_index": index}
+
+    @abstractmethod
+    def build_added(self) -> Json:
+        """Return the item at its beginning."""
+
+    @abstractmethod
+    def end(self) -> WireEvents:
+        """Close what is open in the item."""
+
+    @abstractmethod
+    def build_done(self, status: ItemStatus) -> Json:
+        """Return the item at its end."""
+
+
+_PartType = Literal["output_text", "refusal"]
+
+
+class _ContentPart:
+    """Writes one content part."""
+
+    def __init__(self, part_type: _PartType, address: Json) -> None:
+        self.type = part_type
+        self.address = address
+        self._buffer = StringIO()
+        self._logprobs: list[Json] = []
+
+    def build_part(self) -> Json:
+        if self.type == "refusal":
+            return {"type": "refusal", "refusal": self._text}
+        return {
+            "type": "output_text",
+            "text": self._text,
+            "annotations": [],
+            "logprobs": self._logprobs,
+        }
+
+    def write(self, text: str, logprobs: list[Json]) -> WireEvents:
+        self._buffer.write(text)
+        self._logprobs += logprobs
+        extra = {} if self.type == "refusal" else {"logprobs": logprobs}
+        yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
+
+    def end(self) -> WireEvents:
+        refusal = self.type == "refusal"
+        whole = (
+            {"refusal": self._text} if refusal else {"text": self._text, "logprobs": self._logprobs}
+        )
+        yield f"response.{self.type}.done", {**self.address, **whole}
+        yield "response.content_part.done", {**self.address, "part": self.build_part()}
+
+    @property
+    def _text(self) -> str:
+        return self._buffer.getvalue()
+
+
+class TranslatedMessage(TranslatedItem):
+    """Writes one message."""
+
+    def __init__(self, item_id: str, index: int, number: int) -> None:
+        super().__init__(item_id, index)
+        self.number = number  # among upstream's messages
+        self._parts: list[_ContentPart] = []
+
+    def build_added(self) -> Json:
+        return self._build_item("in_progress", [])
+
+    def write(self, event: ContentDelta) -> WireEvents:
+        is_refusal = isinstance(event, RefusalDelta)
+        part_type: _PartType = "refusal" if is_refusal else "output_text"
+        if not self._parts or self._parts[-1].type != part_type:
+            yield from self.end()
+            part = _ContentPart(part_type, {**self.address, "content_index": len(self._parts)})
+            self._parts.append(part)
+            yield "response.content_part.added", {**part.address, "part": part.build_part()}
+        text = event.refusal if isinstance(event, RefusalDelta) else event.text
+        yield from self._parts[-1].write(text, complete_logprobs(event.logprobs))
+
+    def end(self) -> WireEvents:
+        if self._parts:
+            yield from self._parts[-1].end()
+
+    def build_done(self, status: ItemStatus) -> Json:
+        return self._build_item(status, [part.build_part() for part in self._parts])
+
+    def _build_item(self, status: str, content: list[Json]) -> Json:
+        head = {"id": self.id, "type": "message", "status": status, "role": "assistant"}
+        return {**head, "content": content}
+
+
+CALL_ID_PREFIXES = {"custom": "ctc_", "local_shell": "lsh_", "tool_search": "tsc_"}
+
+LATE_KINDS = ("local_shell", "tool_search")
+"""Kinds of tools whose calls have no events for their arguments."""
+
+
+class TranslatedCall(TranslatedItem):
+    """Writes one call.
+
+    Stream arguments as they come, unless the tool is offered to upstream as a function: then what
+    they are for the client is known once they are whole.
+    """
+
+    def __init__(
+        self, event: ToolCallDelta, tool: Tool | None, index: int, mint_id: MintId
+    ) -> None:
+        if tool is None and event.custom:
+            tool = Tool(event.name, "custom", client_name=event.name)
+        self._tool_kind = tool.kind if tool is not None else "function"
+        super().__init__(mint_id(CALL_ID_PREFIXES.get(self._tool_kind, "fc_")), index)
+        self.number = event.call_index  # among the calls of the answer
+        self.is_added_late = self._tool_kind in LATE_KINDS
+        self._tool = tool
+        self._is_custom = event.custom
+        self._call_id = event.id or mint_id("call_")
+        self._name = event.name
+        self._arguments = StringIO()
+        self._last_fragment = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the arguments are complete JSON. Free text never counts as complete.
+
+        Parse them only if the last fragment can end an object, since they may be long.
+        """
+        if self._is_custom or not self._last_fragment.rstrip().endswith("}"):
+            return False
+        return parse_object(self._text.encode(errors="surrogatepass")) is not None
+
+    def build_added(self) -> Json:
+        return self._build_item(self._text if self.is_added_late else "", "in_progress")
+
+    def write(self, arguments: str) -> WireEvents:
+        self._arguments.write(arguments)
+        self._last_fragment = arguments or self._last_fragment
+        if arguments and self._streams_arguments:
+            yield f"{self._event_prefix}.delta", {**self.address, "delta": arguments}
+
+    def end(self) -> WireEvents:
+        if self.is_added_late:
+            return
+        item = self.build_done("completed")
+        if self._tool_kind != "custom":
+            name, arguments = string(item["name"]), item["arguments"]
+            yield (
+                f"{self._event_prefix}.done",
+                {**self.address, "name": name, "arguments": arguments},
+            )
+            return
+        if item["input"] and not self._streams_arguments:
+            yield f"{self._event_prefix}.delta", {**self.address, "delta": item["input"]}
+        yield f"{self._event_prefix}.done", {**self.address, "input": item["input"]}
+
+    def build_done(self, status: ItemStatus) -> Json:
+        return self._build_item(self._text, status)
+
+    def _build_item(self, arguments: str, status: str) -> Json:
+        return write_call(self._tool, self._call_id, self._name, arguments, self.id, status=status)
+
+    @property
+    def _text(self) -> str:
+        return self._arguments.getvalue()
+
+    @property
+    def _streams_arguments(self) -> bool:
+        return self._tool_kind == "function" or (self._tool_kind == "custom" and self._is_custom)
+
+    @property
+    def _event_prefix(self) -> str:
+        custom = self._tool_kind == "custom"
+        return "response." + ("custom_tool_call_input" if custom else "function_call_arguments")
+
+
+class EnvelopeBuilder:
+    """Collects one stretch of reasoning.
+
+    Make an item of each piece of text that opaque state belongs to, since each signature is for its
+    own text, and one of the text after the last.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[Json] = []
+        self._buffer = StringIO()
+        self.has_text = False  # there is text that can be read
+
+    def add_text(self, text: str) -> None:
+        self._buffer.write(text)
+        self.has_text = self.has_text or bool(text.strip())
+
+    def add_state(self, state: str) -> None:
+        """Add opaque state, which belongs to the text since the last one."""
+        self._items.append({**self._build_item(), "encrypted_content": state})
+        self._buffer = StringIO()
+
+    def build_items(self, item_id: str) -> list[Json]:
+        """Return all items. The first gets this id, which the client knows."""
+        rest = [self._build_item()] if self._buffer.tell() else []
+        first, *following = self._items + rest
+        return [{"id": item_id, **first}, *following]
+
+    def _build_item(self) -> Json:
+        texts = filter(None, [self._buffer.getvalue()])
+        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+
+
+class TranslatedReasoning(TranslatedItem):
+    """Writes one reasoning item."""
+
+    def __init__(
+        self, item_id: str, index: int, display: Display, state: str | None = None
+    ) -> None:
+        super().__init__(item_id, index)
+        self.error: ErrorDetail | None = None  # why the summary is missing or incomplete
+        self._display = display
+        self._state = state
+        self._raw = StringIO()
+        self._summary: list[str] = []
+        self._native_part: tuple[int, list[str]] | None = None
+        self._envelope = EnvelopeBuilder() if display.seal is not None else None
+        self.extra_states: list[str] = []  # opaque state beyond what one item can hold
+
+    def build_added(self) -> Json:
+        head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
+        return {**head, "summary": [], "content": []}
+
+    def add_state(self, event: ProviderState) -> None:
+        """Add opaque state; mark a signature as one."""
+        state = SIGNATURE_PREFIX + event.data if event.signs else event.data
+        if self._envelope is not None:
+            self._envelope.add_state(state)
+        if self._state is None:
+            self._state = state
+        else:
+            self.extra_states.append(state)
+
+    def write_raw(self, text: str) -> WireEvents:
+        if self._envelope is not None:
+            self._envelope.add_text(text)
+        if not (self._display.show_raw and text):
+            return
+        address = self._raw_address
+        if not self._raw.tell():
+            part = {"type": "reasoning_text", "text": ""}
+            yield "response.content_part.added", {**address, "part": part}
+        self._raw.write(text)
+        yield "response.reasoning_text.delta", {**address, "delta": text}
+
+    def write_part(
+        self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone
+    ) -> WireEvents:
+        """Write an event of one of Abridge's summary parts.
+
+        Parts are counted from 0 in each item, however many earlier stretches had.
+        """
+        yield from self._end_native_part()
+        yield from write_part(event, self._part_address)
+        if isinstance(event, SummaryPartDone):
+            self._summary.append(event.text)
+
+    def write_native(self, event: NativeSummary) -> WireEvents:
+        """Write a piece of the native summary, which may lack the beginning or end of a part."""
+        if not self._display.show_summary:
+            return
+        if event.stage == "done":
+            yield from self._end_native_part()
+            return
+        if self._native_part is None or self._native_part[0] != event.index:
+            yield from self._end_native_part()
+            self._native_part = event.index, []
+            yield from write_part_added(self._part_address)
+        if event.text:
+            self._native_part[1].append(event.text)
+            yield from write_part_delta(self._part_address, event.text)
+
+    def end(self) -> WireEvents:
+        yield from self._end_native_part()
+        if text := self._raw.getvalue():
+            part = {"type": "reasoning_text", "text": text}
+            yield "response.reasoning_text.done", {**self._raw_address, "text": text}
+            yield "response.content_part.done", {**self._raw_address, "part": part}
+
+    def build_done(self, status: ItemStatus) -> Json:
+        """Return the item at its end. Opaque state in the blob is not repeated beside it."""
+        if blob := self._seal_envelope():
+            self._state, self.extra_states = blob, []
+        item: Json = {
+            "id": self.id,
+            "type": "reasoning",
+            "status": status,
+            "summary": summary_parts(self._summary),
+            "content": raw_parts(filter(None, [self._raw.getvalue()])),
+        }
+        if self._state is not None:
+            item["encrypted_content"] = self._state
+        if self.error is not None:
+            item["summary_error"] = self.error.as_dict()
+        return item
+
+    def _seal_envelope(self) -> str:
+        if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
+            return ""
+        return self._display.seal(Envelope(self._envelope.build_items(self.id), self.id))
+
+    def _end_native_part(self) -> WireEvents:
+        if self._native_part is not None:
+            text = "".join(self._native_part[1])
+            yield from write_part_done(self._part_address, text)
+            self._summary.append(text)
+            self._native_part = None
+
+    @property
+    def _raw_address(self) -> Json:
+        return {**self.address, "content_index": 0}
+
+    @property
+    def _part_address(self) -> Json:
+        return {**self.address, "summary_index": len(self._summary)}

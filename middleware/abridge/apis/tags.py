@@ -1,0 +1,132 @@
+"""Find inline `<think>` blocks and the like in text that arrives in pieces.
+
+Only blocks at the very beginning of an answer are reasoning, one after the other. Whatever comes
+after anything else is the answer's text, including quoted tags and code fences. A block that is
+never closed is reasoning that was cut short.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from abridge.providers.profile import Tag
+
+MAX_LEADING_BLANKS = 256
+"""Leading white space, in characters, after which no block is expected any more."""
+
+_BLANK_LINES = re.compile(r"\A\s*\n")
+
+
+class TagPiece(NamedTuple):
+    kind: Literal["raw", "text"]
+    text: str
+
+
+class TagSplitter:
+    """Separates reasoning from the answer.
+
+    With `prefilled` the prompt's template contains the opening tag, so that the answer begins
+    inside reasoning.
+    """
+
+    def __init__(self, tags: tuple[Tag, ...], *, prefilled: bool = False) -> None:
+        self._tags = tags
+        self._prefilled = prefilled
+        self._buffer = ""
+        self._open_tag: Tag | None = None
+        self._block_count = 0
+        self._block_has_text = False
+        self._has_reasoning = False
+        self.is_answering = not tags  # no more reasoning can come
+
+    @property
+    def is_inside(self) -> bool:
+        """A block is open."""
+        return self._open_tag is not None
+
+    @property
+    def has_held_text(self) -> bool:
+        """Text is held back that may yet become a block."""
+        return bool(self._buffer) and not self._open_tag
+
+    def restrict_tags(self, tags: tuple[Tag, ...]) -> None:
+        """From now on look for these tags only: reasoning has come in a field of its own."""
+        self._tags, self._prefilled = tags, False
+
+    def feed(self, text: str) -> list[TagPiece]:
+        if self.is_answering:
+            return [TagPiece("text", text)]
+        self._buffer += text
+        pieces: list[TagPiece] = []
+        while (piece := self._next_piece()) is not None:
+            pieces.append(piece)
+        return [piece for piece in pieces if piece.text]
+
+    def interrupt(self) -> list[TagPiece]:
+        """Return the text that was held back, unless a block is open: another part of the answer
+        follows.
+        """
+        held = [] if self._open_tag else self.end()
+        self.is_answering = self.is_answering or any(piece.text.strip() for piece in held)
+        return held
+
+    def end(self) -> list[TagPiece]:
+        """End the text; return what was held back."""
+        rest, self._buffer = self._buffer, ""
+        if not rest or (self._block_count and not rest.strip()):
+            return []
+        return [TagPiece("raw" if self._open_tag else "text", rest)]
+
+    def _next_piece(self) -> TagPiece | None:
+        if self.is_answering or not self._buffer:
+            return None
+        return self._read_block(self._open_tag) if self._open_tag else self._read_start()
+
+    def _read_start(self) -> TagPiece | None:
+        """Read the beginning of a block, or of the answer; None while it might become either."""
+        start = self._buffer.lstrip()
+        if len(self._buffer) - len(start) <= MAX_LEADING_BLANKS:
+            for tag in self._tags:
+                if start.startswith(tag.opening):
+                    return self._open_block(tag, start[len(tag.opening) :])
+            if any(tag.opening.startswith(start) for tag in self._tags):
+                return None
+        if self._prefilled and not self._block_count:
+            return self._open_block(self._tags[0], start)
+        return self._start_answer()
+
+    def _start_answer(self) -> TagPiece:
+        """Blank lines after a block belong to the block."""
+        head, rest = self._buffer[: MAX_LEADING_BLANKS + 1], self._buffer[MAX_LEADING_BLANKS + 1 :]
+        self._buffer, self.is_answering = "", True
+        return TagPiece("text", (_BLANK_LINES.sub("", head) if self._block_count else head) + rest)
+
+    def _open_block(self, tag: Tag, rest: str) -> TagPiece:
+        self._open_tag, self._buffer, self._block_has_text = tag, rest, False
+        self._block_count += 1
+        return TagPiece("raw", "")
+
+    def _read_block(self, tag: Tag) -> TagPiece | None:
+        if not self._block_has_text:
+            self._buffer = self._buffer.lstrip()  # an empty block is no reasoning
+        text, closing, rest = self._buffer.partition(tag.closing)
+        if closing:
+            self._open_tag, self._buffer = None, rest
+        else:
+            kept_back = _partial_tag_length(text, tag.closing)
+            text, self._buffer = text[: len(text) - kept_back], text[len(text) - kept_back :]
+            if not text:
+                return None
+        if text and not self._block_has_text:
+            text = tag.separator + text if self._has_reasoning else text
+            self._block_has_text = self._has_reasoning = True
+        return TagPiece("raw", text)
+
+
+def _partial_tag_length(text: str, tag: str) -> int:
+    """Return the number of characters at the end of `text` that may be the beginning of `tag`."""
+    for size in range(min(len(tag) - 1, len(text)), 0, -1):
+        if text.endswith(tag[:size]):
+            return size
+    return 0

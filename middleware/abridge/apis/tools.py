@@ -1,0 +1,237 @@
+"""Choose which of a client's tools an upstream is offered, and name them.
+
+Offer custom tools and `local_shell` as functions, and read their calls.
+
+Used for upstreams that know nothing but functions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+
+from abridge.apis.json import parse_object
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    ModelRequest,
+    Tool,
+    ToolChoice,
+    TranslatedRequest,
+    Unsupported,
+)
+from abridge.providers.profile import Profile
+
+MAX_TOOL_NAME = 64
+"""The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
+
+DISPENSABLE_PREFIX = "web_search"
+"""Prefix of the hosted tools that clients such as Codex always send beside their own (`web_search`,
+`web_search_preview`, either with a date): a model can do without them. `image_generation` is not
+one of these: Codex sends it only if the user's account has it, so that a client that sends it
+relies on it.
+"""
+
+_INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ToolNames:
+    """Assigns the names under which upstream knows the tools.
+
+    A tool always gets the same name, whatever kind of tool it was when it was called.
+    """
+
+    def __init__(self) -> None:
+        self._assigned: dict[tuple[str, str], str] = {}
+        self._by_client_name: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def assign(self, client_name: str, group: str = "") -> str:
+        key = (group, client_name)
+        if key not in self._assigned:
+            self._assigned[key] = self._choose_name(client_name, group, "/".join(key))
+            self._by_client_name.setdefault(client_name, self._assigned[key])
+            self._taken.add(self._assigned[key])
+        return self._assigned[key]
+
+    def assigned_name(self, client_name: str, group: str = "") -> str:
+        """Return the name assigned to a tool; without `group` it may be in any group."""
+        return self._assigned.get((group, client_name)) or self._by_client_name.get(
+            client_name, client_name
+        )
+
+    def names_in_group(self, group: str) -> list[str]:
+        """Return the names assigned to a group's tools."""
+        return [name for key, name in self._assigned.items() if key[0] == group]
+
+    def _choose_name(self, client_name: str, group: str, key: str) -> str:
+        full_name = f"{group.removesuffix('__')}__{client_name}" if group else client_name
+        name = _INVALID_CHARACTER.sub("_", full_name)[:MAX_TOOL_NAME]
+        if name == full_name and name not in self._taken:
+            return name
+        suffixes = (blake2b(f"{key}/{n}".encode(), digest_size=4).hexdigest() for n in count())
+        candidates = (f"{name[: MAX_TOOL_NAME - len(suffix) - 1]}_{suffix}" for suffix in suffixes)
+        return next(name for name in candidates if name not in self._taken)
+
+
+def select_tools(request: ModelRequest) -> tuple[list[Tool], list[Unsupported]]:
+    """Return the tools that any upstream can be offered; hosted tools are unsupported."""
+    choice = request.tool_choice or ToolChoice("auto")
+    tools = [tool for tool in request.tools if tool.kind != "hosted"]
+    unsupported = []
+    for tool in request.tools:
+        if tool.kind == "hosted":
+            dispensable = tool.name.startswith(DISPENSABLE_PREFIX) and tool.name not in choice.names
+            dispensable = choice.mode == "none" or (dispensable and bool(tools))
+            message = f"This model's API cannot run the tool {tool.name!r:.80}."
+            unsupported.append(Unsupported(tool.param, message, essential=not dispensable))
+    return tools, unsupported
+
+
+def narrow_choice(
+    choice: ToolChoice | None, tools: list[Tool]
+) -> tuple[ToolChoice | None, list[Tool]]:
+    """Return the same choice for an API in which a choice can name one tool at most.
+
+    If only some of several tools may be called, the others are not offered.
+    """
+    if choice is None or not choice.names or (choice.mode == "required" and len(choice.names) == 1):
+        return choice, tools
+    allowed = frozenset(choice.names)
+    return ToolChoice(choice.mode), [tool for tool in tools if tool.name in allowed]
+
+
+def write_tools(
+    request: ModelRequest,
+    profile: Profile,
+    translated: TranslatedRequest,
+    write_tool: Callable[[Tool], Json],
+    write_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
+) -> None:
+    """Write the tools into a body, and the choice if there are any."""
+    tools, unsupported = select_tools(request)
+    choice = request.tool_choice
+    if "allowed_tools" not in profile.supports:
+        choice, tools = narrow_choice(choice, tools)
+    translated.unsupported += unsupported
+    translated.tools = by_name = {tool.name: tool for tool in tools}
+    if tools:
+        translated.body["tools"] = [write_tool(tool) for tool in tools]
+        if choice is not None:
+            translated.body["tool_choice"] = write_choice(choice, by_name)
+
+
+FREE_TEXT_PARAMETERS: Json = {
+    "type": "object",
+    "properties": {
+        "input": {"type": "string", "description": "The whole input, as free text."},
+    },
+    "required": ["input"],
+    "additionalProperties": False,
+}
+"""The parameters of a custom tool that is offered as a function."""
+
+AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
+"""Appended to a custom tool's description, which may say that it takes no JSON, as Codex's do."""
+
+SHELL_PARAMETERS: Json = {
+    "type": "object",
+    "properties": {
+        "command": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": 'The program and its arguments, such as ["bash", "-lc", "ls"].',
+        },
+        "workdir": {"type": "string", "description": "The directory to run it in."},
+        "timeout_ms": {"type": "integer", "description": "How long it may run."},
+        "env": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Environment variables to set.",
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+"""The parameters of `local_shell`, which has none on Responses: the fields of its action
+(openai-openapi, `LocalShellExecAction`), named as in Codex's own shell function.
+"""
+
+_SHELL_DESCRIPTION = "Run a command on the user's machine and return what it prints."
+
+
+def as_function(tool: Tool) -> Tool:
+    """Return the tool as a function; one with `parameters` already is one."""
+    if tool.kind == "custom":
+        return replace(
+            tool, description=_describe_custom_tool(tool), parameters=FREE_TEXT_PARAMETERS
+        )
+    if tool.kind == "local_shell":
+        return replace(tool, description=_SHELL_DESCRIPTION, parameters=SHELL_PARAMETERS)
+    return tool
+
+
+def _describe_custom_tool(tool: Tool) -> str:
+    paragraphs = [tool.description, AS_FUNCTION_NOTE] if tool.description else []
+    if tool.grammar:
+        syntax, definition = tool.grammar.get("syntax"), tool.grammar.get("definition")
+        paragraphs.append(f"`input` must match this {syntax} grammar:\n{definition}")
+    return "\n\n".join(paragraphs)
+
+
+def wrap_free_text(text: str) -> str:
+    """Return a custom tool's input as the arguments of its function."""
+    return json.dumps({"input": text}, ensure_ascii=False)
+
+
+def unwrap_free_text(tool: Tool, arguments: str) -> str:
+    """Return a custom tool's input from the arguments of its function.
+
+    Arguments that do not follow the schema are passed on as they are: the client's tool reports
+    what is wrong with them.
+    """
+    if tool.parameters is None:
+        return arguments
+    given = (_parse_arguments(arguments) or {}).get("input")
+    return given if isinstance(given, str) else arguments
+
+
+def read_shell_action(arguments: str) -> Json:
+    """Return the action of a `local_shell` call, as on Responses, from its function's arguments."""
+    given = _parse_arguments(arguments)
+    given = {"command": arguments} if given is None else given
+    command, env = given.get("command"), given.get("env")
+    action = {
+        "type": "exec",
+        "command": _command_words(command),
+        "timeout_ms": given.get("timeout_ms"),
+        "working_directory": given.get("workdir"),
+        "env": env if isinstance(env, dict) else {},
+    }
+    return {key: value for key, value in action.items() if value is not None}
+
+
+def write_shell_arguments(action: Json) -> str:
+    """Return an action as the arguments of the function that `local_shell` is offered as."""
+    names = {"working_directory": "workdir"}
+    given = {
+        names.get(key, key): value
+        for key, value in action.items()
+        if value and names.get(key, key) in SHELL_PARAMETERS["properties"]
+    }
+    return json.dumps({"command": [], **given}, ensure_ascii=False)
+
+
+def _command_words(command: Any) -> list[str]:
+    """Split a command into words; a model may write a command line in place of its words."""
+    if isinstance(command, list):
+        return [word if isinstance(word, str) else json.dumps(word) for word in command]
+    return ["bash", "-lc", command] if isinstance(command, str) else []
+
+
+def _parse_arguments(arguments: str) -> Json | None:
+    return parse_object(arguments.encode(errors="surrogatepass"))

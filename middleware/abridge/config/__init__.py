@@ -1,0 +1,1 @@
+"""Settings: the model, where values come from, what is worth a warning."""

@@ -1,0 +1,40 @@
+"""What the settings of a route expose: raw reasoning, a summary, both or neither."""
+
+from __future__ import annotations
+
+from abridge.apis.display import Exposure
+from abridge.config.settings import ChatSettings, Route
+from abridge.providers.catalog import PROFILES
+
+EXPOSED: dict[Exposure, tuple[bool, bool]] = {
+    "both": (True, True),
+    "summary": (False, True),
+    "raw": (True, False),
+    "none": (False, False),
+}
+"""Values of `expose`: (raw reasoning is shown, summaries are). For `auto` see
+`Api.default_exposure`."""
+
+
+def hides_raw(route: Route) -> bool:
+    """Tell whether raw reasoning must not get through; `auto` is a display choice, not a
+    promise."""
+    return route.reasoning.expose in ("summary", "none")
+
+
+def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:
+    """Tell whether raw reasoning is shown only so that clients can return it.
+
+    True for `auto` where upstream wants its reasoning back and nothing replaced could be restored:
+    there is neither a store nor an envelope.
+    """
+    returns_reasoning = (
+        PROFILES[route.upstream.profile].wants_reasoning or route.upstream.api == "messages"
+    )
+    has_envelopes = route.history.seal_keys_env is not None and chat.envelope != "none"
+    restorable = route.history.store != "none" or has_envelopes
+    return returns_reasoning and not restorable and route.reasoning.expose == "auto"
+
+
+def shows_summary(route: Route) -> bool:
+    return EXPOSED.get(route.reasoning.expose, (True, True))[1]

@@ -1,0 +1,101 @@
+"""The types of single settings, and the error message for an invalid one."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, ByteSize, Field, ValidationError
+from yarl import URL
+
+from abridge.apis.registry import APIS
+from abridge.providers.catalog import PROFILES
+
+STORE_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
+"""URL schemes of a store's address."""
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""A header name as RFC 9110, section 5.6.2, defines it."""
+
+
+def _check_profile(name: str) -> str:
+    if name not in PROFILES:
+        raise ValueError(f"takes one of {', '.join(sorted(PROFILES))}")
+    return name
+
+
+def _check_base_url(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
+        raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
+    if any(mark in rest for mark in "@?#") or not _has_port(rest.split("/")[0]):
+        raise ValueError("takes an address with a port at most: no credentials, query or fragment")
+    if not _has_host(url) or not rest.isprintable() or " " in rest:
+        raise ValueError("takes an address with the name of a host, or its number")
+    url = url.rstrip("/")
+    for api in APIS:
+        if url.endswith(api.path):
+            raise ValueError(f"takes the address without {api.path}, which is added to it")
+    return url
+
+
+def _has_port(netloc: str) -> bool:
+    """Return True if nothing but a valid port follows the host."""
+    _, _, port = netloc.rpartition("]")[2].partition(":")
+    return port == "" or (port.isdecimal() and int(port) < 1 << 16)
+
+
+def _has_host(url: str) -> bool:
+    """Return True if there is a host that can be encoded as IDNA, as a lookup requires."""
+    try:
+        return bool((URL(url).raw_host or "").encode("idna"))
+    except ValueError:
+        return False
+
+
+def _check_tenant_rule(value: str) -> str:
+    kind, separator, name = value.partition(":")
+    if value != "credential" and not (
+        kind == "header" and separator and _HEADER_NAME.fullmatch(name.strip())
+    ):
+        raise ValueError("takes credential or header:<name>")
+    return value
+
+
+def _check_store_address(value: str) -> str:
+    """Validate an address without repeating it in an error: it may hold a password."""
+    scheme, separator, rest = value.partition("://")
+    if value not in ("memory", "none") and not (scheme in STORE_SCHEMES and separator and rest):
+        raise ValueError("takes memory, none or an address such as redis://127.0.0.1:6379/0")
+    return value
+
+
+ProfileName = Annotated[str, AfterValidator(_check_profile)]
+
+BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
+
+TenantRule = Annotated[str, AfterValidator(_check_tenant_rule)]
+
+StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
+
+Size = Annotated[ByteSize, Field(gt=0)]
+
+
+def explain_error(error: ValidationError) -> str:
+    """Describe an error in one line: the key, the value it got, the values it takes.
+
+    The values of unknown keys are not repeated, nor are addresses under any key: either may hold a
+    secret.
+    """
+    first = error.errors()[0]
+    key_path = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    )
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{key_path[1:]}: there is no such setting"
+    address = key_path.endswith((".base_url", ".store")) or "://" in str(first["input"])
+    is_private = address or isinstance(first["input"], dict)
+    if not key_path or is_private or first["type"] == "missing":
+        return f"{key_path[1:]}: {message}".removeprefix(": ")
+    return f"{key_path[1:]}: got {first['input']!r:.80}; {message}"

@@ -1,0 +1,384 @@
+"""Every setting, with its default and unit.
+
+Sizes are in bytes (`"32MiB"` is accepted), or in characters where the name says so; times are in
+seconds. Settings that contradict each other are rejected at startup, not at run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from abridge.apis.display import Exposure, FieldChoice
+from abridge.config.setting_types import (
+    BaseUrl,
+    ProfileName,
+    Size,
+    StoreAddress,
+    TenantRule,
+    explain_error,
+)
+from abridge.core.plan import SummaryStyle
+from abridge.providers.catalog import PROFILES
+from abridge.providers.defaults import Effort, RequestDefaults, Verbosity
+
+KiB, MiB = 1 << 10, 1 << 20
+
+ROUTE = "abridge.route"
+"""The scope key under which the middleware passes the `Route` it chose to the proxy."""
+
+T = TypeVar("T", bound="Table")
+
+
+class Table(BaseModel):
+    """A table of settings: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _reject_bool(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject a boolean where a number is expected: Python would take true for 1."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise ValueError("takes neither true nor false")
+        return value
+
+
+class ServerSettings(Table):
+    """The listeners, processes and shutdown of `abridge serve`."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8400  # 0: any free port
+    admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None  # metrics and health alone
+    workers: PositiveInt = 1  # processes that serve
+    page: bool = False  # serve the page at `/abridge`, which lists recent exchanges
+    drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
+    drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
+
+
+class SummarySettings(Table):
+    """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
+
+    default: Literal["off", "auto", "concise", "detailed"] = "off"  # for requests that name none
+    allow: tuple[SummaryStyle, ...] = ("auto", "concise", "detailed")
+    live: bool = True  # make parts while reasoning streams; false: one summary at its end
+    part_chars: PositiveInt = 1500  # of reasoning for the first part; a quarter more for each next
+    max_parts: PositiveInt = 12  # beyond it, each part takes twice as much reasoning
+    tail_chars: NonNegativeInt = 400  # leave out the rest if it is shorter
+    min_chars: PositiveInt = 1  # make no summary of less reasoning
+    max_overhead: PositiveFloat | None = None  # summary tokens as a share of the model's own tokens
+    grace: NonNegativeFloat = 5.0  # how long the answer may wait
+    first_token: NonNegativeFloat = 2.0  # how much of the grace a part without any text gets
+    on_failure: Literal["omit", "extract", "fail"] = "omit"
+
+
+class PromptSettings(Table):
+    """Instructions for the summarizer that replace the built-in ones; None keeps the built-in one.
+
+    Each may contain `{titles}`: the titles of the earlier parts.
+    """
+
+    concise: str | None = None
+    titled: str | None = None
+    detailed: str | None = None
+
+
+class SummarizerSettings(Table):
+    """The summarizer, and how it is called."""
+
+    kind: Literal["extractive", "model", "upstream", "object"] = "extractive"
+    """`extractive` runs in process, `model` is a model of its own, `upstream` the request's own
+    model, `object` one passed to the middleware."""
+    base_url: BaseUrl | None = None
+    model: str | None = None
+    api: Literal["chat", "responses"] = "chat"
+    profile: ProfileName = "auto"  # says how to switch the model's thinking off
+    api_key_env: str | None = None  # the environment variable that holds the API key
+    temperature: NonNegativeFloat | None = 0.3
+    max_tokens: PositiveInt = 400
+    timeout: PositiveFloat = 15.0
+    max_input_chars: PositiveInt = 12000  # longer reasoning keeps its head and tail
+    max_in_flight: PositiveInt = 64  # calls at once; beyond it, summaries are shed
+    extra_body: dict[str, Any] = {}  # fields added to each call's request body
+    prompts: PromptSettings = PromptSettings()
+    breaker_failures: PositiveInt = 5  # failures in a row that open the circuit breaker
+    breaker_seconds: PositiveFloat = 30.0  # how long it stays open
+
+    @model_validator(mode="after")
+    def _check_complete(self) -> SummarizerSettings:
+        if self.kind == "model" and not (self.base_url and self.model):
+            missing = "model" if self.base_url else "base_url"
+            raise ValueError(f"kind = 'model' needs {missing}")
+        return self
+
+
+class ReasoningSettings(Table):
+    """The exposure of reasoning in answers for which a summary is made."""
+
+    expose: Exposure = "auto"
+
+
+class ChatSettings(Table):
+    """The fields of Chat Completions that carry summaries and reasoning."""
+
+    summary_field: FieldChoice = "auto"
+    raw_field: FieldChoice = "auto"
+    details: bool = False  # fill `reasoning_details`, too
+    envelope: Literal["reasoning_details", "thinking_blocks", "none"] = "reasoning_details"
+    """The field that carries sealed reasoning."""
+
+
+class HistorySettings(Table):
+    """The memory of earlier reasoning: what is stored, sealed and sent upstream again."""
+
+    restore: Literal["never", "altered", "always"] = "altered"
+    """Put back into later requests: nothing, what Abridge hid or replaced, or also what the client
+    dropped."""
+    keep: Literal["client", "none", "tool_rounds", "all"] = "client"
+    """Earlier reasoning that is sent upstream: what the client returned and what is put back, none,
+    all since the last user message, or all."""
+    store: StoreAddress = "memory"
+    ttl: PositiveFloat = 3600.0  # how long the store remembers
+    bytes: Size = ByteSize(64 * MiB)  # how much the store `memory` holds
+    seal_keys_env: str | None = None  # the environment variable that holds the sealing keys
+    seal_ttl: PositiveFloat = 30 * 86400.0  # the age up to which sealed reasoning is accepted
+    tenant: TenantRule = "credential"  # the request headers that tell tenants apart
+    anonymous: bool | Literal["loopback"] = "loopback"
+    """Treat all requests without a credential as one tenant: always, never, or over loopback."""
+
+    @property
+    def is_shared(self) -> bool:
+        """True if other processes can reach the store, too."""
+        return "://" in self.store
+
+
+class UsageSettings(Table):
+    """The report of the summarizer's tokens."""
+
+    count: Literal["merged", "separate"] = "merged"  # merged: added to the totals
+
+
+class AttributionSettings(Table):
+    """Fields on tool calls that name the reasoning which led to them, as far as it is shown."""
+
+    enabled: bool = False
+
+
+class LimitSettings(Table):
+    """Ceilings of memory, time and concurrency, for each process.
+
+    Beyond a ceiling there is backpressure, degraded service or a clear error, but never growth.
+    """
+
+    body: Size = ByteSize(32 * MiB)  # one request body
+    bodies: Size = ByteSize(512 * MiB)  # all buffered request bodies together; beyond it, 503
+    held: Size = ByteSize(256 * KiB)  # of an answer while it waits for a summary
+    reasoning: Size = ByteSize(4 * MiB)  # raw reasoning kept of one answer
+    event: Size = ByteSize(16 * MiB)  # one event from upstream
+    connect: PositiveFloat = 5.0  # to connect to upstream
+    headers: PositiveFloat = 600.0  # of silence before upstream's response headers
+    idle: PositiveFloat = 300.0  # of silence between two chunks of upstream's response body
+    client: PositiveFloat = 60.0  # in which a client of the sidecar neither sends nor reads
+    in_flight: PositiveInt = 1000  # forwarded requests at once; beyond it, 503
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> LimitSettings:
+        if self.bodies < self.body:
+            raise ValueError("bodies is smaller than body, of which it has to hold one at least")
+        return self
+
+
+class LogSettings(Table):
+    """The log of `abridge serve`."""
+
+    format: Literal["text", "json"] = "text"
+    requests: bool = False  # log a line for each request
+
+
+class TracingSettings(Table):
+    """OpenTelemetry spans.
+
+    Mounted, they go to the application's own tracer provider. `abridge serve` exports them as the
+    variables of OpenTelemetry's SDK say (`OTEL_EXPORTER_OTLP_ENDPOINT` and others).
+    """
+
+    enabled: bool = False
+
+
+class UpstreamSettings(Table):
+    """One upstream. Its tables override the general ones, key by key."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
+    base_url: BaseUrl | None = None  # required by the proxy; mounted, there is none
+    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)  # globs of model names
+    api: Literal["same", "auto", "chat", "responses", "messages"] = "same"
+    """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
+    to have it."""
+    profile: ProfileName = "auto"
+    unsupported: Literal["refuse", "drop"] = "refuse"  # for what its API cannot express
+    max_tokens: PositiveInt = 16384  # for an API that requires a bound, if the client gives none
+    effort: Effort | None = None  # if the client gives none
+    verbosity: Verbosity | None = None  # if the client gives none
+    api_key_env: str | None = None  # the variable that holds its key; None: the client's is sent on
+    summary: dict[str, Any] = {}
+    reasoning: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
+    history: dict[str, Any] = {}
+
+    @property
+    def request_defaults(self) -> RequestDefaults:
+        return RequestDefaults(self.effort, self.verbosity)
+
+    @model_validator(mode="after")
+    def _check_effort(self) -> UpstreamSettings:
+        speaks_chat = self.api in ("same", "auto", "chat")
+        if speaks_chat and self.request_defaults.has_unsupported_effort(PROFILES[self.profile]):
+            raise ValueError(
+                f"effort: a chat of profile {self.profile!r} has no field to say it in"
+            )
+        return self
+
+
+@dataclass(slots=True, frozen=True)
+class Route:
+    """An upstream and the settings in force for it."""
+
+    upstream: UpstreamSettings
+    summary: SummarySettings
+    reasoning: ReasoningSettings
+    usage: UsageSettings
+    history: HistorySettings
+
+
+class Settings(Table):
+    """All settings: made in code, or by `load_settings` from a file and the environment."""
+
+    server: ServerSettings = ServerSettings()
+    upstreams: tuple[UpstreamSettings, ...] = ()
+    summary: SummarySettings = SummarySettings()
+    summarizer: SummarizerSettings = SummarizerSettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    chat: ChatSettings = ChatSettings()
+    history: HistorySettings = HistorySettings()
+    usage: UsageSettings = UsageSettings()
+    attribution: AttributionSettings = AttributionSettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
+
+    _routes: tuple[Route, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _resolve_routes(self) -> Settings:
+        names = [upstream.name for upstream in self.upstreams]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"upstreams: two are named {name!r}; takes a name of its own each")
+        upstreams = self.upstreams or (UpstreamSettings(),)
+        self._routes = tuple(self._make_route(*indexed) for indexed in enumerate(upstreams))
+        for route in self._routes:
+            self._check_route(route)
+        self._check_workers()
+        return self
+
+    def route_for(self, model: str | None) -> Route:
+        """Return the first upstream whose globs match the model's name, else the first one."""
+        if model is not None:
+            for route in self._routes:
+                if any(fnmatchcase(model, glob) for glob in route.upstream.models):
+                    return route
+        return self._routes[0]
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return self._routes
+
+    def _make_route(self, index: int, upstream: UpstreamSettings) -> Route:
+        key = f"upstreams[{index}]"
+        _reject_seal_keys(upstream, key)
+        return Route(
+            upstream,
+            _override(self.summary, upstream.summary, f"{key}.summary"),
+            _override(self.reasoning, upstream.reasoning, f"{key}.reasoning"),
+            _override(self.usage, upstream.usage, f"{key}.usage"),
+            _override(self.history, upstream.history, f"{key}.history"),
+        )
+
+    def _check_workers(self) -> None:
+        if self.server.workers == 1:
+            return
+        if any(route.history.store == "memory" for route in self._routes):
+            raise ValueError(
+                "server.workers: several processes do not share history.store = 'memory'; takes "
+                "an address such as redis://127.0.0.1:6379/0, or none"
+            )
+        if self.server.page:
+            raise ValueError(
+                "server.workers: server.page shows one process at work, and not several; takes 1 "
+                "with it"
+            )
+
+    def _check_history(self, history: HistorySettings, expose: Exposure) -> None:
+        sealed = history.seal_keys_env and self.chat.envelope != "none"
+        keeps_reasoning = history.store != "none" or sealed or history.keep == "none"
+        if expose in ("summary", "none") and not keeps_reasoning:
+            raise ValueError(
+                f"history.store: 'none' would lose the reasoning that reasoning.expose = "
+                f"{expose!r} hides; takes memory, or history.seal_keys_env and a chat.envelope "
+                "with it"
+            )
+        if history.is_shared and not history.seal_keys_env:
+            raise ValueError(
+                "history.store: what leaves the process is sealed; takes history.seal_keys_env "
+                "with an address"
+            )
+
+    def _check_route(self, route: Route) -> None:
+        default, expose = route.summary.default, route.reasoning.expose
+        if default != "off" and default not in route.summary.allow:
+            raise ValueError(f"summary.default: {default!r} is not one of summary.allow")
+        if expose == "summary" and self.summarizer.kind == "extractive":
+            raise ValueError(
+                "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
+                "reasoning.expose = 'summary' hides; takes model, upstream or object"
+            )
+        if expose == "summary" and route.summary.on_failure == "extract":
+            raise ValueError(
+                "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
+                "reasoning.expose = 'summary' hides; takes omit or fail"
+            )
+        self._check_history(route.history, expose)
+        fields = self.chat.summary_field, self.chat.raw_field
+        if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
+            raise ValueError("chat.raw_field: is the same as chat.summary_field; takes another")
+
+
+def _reject_seal_keys(upstream: UpstreamSettings, key: str) -> None:
+    if "seal_keys_env" in upstream.history:
+        raise ValueError(f"{key}.history.seal_keys_env: is the general table's alone")
+
+
+def _override(general: T, overrides: dict[str, Any], key: str) -> T:
+    """Return the general table with an upstream's own keys laid over it."""
+    try:
+        return type(general).model_validate({**general.model_dump(), **overrides})
+    except ValidationError as error:
+        raise ValueError(f"{key}.{explain_error(error)}") from None

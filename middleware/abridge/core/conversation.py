@@ -1,0 +1,128 @@
+"""The turns of a conversation, in a form that is independent of any API.
+
+A conversation is read from a request, and a response is remembered as a turn of one. Texts and
+calls are comparable however either side writes them. Reasoning is left out of every comparison,
+since clients drop, keep and replace it as they like.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+ItemKey: TypeAlias = tuple[int, int]
+"""A reasoning item's address within a response: its lane and its item number."""
+
+MAX_CACHED_ARGUMENTS = 500
+"""The longest arguments, in characters, that are cached: a conversation is sent again and again."""
+
+_SORTED_ENCODER = json.JSONEncoder(sort_keys=True)
+
+
+@dataclass(slots=True, frozen=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: str  # JSON as the model wrote it
+
+    def canonicalize(self) -> list[str]:
+        """Return the call in one form for all equivalent ways to write its arguments.
+
+        No arguments are the same as an empty object.
+        """
+        canonicalize = (
+            _canonicalize if len(self.arguments) > MAX_CACHED_ARGUMENTS else _canonicalize_cached
+        )
+        return [self.id, self.name, canonicalize(self.arguments)]
+
+
+def _canonicalize(arguments: str) -> str:
+    try:
+        return _SORTED_ENCODER.encode(json.loads(arguments.strip() or "{}"))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+_canonicalize_cached = lru_cache(4096)(_canonicalize)
+
+
+@dataclass(slots=True)
+class Turn:
+    """One speaker's turn."""
+
+    role: str
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    answers_call: str = ""  # id of the call that a tool's output is for
+    reasoning_texts: tuple[str, ...] = ()
+    """Texts in the place of reasoning: reasoning or summaries."""
+    has_opaque_state: bool = False  # has opaque state of upstream's beside the texts
+    items: list[dict[str, Any]] = field(default_factory=list)
+    """The request's own JSON objects, to be changed in place: a message, or items."""
+    _canonical_calls: list[list[str]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def canonical_calls(self) -> list[list[str]]:
+        """The turn's calls in canonical form, computed once."""
+        if self._canonical_calls is None:
+            self._canonical_calls = [call.canonicalize() for call in self.calls]
+        return self._canonical_calls
+
+    def encode_identity(self) -> bytes:
+        """Return the bytes that identify the turn: its calls if it has any, else its text."""
+        if not self.calls:
+            return b"said " + self.text.encode(errors="surrogatepass")
+        return b"called " + _encode_fields([part for call in self.canonical_calls for part in call])
+
+    def encode_canonical(self) -> bytes:
+        """Return everything in the turn except reasoning, as bytes."""
+        fields = self.role, self.text, self.answers_call
+        return _encode_fields([*fields, *(part for call in self.canonical_calls for part in call)])
+
+
+def _encode_fields(fields: Sequence[str]) -> bytes:
+    """Join the parts with their lengths, so that no two lists give the same bytes."""
+    lengths = ",".join([str(len(part)) for part in fields])
+    return f"{lengths}:{''.join(fields)}".encode(errors="surrogatepass")
+
+
+@dataclass(slots=True)
+class RecordedTurn:
+    """An assistant turn with reasoning, as upstream sent it."""
+
+    turn: Turn
+    raw: str  # text of the reasoning
+    original: list[dict[str, Any]]
+    """The reasoning as upstream wrote it: keys of a message on Chat Completions, items on
+    Responses.
+    """
+    item_keys: tuple[ItemKey, ...]  # its reasoning items
+    earlier_turns: tuple[Turn, ...] = ()  # turns that precede it in the same response
+
+
+class PrefixDigest:
+    """A running digest over turns: the same for the same turns, however a client writes them."""
+
+    def __init__(self) -> None:
+        self._running = blake2b(digest_size=16)
+
+    def add(self, turn: Turn) -> None:
+        canonical = turn.encode_canonical()
+        self._running.update(len(canonical).to_bytes(8, "big") + canonical)
+
+    def digest(self) -> bytes:
+        return self._running.digest()
+
+    def extended_by(self, turns: Iterable[Turn]) -> PrefixDigest:
+        """Return a copy of the prefix, extended by these turns."""
+        extended = PrefixDigest()
+        extended._running = self._running.copy()
+        for turn in turns:
+            extended.add(turn)
+        return extended

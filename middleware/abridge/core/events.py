@@ -1,0 +1,255 @@
+"""The events of a response, independent of any API.
+
+A Reader turns wire events into these, the Sequencer puts them into one order together with the
+summary's own events, and a Writer turns them into wire events again.
+
+::
+
+    Event
+    ├── ResponseStarted    the response's id and model are known
+    ├── ReasoningStarted   a reasoning item, or the next stretch of one, begins
+    ├── ReasoningDelta     a piece of reasoning as the model wrote it
+    ├── NativeSummary      a piece of a summary that upstream made itself
+    ├── ReasoningEnded     the item, or this stretch of it, ends
+    ├── ContentDelta       a piece of the answer: of its text
+    │   ├── RefusalDelta       of a refusal
+    │   └── ToolCallDelta      of a tool call
+    ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
+    ├── Finished           the finish reason of the lane
+    ├── ProviderState      opaque state that stands for reasoning, or signs it
+    ├── Passthrough        anything else, of a lane or of the whole response
+    ├── UsageReported      upstream's usage, where it comes before the end
+    ├── ErrorReported      an error within the stream; the end still follows
+    ├── ResponseEnded      the end
+    │                      and, made by the Sequencer:
+    ├── SummaryPartAdded   a summary part begins
+    ├── SummaryTextDelta   a piece of its text
+    └── SummaryPartDone    it ends
+
+The words used here:
+
+* A *lane* is a set of events that wait together: 0 on Responses, the choice's index on Chat
+  Completions, None for an event that concerns the whole response.
+* An *item* is a reasoning item, numbered by its output index on Responses. On Chat Completions each
+  choice has one item, which is opened again for every stretch of reasoning.
+* A *stretch* is one run of reasoning.
+* A *frame* is the wire event from which an event was read, in its original bytes. It is None where
+  upstream did not send the event as a frame of its own.
+
+An event either carries its original frame or is translated:
+
+* A Reader for a client of the same API emits events with frames. It need not parse what a frame
+  says beyond its kind: a `ContentDelta` may stand for a piece of a refusal or of a tool call, and
+  there is no `Finished` and no `ProviderState`. If the answer is to be sealed as a whole,
+  `TurnRecorded` has its turn.
+* A translating reader, for a client of another API, emits events without frames, and each says
+  everything that another API can express.
+
+The size of an event in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from abridge.core.conversation import ItemKey, RecordedTurn
+    from abridge.core.usage import SummaryShare, Tokens
+
+NativeStage = Literal["added", "delta", "done", "whole"]
+
+
+@dataclass(slots=True, frozen=True)
+class ErrorDetail:
+    """Why something failed, in words that a client may read."""
+
+    code: str
+    message: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(slots=True, frozen=True)
+class ItemSummary:
+    """The finished summary of one reasoning item."""
+
+    parts: tuple[str, ...] = ()  # texts of the parts that Abridge made
+    error: ErrorDetail | None = None  # the first thing that went wrong
+    native: bool = False  # some or all of the summary was made by upstream
+    unfinished: int = 0  # number of parts that were cut short or never began
+    extracted: int = 0  # number of parts that an extract stands in for
+
+
+NO_SUMMARY = ItemSummary()
+
+
+@dataclass(slots=True)
+class Event:
+    lane: int | None  # None if the event concerns the whole response
+    frame: bytes | None  # the original bytes; None if translated or made by Abridge
+
+
+@dataclass(slots=True)
+class ResponseStarted(Event):
+    id: str
+    model: str
+    created: int  # seconds since the epoch, as upstream reported it
+
+
+@dataclass(slots=True)
+class ReasoningStarted(Event):
+    item: int
+    field: str = ""  # the wire field that holds this reasoning, where the API has several
+
+
+@dataclass(slots=True)
+class ReasoningDelta(Event):
+    item: int
+    text: str  # new text only; empty if the frame repeats or closes earlier text
+
+
+@dataclass(slots=True)
+class NativeSummary(Event):
+    item: int
+    index: int  # as read, upstream's count of its parts; as emitted, the item's
+    stage: NativeStage
+    text: str = ""
+
+
+@dataclass(slots=True)
+class ReasoningEnded(Event):
+    item: int
+    summary: ItemSummary = NO_SUMMARY
+
+
+@dataclass(slots=True)
+class ContentDelta(Event):
+    text: str = ""  # text of the answer; empty for a refusal or a tool call
+    logprobs: Sequence[Mapping[str, Any]] = ()
+    """The text's log probabilities, in the form that both of OpenAI's APIs use: `{"token",
+    "logprob", "bytes", "top_logprobs"}`.
+    """
+    message_index: int = 0  # index of the message in the lane, where its API has several
+
+
+@dataclass(slots=True)
+class RefusalDelta(ContentDelta):
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class ToolCallDelta(ContentDelta):
+    """A piece of a tool call."""
+
+    call_index: int = 0  # index of the call in the lane
+    id: str = ""  # the id that the call's output refers to; comes with the first piece
+    name: str = ""  # comes with the first piece
+    arguments: str = ""  # new text only: JSON as the model wrote it
+    custom: bool = False  # `arguments` is free text
+
+
+@dataclass(slots=True)
+class TurnRecorded(Event):
+    """The lane's whole turn.
+
+    Comes right before the event that ends the lane, which may carry the last of the answer, too.
+    """
+
+    turn: RecordedTurn
+
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+
+
+@dataclass(slots=True)
+class Finished(Event):
+    """The lane ends. A lane that stops with tool calls in it has the reason `tool_calls`."""
+
+    reason: FinishReason
+
+
+@dataclass(slots=True)
+class ProviderState(Event):
+    """Opaque state of the open item, whole."""
+
+    item: int
+    data: str
+    signs: bool = False
+    """True if it signs the item's reasoning since the last signature (Anthropic's `signature`);
+    False if it stands for reasoning that nobody shows (`encrypted_content`, `redacted_thinking`).
+    """
+
+
+@dataclass(slots=True)
+class Passthrough(Event):
+    pass
+
+
+@dataclass(slots=True)
+class UsageReported(Event):
+    usage: Tokens
+    share: SummaryShare | None = None  # set by the Sequencer
+    error: ErrorDetail | None = None  # set if a failed summary is to fail the response
+
+
+@dataclass(slots=True)
+class ErrorReported(Event):
+    error: ErrorDetail
+
+
+@dataclass(slots=True)
+class ResponseEnded(Event):
+    ok: bool  # False if upstream failed or was cut short
+    usage: Tokens | None = None
+    summaries: Mapping[ItemKey, ItemSummary] = field(default_factory=dict)  # set by the Sequencer
+    share: SummaryShare | None = None  # set by the Sequencer
+    error: ErrorDetail | None = None  # the reason if not `ok`; else as in UsageReported
+
+
+@dataclass(slots=True)
+class SummaryPartAdded(Event):
+    item: int
+    index: int  # counts the item's parts from 0, native ones included
+
+
+@dataclass(slots=True)
+class SummaryTextDelta(Event):
+    item: int
+    index: int
+    text: str
+
+
+@dataclass(slots=True)
+class SummaryPartDone(Event):
+    item: int
+    index: int
+    text: str  # the whole text of the part
+    complete: bool  # False if the part was cut short
+
+
+FRAME_OVERHEAD = 150
+"""Bytes that a frame takes beside its texts; an event in memory takes about as much."""
+
+TEXT_FIELDS = ("text", "refusal", "arguments", "data")
+
+
+def said_size(event: Event) -> int:
+    """Count the characters of an event's texts, plus a fixed size for each log probability."""
+    size = sum(len(getattr(event, name, "")) for name in TEXT_FIELDS)
+    return size + FRAME_OVERHEAD * len(event.logprobs) if isinstance(event, ContentDelta) else size
+
+
+def held_size(event: Event) -> int:
+    """Return the bytes that an event occupies while it waits.
+
+    That is the size of its frame. For a translated event, which has none, it is the estimated size
+    of a frame with the same texts.
+    """
+    if event.frame is not None:
+        return len(event.frame)
+    size = said_size(event)
+    return size and size + FRAME_OVERHEAD

@@ -1,0 +1,181 @@
+"""One part of a summary, from planned to closed.
+
+A reasoning item and the parts of its summary.
+
+A lane: the whole output on Responses, one choice on Chat Completions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from abridge.core.conversation import ItemKey
+from abridge.core.events import ErrorDetail, Event, ItemSummary, NativeSummary, ReasoningEnded
+from abridge.core.segmenter import Cut, Segmenter
+
+_TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
+
+
+@dataclass(slots=True)
+class SummaryPart:
+    id: int
+    stretch: int  # the stretch of its item by whose end the part is due
+    reasoning: str  # the reasoning to summarize
+    before: str  # the reasoning just before it
+    whole: bool  # see Passage
+    requested_at: float | None = None  # None if not requested yet, or refused
+    unsent: list[str] = field(default_factory=list)
+    """Received from the summarizer, not emitted yet."""
+    sent: list[str] = field(default_factory=list)  # emitted
+    index: int | None = None  # None until its SummaryPartAdded is emitted
+    ended: bool = False  # no more text will come
+    complete: bool = False  # the summarizer finished its text
+    extracted: bool = False  # the text is a fallback, not the summarizer's
+    closed: bool = False  # nothing is left to emit
+
+    @property
+    def is_planned(self) -> bool:
+        """Not requested yet, or refused."""
+        return self.requested_at is None and not self.ended
+
+    @property
+    def is_silent(self) -> bool:
+        """No text has come for it yet."""
+        return self.index is None and not self.unsent and not self.ended
+
+    @property
+    def is_streaming(self) -> bool:
+        """Between its SummaryPartAdded and its SummaryPartDone."""
+        return self.index is not None and not self.closed
+
+    @property
+    def title(self) -> str | None:
+        match = _TITLE.match("".join(self.sent))
+        return match[1] if match else None
+
+    def take_unsent(self) -> str:
+        """Return the text that is to be emitted now, and count it as emitted."""
+        text = "".join(self.unsent)
+        self.unsent.clear()
+        self.sent.append(text)
+        return text
+
+    def end(self, *, complete: bool) -> None:
+        self.ended, self.complete = True, complete
+        if not complete and self.index is None:
+            self.unsent.clear()  # a part that fails before it was announced leaves no trace
+
+    def close(self) -> None:
+        """Mark the part as closed and free its reasoning, which may be large."""
+        self.closed = True
+        self.reasoning = self.before = ""
+
+    def use_fallback(self, text: str) -> None:
+        """Use `text` in place of what the summarizer would have written."""
+        self.unsent = [text]
+        self.extracted = True
+        self.end(complete=True)
+
+
+@dataclass(slots=True)
+class ReasoningItem:
+    key: ItemKey
+    segmenter: Segmenter
+    stretches_read: int = 0  # stretches that upstream has begun
+    is_arriving: bool = False  # its reasoning is still coming in
+    stretches_emitted: int = 0  # stretches whose ReasoningStarted was emitted
+    parts: list[SummaryPart] = field(default_factory=list)
+    indexes_used: int = 0  # number of part indexes given out
+    native_indexes: dict[int, int] = field(default_factory=dict)
+    """From upstream's index of a native part to the item's index."""
+    has_native_summary: bool = False  # upstream makes a summary of this item
+    error: ErrorDetail | None = None  # the first thing that went wrong
+
+    def plan_part(self, part_id: int, cut: Cut) -> SummaryPart:
+        """Add `cut` to the last part if that is not requested yet, else to a new one; return it."""
+        last = self.unrequested_part()
+        if last is not None:
+            last.reasoning += cut.text
+            last.stretch = self.stretches_read
+            return last
+        whole = not self.is_arriving and not self.parts
+        self.parts.append(SummaryPart(part_id, self.stretches_read, cut.text, cut.before, whole))
+        return self.parts[-1]
+
+    def unrequested_part(self) -> SummaryPart | None:
+        """Return the last part if it is not requested yet."""
+        return self.parts[-1] if self.parts and self.parts[-1].is_planned else None
+
+    @property
+    def is_idle(self) -> bool:
+        """No part has anything to emit."""
+        return not self.parts or self.parts[-1].closed
+
+    def due_parts(self) -> Iterator[SummaryPart]:
+        """Yield the unclosed parts that are due by the end of the emitted stretch, lowest first."""
+        return (
+            part
+            for part in self.parts
+            if not part.closed and part.stretch <= self.stretches_emitted
+        )
+
+    def closed_titles(self) -> tuple[str, ...]:
+        """Return the titles of the closed parts."""
+        return tuple(part.title for part in self.parts if part.closed and part.title)
+
+    def take_index(self) -> int:
+        self.indexes_used += 1
+        return self.indexes_used - 1
+
+    def index_of_native(self, native_part: int) -> int:
+        if native_part not in self.native_indexes:
+            self.native_indexes[native_part] = self.take_index()
+        return self.native_indexes[native_part]
+
+    def build_summary(self) -> ItemSummary:
+        announced = [part for part in self.parts if part.index is not None]
+        return ItemSummary(
+            parts=tuple("".join(part.sent) for part in announced),
+            error=self.error,
+            native=self.has_native_summary,
+            unfinished=sum(not part.complete for part in self.parts),
+            extracted=sum(part.extracted for part in announced),
+        )
+
+
+@dataclass(slots=True)
+class Lane:
+    grace_left: float  # seconds that the lane may still wait
+    queue: deque[Event] = field(default_factory=deque)
+    """Events that have arrived and are not emitted yet."""
+    items: dict[int, ReasoningItem] = field(default_factory=dict)
+    open_item: ReasoningItem | None = None
+    """The item between its ReasoningStarted and ReasoningEnded, as emitted."""
+    held_since: float | None = None  # start of the present hold
+    held_seconds: float = 0.0  # seconds of all holds that are over
+
+    def blocking_parts(self) -> list[SummaryPart]:
+        """Return the parts that keep the head of the queue from being emitted."""
+        head = self.queue[0] if self.queue else None
+        if isinstance(head, ReasoningEnded):
+            return list(self.items[head.item].due_parts())
+        if isinstance(head, NativeSummary):
+            return [part for part in self.items[head.item].parts if part.is_streaming]
+        return []
+
+    def wait_deadlines(self, first_token_timeout: float) -> Iterator[float]:
+        """Yield the times at which waiting ends: for the hold, and for each part without text."""
+        if self.held_since is not None:
+            yield self.held_since + self.grace_left
+            for part in self.blocking_parts():
+                if part.is_silent and part.requested_at is not None:
+                    yield max(self.held_since, part.requested_at) + first_token_timeout
+
+    def end_hold(self, seconds: float) -> None:
+        """End the hold, which has lasted for `seconds`."""
+        self.held_seconds += seconds
+        self.grace_left -= seconds
+        self.held_since = None

@@ -1,0 +1,110 @@
+"""The settings for the summary of one response.
+
+The limit on a response's summary cost, relative to the model's own tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from abridge.core.segmenter import Segmenter
+from abridge.core.usage import Tokens
+
+SummaryStyle = Literal["concise", "auto", "detailed"]
+"""The values of `reasoning.summary` in a request."""
+
+
+@dataclass(slots=True, frozen=True)
+class Passage:
+    """The input for one summary part: reasoning to summarize, and its context."""
+
+    text: str  # the reasoning to summarize
+    style: SummaryStyle = "auto"
+    whole: bool = True
+    """`text` is all the reasoning; otherwise the part is one of several and needs a title."""
+    before: str = ""  # the reasoning just before `text`
+    titles: tuple[str, ...] = ()  # titles of the parts that were closed when this one was requested
+
+
+Fallback = Callable[[Passage], str]
+
+
+@dataclass(slots=True, frozen=True)
+class SummaryPlan:
+    """Sizes are in characters of reasoning and times in seconds, unless stated otherwise."""
+
+    style: SummaryStyle | None = "auto"  # None: no summary
+    live: bool = True  # summarize while the model still reasons
+    part_chars: int = 1500  # size of the first part
+    max_parts: int = 12  # number of parts after which they grow faster
+    tail_chars: int = 400  # the least rest that gets a part of its own
+    min_chars: int = 1  # the least reasoning that is summarized, without blanks
+    reasoning_limit: int = 4 << 20  # the most that is gathered for one part
+    grace: float = 5.0  # time that a lane's answer may wait, in total
+    first_token_timeout: float = 2.0  # time within the grace that a part without text gets
+    held_limit: int = 256 << 10  # bytes of the answer that may wait
+    max_overhead: float | None = None
+    """The most the summary may cost, as a share of the model's own tokens; None: no limit."""
+    fallback: Fallback | None = None  # makes a part's text if its summarizer failed
+    fail_response: bool = False  # a failed summary fails the response, after the answer
+
+    def new_segmenter(self) -> Segmenter:
+        return Segmenter(
+            part_chars=self.part_chars,
+            max_parts=self.max_parts,
+            tail_chars=self.tail_chars,
+            min_chars=self.min_chars,
+            max_chars=self.reasoning_limit,
+            live=self.live and self.style in ("auto", "detailed"),
+        )
+
+
+BYTES_PER_TOKEN = 4
+"""Bytes of UTF-8 per token, near enough in any script. Used where usage is not reported (yet)."""
+
+
+class OverheadBudget:
+    """Allows summarizer calls up to a share of the model's own tokens.
+
+    The model's tokens are estimated, since they are reported when it is too late. A call's tokens
+    are estimated until they are reported. The first call is always allowed. Without `max_overhead`
+    there is no limit.
+    """
+
+    def __init__(self, max_overhead: float | None) -> None:
+        self._max_overhead = max_overhead
+        self._model_bytes = 0
+        self._reported_tokens = 0
+        self._estimated_bytes: dict[int, int] = {}
+
+    def add_model_text(self, text: str) -> None:
+        """Count text of the model's, reasoning or answer."""
+        if self._max_overhead is not None:
+            self._model_bytes += _byte_length(text)
+
+    def start_call(self, part_id: int, passage: Passage) -> None:
+        """Count a call's input."""
+        self._estimated_bytes[part_id] = _byte_length(passage.text) + _byte_length(passage.before)
+
+    def add_call_text(self, part_id: int, text: str) -> None:
+        """Count a piece of a call's output."""
+        if part_id in self._estimated_bytes:
+            self._estimated_bytes[part_id] += _byte_length(text)
+
+    def settle_call(self, part_id: int, spent: Tokens | None) -> None:
+        """Replace a finished call's estimate with its reported usage, if that is complete."""
+        if spent is not None and spent.input is not None and spent.output is not None:
+            self._estimated_bytes.pop(part_id, None)
+            self._reported_tokens += spent.input + spent.output
+
+    def has_room(self) -> bool:
+        if self._max_overhead is None:
+            return True
+        spent = self._reported_tokens * BYTES_PER_TOKEN + sum(self._estimated_bytes.values())
+        return spent <= self._max_overhead * self._model_bytes
+
+
+def _byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

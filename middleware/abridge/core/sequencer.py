@@ -1,0 +1,450 @@
+"""The Sequencer: puts upstream's events and the summary's events into the one legal order.
+
+It is given upstream's events, the output of summarizers (deltas, ends and failures of parts) and
+the time. It returns what to do, in order: events to emit, `RequestPart` to have a summary part
+written, `CancelPart` to stop that. It performs no I/O, reads no clock and knows no API.
+
+Theory of operation. Every event is processed twice, on arrival and on emission.
+
+On arrival its reasoning goes to the item's segmenter, and the parts that the segmenter cuts are
+requested. Nothing waits here.
+
+On emission the events of a lane leave its queue in the order in which they arrived. Only two kinds
+of event can wait at the head of a queue:
+
+* `ReasoningEnded` waits until every summary part due by then is closed. Meanwhile the lane *holds*:
+  what follows queues up behind the event. A hold ends when the parts are done. It is ended by the
+  lane's deadline, at which its grace is used up, or when too many bytes are held: a part whose text
+  is complete is then emitted whole, one that is being emitted is closed as it stands, and the rest
+  is cancelled. A part without any text is given up earlier, after the first-token timeout.
+* `NativeSummary` waits while a part of ours is being emitted, since a part must be closed before
+  the next one opens.
+
+Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
+parts are emitted as their text comes in, one after the other, the lowest first.
+
+Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
+`ResponseEnded` wait there until the queues of all lanes are empty.
+
+Times are in seconds, on a clock that stands still while the client is not reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from abridge.core.conversation import ItemKey
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    NativeSummary,
+    Passthrough,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    UsageReported,
+    held_size,
+)
+from abridge.core.parts import Lane, ReasoningItem, SummaryPart
+from abridge.core.plan import OverheadBudget, Passage, SummaryPlan
+from abridge.core.usage import Tokens, UsageLedger
+
+DEADLINE_PASSED = ErrorDetail("deadline", "The summary was not ready in time.")
+
+OVER_HELD_LIMIT = ErrorDetail("deadline", "Too much of the answer was waiting for the summary.")
+
+FIRST_TOKEN_TIMEOUT = ErrorDetail("timeout", "The summarizer did not begin in time.")
+
+EMPTY_SUMMARY = ErrorDetail("empty", "The summarizer said nothing.")
+
+OVERLOADED = ErrorDetail("shed", "Too many summaries were being made at once.")
+
+RESPONSE_CUT_OFF = ErrorDetail(
+    "upstream_error", "The response broke off before its summary was made."
+)
+
+UNQUEUED_EVENTS = (ReasoningDelta, ContentDelta, Passthrough)
+"""Events that are emitted at once if nothing is queued before them."""
+
+
+@dataclass(slots=True, frozen=True)
+class RequestPart:
+    """Have this part written."""
+
+    part_id: int
+    item_key: ItemKey
+    passage: Passage
+
+
+@dataclass(slots=True, frozen=True)
+class CancelPart:
+    """Stop writing this part; nothing more of it will be used."""
+
+    part_id: int
+    timed_out: bool = False  # it had no text by the first-token timeout
+
+
+Effect: TypeAlias = Event | RequestPart | CancelPart
+
+
+class Sequencer:
+    """Sequences one response."""
+
+    def __init__(self, plan: SummaryPlan) -> None:
+        self._plan = plan
+        self._lanes: dict[int, Lane] = {}
+        self._shared_queue: list[Event] = []
+        self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
+        self._last_part_id = 0
+        self._ledger = UsageLedger()
+        self._budget = OverheadBudget(plan.max_overhead)
+        self._effects: list[Effect] = []
+        self.held_bytes = 0  # bytes that wait, as on the wire
+        self.holding = 0  # number of lanes that hold
+        self.missed_deadline = False  # a hold ended by timeout
+        self.over_held_limit = False  # a hold ended because too many bytes were held
+        self.done = False  # ResponseEnded was emitted
+
+    # State
+
+    @property
+    def held_seconds(self) -> float:
+        """Seconds for which the answer has waited, in the lane that waited longest."""
+        return max((lane.held_seconds for lane in self._lanes.values()), default=0.0)
+
+    @property
+    def spent(self) -> Tokens:
+        """Usage that summarizers have reported so far, also for a response that never ends."""
+        return self._ledger.tokens
+
+    @property
+    def deadline(self) -> float | None:
+        """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
+        if not self.holding:
+            return None
+        lanes, first_token_timeout = self._lanes.values(), self._plan.first_token_timeout
+        return min(
+            (deadline for lane in lanes for deadline in lane.wait_deadlines(first_token_timeout)),
+            default=None,
+        )
+
+    # Input
+
+    def upstream(self, event: Event, now: float) -> list[Effect]:
+        """Take an event from upstream."""
+        lane = self._get_lane(event.lane) if event.lane is not None else None
+        if lane is not None and not lane.queue and isinstance(event, UNQUEUED_EVENTS):
+            self._process_arrival(lane, event, now)
+            self._effects.append(event)
+            return self._take_effects()
+        self.held_bytes += held_size(event)
+        if lane is not None:
+            lane.queue.append(event)
+            self._process_arrival(lane, event, now)
+            return self._emit_ready(now, lane)
+        self._shared_queue.append(event)
+        if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
+            self._cancel_all()
+        return self._emit_ready(now)
+
+    def summary_delta(self, part_id: int, text: str, now: float) -> list[Effect]:
+        """Take a piece of a part's text from its summarizer."""
+        if part_id in self._requested:
+            self._requested[part_id][1].unsent.append(text)
+            self._budget.add_call_text(part_id, text)
+        return self._emit_ready(now)
+
+    def summary_done(
+        self, part_id: int, now: float, spent: Tokens | None = None, model: str | None = None
+    ) -> list[Effect]:
+        """Take the end of a part's text, with the usage if the summarizer reported it."""
+        if part_id in self._requested:
+            item, requested = self._requested.pop(part_id)
+            self._record_usage(part_id, spent, model)
+            if requested.is_silent:
+                self._give_up_part(item, requested, EMPTY_SUMMARY)
+            else:
+                requested.end(complete=True)
+        return self._emit_ready(now)
+
+    def summary_failed(
+        self,
+        part_id: int,
+        error: ErrorDetail,
+        now: float,
+        spent: Tokens | None = None,
+        model: str | None = None,
+    ) -> list[Effect]:
+        """Take a summarizer's failure."""
+        if part_id in self._requested:
+            item, requested = self._requested.pop(part_id)
+            self._record_usage(part_id, spent, model)
+            self._give_up_part(item, requested, error)
+        return self._emit_ready(now)
+
+    def summary_refused(
+        self, part_id: int, now: float, error: ErrorDetail = OVERLOADED
+    ) -> list[Effect]:
+        """Take note that no summarizer may be called for this part now.
+
+        While its item's reasoning goes on, and none of its text has come, the part stays planned
+        and is merged with the next one that is cut.
+        """
+        if part_id in self._requested:
+            item, requested = self._requested.pop(part_id)
+            if item.is_arriving and requested.is_silent:
+                requested.requested_at = None
+            else:
+                self._give_up_part(item, requested, error)
+        return self._emit_ready(now)
+
+    def tick(self, now: float) -> list[Effect]:
+        """Take note of the time."""
+        return self._emit_ready(now)
+
+    # Arrival
+
+    def _get_lane(self, number: int) -> Lane:
+        if number not in self._lanes:
+            self._lanes[number] = Lane(self._plan.grace)
+        return self._lanes[number]
+
+    def _process_arrival(self, lane: Lane, event: Event, now: float) -> None:
+        if isinstance(event, ReasoningDelta):
+            self._budget.add_model_text(event.text)
+            item = lane.items.get(event.item)
+            if item is not None and item.is_arriving and not item.has_native_summary:
+                for cut in item.segmenter.feed(event.text):
+                    self._request_part(item, item.plan_part(self._next_part_id(), cut), now)
+        elif isinstance(event, ContentDelta):
+            self._budget.add_model_text(event.text)
+        elif isinstance(event, ReasoningStarted):
+            self._start_stretch(lane, event)
+        elif isinstance(event, NativeSummary):
+            self._yield_to_native(lane.items[event.item])
+        elif isinstance(event, ReasoningEnded):
+            self._end_stretch(lane, lane.items[event.item], now)
+
+    def _start_stretch(self, lane: Lane, event: ReasoningStarted) -> None:
+        item = lane.items.get(event.item)
+        if item is None:
+            key = event.lane or 0, event.item
+            item = lane.items[event.item] = ReasoningItem(key, self._plan.new_segmenter())
+        else:
+            item.segmenter.begin_stretch()
+        item.stretches_read += 1
+        item.is_arriving = self._plan.style is not None
+
+    def _end_stretch(self, lane: Lane, item: ReasoningItem, now: float) -> None:
+        if not item.is_arriving:
+            return
+        item.is_arriving = False
+        cut = None if item.has_native_summary else item.segmenter.end_stretch()
+        last = (
+            item.plan_part(self._next_part_id(), cut)
+            if cut is not None
+            else item.unrequested_part()
+        )
+        if last is None:
+            return
+        if lane.grace_left > 0:
+            self._request_part(item, last, now)
+        else:
+            self._give_up_part(item, last, DEADLINE_PASSED)  # not waited for, so not requested
+
+    def _next_part_id(self) -> int:
+        self._last_part_id += 1
+        return self._last_part_id
+
+    def _request_part(self, item: ReasoningItem, part: SummaryPart, now: float) -> None:
+        """Request a part if the budget allows it; if not, it stays planned, as if refused."""
+        if not self._budget.has_room():
+            if not item.is_arriving:
+                part.end(complete=False)
+            return
+        part.requested_at = now
+        passage = self._build_passage(item, part)
+        self._requested[part.id] = item, part
+        self._budget.start_call(part.id, passage)
+        self._effects.append(RequestPart(part.id, item.key, passage))
+
+    def _record_usage(self, part_id: int, spent: Tokens | None, model: str | None = None) -> None:
+        """Record the usage of a call that is over or cancelled."""
+        self._ledger.add_call(spent, model)
+        self._budget.settle_call(part_id, spent)
+
+    def _build_passage(self, item: ReasoningItem, part: SummaryPart) -> Passage:
+        style = self._plan.style or "auto"
+        return Passage(part.reasoning, style, part.whole, part.before, item.closed_titles())
+
+    def _yield_to_native(self, item: ReasoningItem) -> None:
+        """End the parts that are not announced yet: upstream summarizes this item itself."""
+        item.has_native_summary = True
+        for part in item.parts:
+            if part.index is None:
+                self._cancel_part(part)
+                part.end(complete=False)
+
+    def _cancel_all(self) -> None:
+        """Upstream has failed: cancel all parts; the one being emitted closes as it stands."""
+        for item in self._all_items():
+            item.is_arriving = False
+        for item, part in list(self._requested.values()):
+            self._cancel_part(part)
+            part.end(complete=False)
+            item.error = item.error or RESPONSE_CUT_OFF
+
+    def _cancel_part(self, part: SummaryPart, *, timed_out: bool = False) -> None:
+        if self._requested.pop(part.id, None) is not None:
+            self._record_usage(part.id, None)
+            self._effects.append(CancelPart(part.id, timed_out))
+
+    def _give_up_part(self, item: ReasoningItem, part: SummaryPart, error: ErrorDetail) -> None:
+        """Use the fallback for a failed part of which nothing was emitted, else end it."""
+        item.error = item.error or error
+        fallback = self._plan.fallback if part.index is None else None
+        text = fallback(self._build_passage(item, part)) if fallback is not None else ""
+        if text:
+            part.use_fallback(text)
+            self._ledger.add_extract()
+        else:
+            part.end(complete=False)
+
+    # Emission
+
+    def _emit_ready(self, now: float, only_lane: Lane | None = None) -> list[Effect]:
+        """Emit what may leave: of one lane, if nothing can have changed in the others."""
+        for lane in self._lanes.values() if only_lane is None else (only_lane,):
+            self._emit_lane(lane, now)
+        if self.held_bytes > self._plan.held_limit:
+            self._release_holds(now)
+        if self._shared_queue:
+            self._emit_shared()
+        return self._take_effects()
+
+    def _take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _emit_lane(self, lane: Lane, now: float) -> None:
+        self._emit_summary(lane)
+        while lane.queue:
+            blocking_parts = lane.blocking_parts()
+            if not blocking_parts:
+                self._emit_head(lane)
+            elif self._give_up_overdue(lane, blocking_parts, now):
+                self._emit_summary(lane)
+            else:
+                return
+        if lane.held_since is not None:
+            lane.end_hold(now - lane.held_since)
+            self.holding -= 1
+
+    def _emit_head(self, lane: Lane) -> None:
+        event = lane.queue.popleft()
+        self.held_bytes -= held_size(event)
+        if isinstance(event, NativeSummary):
+            event = replace(event, index=lane.items[event.item].index_of_native(event.index))
+        elif isinstance(event, ReasoningEnded):
+            lane.open_item = None
+            event = replace(event, summary=lane.items[event.item].build_summary())
+        self._effects.append(event)
+        if isinstance(event, ReasoningStarted):
+            lane.open_item = lane.items[event.item]
+            lane.open_item.stretches_emitted += 1
+            self._emit_summary(lane)
+
+    def _emit_summary(self, lane: Lane) -> None:
+        """Emit what there is of the open item's parts, the lowest unclosed one first."""
+        item = lane.open_item
+        if item is None or item.is_idle:
+            return
+        lane_index, item_index = item.key
+        for part in item.due_parts():
+            if part.unsent:
+                if part.index is None:
+                    part.index = item.take_index()
+                    self._effects.append(SummaryPartAdded(lane_index, None, item_index, part.index))
+                self._effects.append(
+                    SummaryTextDelta(lane_index, None, item_index, part.index, part.take_unsent())
+                )
+            if not part.ended:
+                return
+            part.close()
+            if part.index is not None:
+                text = "".join(part.sent)
+                closed = SummaryPartDone(
+                    lane_index, None, item_index, part.index, text, part.complete
+                )
+                self._effects.append(closed)
+
+    def _emit_shared(self) -> None:
+        while self._shared_queue:
+            event = self._shared_queue[0]
+            if isinstance(event, UsageReported | ErrorReported | ResponseEnded) and any(
+                lane.queue for lane in self._lanes.values()
+            ):
+                return
+            self._shared_queue.pop(0)
+            self.held_bytes -= held_size(event)
+            if isinstance(event, UsageReported | ResponseEnded):
+                error = event.error or self._fatal_error()
+                event = replace(event, share=self._ledger.build_share(), error=error)
+            if isinstance(event, ResponseEnded):
+                summaries = {item.key: item.build_summary() for item in self._all_items()}
+                event = replace(event, summaries=summaries)
+                self.done = True
+            self._effects.append(event)
+
+    def _all_items(self) -> Iterator[ReasoningItem]:
+        return (item for lane in self._lanes.values() for item in lane.items.values())
+
+    def _fatal_error(self) -> ErrorDetail | None:
+        """Return the first error of a summary if the plan is that one fails the response."""
+        errors = (item.error for item in self._all_items() if item.error is not None)
+        return next(errors, None) if self._plan.fail_response else None
+
+    # End of waiting
+
+    def _give_up_overdue(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:
+        """Give up the parts that were waited for too long; return True if there were any."""
+        if lane.held_since is None:
+            lane.held_since = now
+            self.holding += 1
+        since = lane.held_since
+        if now >= since + lane.grace_left:
+            self.missed_deadline = True
+            return self._give_up_parts(lane, blocking_parts, DEADLINE_PASSED)
+        silent = [
+            part
+            for part in blocking_parts
+            if part.is_silent
+            and now >= max(since, part.requested_at or since) + self._plan.first_token_timeout
+        ]
+        self.missed_deadline = self.missed_deadline or bool(silent)
+        return self._give_up_parts(lane, silent, FIRST_TOKEN_TIMEOUT)
+
+    def _give_up_parts(self, lane: Lane, parts: list[SummaryPart], error: ErrorDetail) -> bool:
+        for part in parts:
+            if not part.ended and lane.open_item is not None:
+                self._cancel_part(part, timed_out=error is FIRST_TOKEN_TIMEOUT)
+                self._give_up_part(lane.open_item, part, error)
+        return bool(parts)
+
+    def _release_holds(self, now: float) -> None:
+        """Release the oldest holds until no more than the limit is held."""
+        holding = [lane for lane in self._lanes.values() if lane.held_since is not None]
+        for lane in sorted(holding, key=lambda lane: lane.held_since or 0.0):
+            self.over_held_limit = True
+            self._give_up_parts(lane, lane.blocking_parts(), OVER_HELD_LIMIT)
+            self._emit_lane(lane, now)
+            if self.held_bytes <= self._plan.held_limit:
+                return

@@ -1,0 +1,100 @@
+"""Token usage of the model and of the summarizer. A figure that nobody reported is None."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, frozen=True)
+class SummarizerUsage:
+    """Usage of one summarizer call, as far as it was reported."""
+
+    tokens: Tokens | None = None
+    model: str | None = None  # the model that answered
+
+
+EXTRACTIVE = "extractive"
+"""Stands for the model's name where no model wrote the summary."""
+
+
+@dataclass(slots=True, frozen=True)
+class Tokens:
+    """Tokens as an upstream reported them; None if not reported."""
+
+    input: int | None = None
+    output: int | None = None  # may or may not include `reasoning`
+    total: int | None = None
+    """May or may not include `reasoning`, so no figure is ever derived from the others."""
+    reasoning: int | None = None
+    cached: int | None = None  # input read from a cache
+    cache_written: int | None = None  # input written to a cache
+
+
+@dataclass(slots=True, frozen=True)
+class SummaryShare:
+    """The summarizer's share of the usage."""
+
+    tokens: Tokens
+    model: str | None  # names of the models, joined by commas
+    parts: int  # number of calls
+    incomplete: bool  # some call did not report all of its usage
+
+    def as_dict(self) -> dict[str, int | str | bool | None]:
+        return {
+            "input_tokens": self.tokens.input,
+            "output_tokens": self.tokens.output,
+            "total_tokens": self.tokens.total,
+            "model": self.model,
+            "parts": self.parts,
+            "incomplete": self.incomplete,
+        }
+
+
+@dataclass(slots=True)
+class UsageLedger:
+    """Adds up the usage of the summarizer's calls for one response."""
+
+    tokens: Tokens = Tokens()
+    models: list[str] = field(default_factory=list)
+    parts: int = 0
+    incomplete: bool = False
+
+    def add_call(self, spent: Tokens | None, model: str | None = None) -> None:
+        """Add one call with its reported usage."""
+        self.parts += 1
+        if model is not None and model not in self.models:
+            self.models.append(model)
+        if spent is None or None in (spent.input, spent.output, spent.total):
+            self.incomplete = True
+        if spent is not None:
+            self.tokens = _add_tokens(self.tokens, spent)
+
+    def add_extract(self) -> None:
+        """Record that an extract replaced the summary of a failed call."""
+        if EXTRACTIVE not in self.models:
+            self.models.append(EXTRACTIVE)
+
+    def build_share(self) -> SummaryShare | None:
+        """Return the sum so far, or None if no call was made."""
+        if not self.parts:
+            return None
+        return SummaryShare(
+            self.tokens, ", ".join(self.models) or None, self.parts, self.incomplete
+        )
+
+
+def _add_tokens(one: Tokens, other: Tokens) -> Tokens:
+    return Tokens(
+        _add_counts(one.input, other.input),
+        _add_counts(one.output, other.output),
+        _add_counts(one.total, other.total),
+        _add_counts(one.reasoning, other.reasoning),
+        _add_counts(one.cached, other.cached),
+        _add_counts(one.cache_written, other.cache_written),
+    )
+
+
+def _add_counts(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other

@@ -1,1 +1,0 @@
-"""Stores: in this process, or in a Redis or Valkey that several processes share."""

@@ -1,0 +1,219 @@
+"""Connections to upstreams, and their pool: the only module that knows aiohttp's internals.
+
+It uses aiohttp for connecting, TLS, pooling, parsing and flow control, but not its client session,
+and so nothing that a session adds to a request or keeps between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterable
+from functools import partial
+from typing import cast
+
+import httpx
+from aiohttp import (
+    ClientConnectionResetError,
+    ClientError,
+    ClientOSError,
+    ClientRequest,
+    ClientTimeout,
+    SocketTimeoutError,
+    TCPConnector,
+)
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.http_writer import StreamWriter
+from aiohttp.streams import EMPTY_PAYLOAD
+from yarl import URL
+
+KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
+
+READ_BUFFER = 32 << 10  # bytes; reading pauses while twice as many are unread
+
+MAX_LINE = 64 << 10  # bytes of one line of a response's head
+
+MAX_HEADERS = 1000  # of one response
+
+CLOSED_MESSAGE = "The connection was closed."
+
+AIOHTTP_ERRORS = (ClientError, HttpProcessingError)
+
+
+class ConnectionPool(TCPConnector):
+    """The connections of one event loop: unlimited, and kept for `KEEP_ALIVE` while idle."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=tls or True)
+        self._factory = partial(cast("type[ResponseHandler]", UpstreamConnection), self._loop)
+        self._connect_requests: dict[tuple[bytes, bytes], ClientRequest] = {}
+
+    async def acquire(self, url: httpx.URL, limits: ClientTimeout) -> UpstreamConnection:
+        """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout."""
+        try:
+            connection = await self.connect(self._connect_request(url), [], limits)
+        except TimeoutError as error:
+            raise httpx.ConnectTimeout("Connecting took too long.") from error
+        except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
+            raise httpx.ConnectError(str(error)) from error
+        protocol = cast(UpstreamConnection, connection.protocol)
+        protocol.start_use(connection)
+        return protocol
+
+    def _connect_request(self, url: httpx.URL) -> ClientRequest:
+        """Return the request by which aiohttp identifies an origin; made once for each."""
+        key = url.raw_scheme, url.netloc
+        if (request := self._connect_requests.get(key)) is None:
+            origin = URL(f"{url.scheme}://{url.netloc.decode()}")
+            request = self._connect_requests[key] = ClientRequest("GET", origin, loop=self._loop)
+        return request
+
+
+class UpstreamConnection(ResponseHandler):
+    """A connection, used by one request after another."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._connection: Connection | None = None
+        self._use_count = 0
+        self._upload: asyncio.Task[None] | None = None
+        self.body = EMPTY_PAYLOAD
+        self.has_received = False  # True once a byte of the response has come
+        self.failure: httpx.TransportError | None = None  # why the response will be incomplete
+
+    def start_use(self, connection: Connection) -> None:
+        self._connection = connection
+        self._use_count += 1
+        self._upload = None
+        self.body = EMPTY_PAYLOAD
+        self.has_received = False
+
+    @property
+    def is_reused(self) -> bool:
+        """True if the current request is not the connection's first."""
+        return self._use_count > 1
+
+    def finish(self) -> httpx.TransportError | None:
+        """Return the connection to the pool if it is reusable, else close it.
+
+        Returns the error if the response is incomplete.
+        """
+        failure = self.failure or (None if self.body.at_eof() else httpx.ReadError(CLOSED_MESSAGE))
+        upload_done = self._upload is None or self._upload.done()
+        if failure is not None or not upload_done or self._connection is None:
+            self.disconnect()
+            return failure
+        self._connection.release()
+        self._connection = None
+        return None
+
+    def disconnect(self) -> None:
+        """Abort request and response: upstream notices at once, and so does the body's reader."""
+        if self._upload is not None:
+            self._upload.cancel()
+        self.body.feed_eof()
+        self._abort_transport()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _abort_transport(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    # The request
+
+    def send_request(self, data: bytes, *, idle_timeout: float, is_head: bool) -> None:
+        """Send the request, and fail the response after `idle_timeout` seconds of silence."""
+        if self.transport is None or self.transport.is_closing():
+            raise httpx.ReadError(CLOSED_MESSAGE)
+        self.set_response_params(
+            skip_payload=is_head,
+            read_until_eof=True,
+            auto_decompress=False,
+            read_timeout=idle_timeout,
+            read_bufsize=READ_BUFFER,
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            max_headers=MAX_HEADERS,
+        )
+        self.transport.write(data)
+        self.start_timeout()
+
+    def start_upload(self, body: AsyncIterable[bytes], length: int | None) -> None:
+        """Start to send a body of `length` bytes, or a chunked one, while awaiting the response."""
+        self._upload = asyncio.create_task(self._send_body(body, length))
+        self._upload.add_done_callback(self._on_upload_done)
+
+    async def _send_body(self, body: AsyncIterable[bytes], length: int | None) -> None:
+        writer = StreamWriter(self, self._loop)
+        writer.chunked = length is None
+        sent = 0
+        async for chunk in body:
+            sent += len(chunk)
+            if length is not None and sent > length:
+                raise httpx.LocalProtocolError("The request's body is longer than it said.")
+            await writer.write(chunk)
+            self.start_timeout()
+        if length is not None and sent < length:
+            raise httpx.LocalProtocolError("The request's body is shorter than it said.")
+        await writer.write_eof()
+
+    def _on_upload_done(self, upload: asyncio.Task[None]) -> None:
+        if not upload.cancelled() and (error := upload.exception()) is not None:
+            self.set_exception(error)
+            self._abort_transport()
+
+    # The response
+
+    async def read_head(self) -> RawResponseMessage:
+        """Return the head of the final response.
+
+        Raises httpx's errors, and those raised by the request body's stream.
+        """
+        try:
+            head, self.body = await self.read()
+            while head.code < 200:
+                if head.code == 101:
+                    raise httpx.RemoteProtocolError("Upstream switched protocols unasked.")
+                head, self.body = await self.read()
+        except AIOHTTP_ERRORS as error:
+            raise to_httpx_error(error) from error
+        return head
+
+    def set_body_timeout(self, idle_timeout: float) -> None:
+        """Limit the time between two chunks of the response body to `idle_timeout` seconds."""
+        self.read_timeout = idle_timeout
+        if not self.body.is_eof():
+            self.start_timeout()
+
+    def start_timeout(self) -> None:
+        if not self._reading_paused:  # else upstream is silent because we do not read
+            super().start_timeout()
+
+    def data_received(self, data: bytes) -> None:
+        if self._connection is None:  # unsolicited data must not answer the next request
+            self._abort_transport()
+            return
+        self.has_received = True
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let the body's reader get all that was received before it gets the error."""
+        body, self._payload = self._payload or self.body, None
+        ended = body.is_eof()
+        super().connection_lost(exc)
+        if not ended and (exc is not None or not body.is_eof()):
+            self.failure = self.failure or httpx.RemoteProtocolError("The response was cut short.")
+            body.feed_eof()
+
+
+def to_httpx_error(error: Exception) -> httpx.TransportError:
+    """Translate an error of aiohttp's; the message contains nothing that upstream sent."""
+    if isinstance(error, SocketTimeoutError):
+        return httpx.ReadTimeout("Nothing came for too long.")
+    if isinstance(error, ClientOSError | ClientConnectionResetError):
+        return httpx.ReadError(str(error))
+    return httpx.RemoteProtocolError("Upstream closed the connection, or does not speak HTTP.")

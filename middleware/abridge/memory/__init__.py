@@ -1,0 +1,1 @@
+"""Keep reasoning alive between turns: remember it, seal it, restore it."""

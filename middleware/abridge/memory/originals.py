@@ -1,0 +1,64 @@
+"""Original reasoning, as upstream sent it and as a store keeps it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from abridge.apis.json import dumps, loads
+from abridge.core.conversation import Json, Turn
+
+TEXT_DIGEST_BYTES = 16
+"""Length of a text digest, in bytes."""
+
+_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
+
+
+@dataclass(slots=True, frozen=True)
+class Original:
+    """Reasoning as upstream sent it."""
+
+    encoded: bytes  # JSON of the reasoning, in upstream's own format
+    raw_digest: bytes  # digest of the reasoning's text
+    altered: bool  # the client never saw that text
+
+    @classmethod
+    def from_reasoning(cls, reasoning: list[Json], raw: str, *, altered: bool) -> Original:
+        return cls(dumps(reasoning), digest_text(raw), altered)
+
+    @property
+    def reasoning(self) -> list[Json]:
+        reasoning: list[Json] = loads(self.encoded)
+        return reasoning
+
+    def pack(self) -> bytes:
+        return bytes([self.altered]) + self.raw_digest + self.encoded
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Original:
+        return cls(
+            packed[1 + TEXT_DIGEST_BYTES :],
+            packed[1 : 1 + TEXT_DIGEST_BYTES],
+            packed[:1] == b"\x01",
+        )
+
+
+def digest_text(text: str) -> bytes:
+    return blake2b(
+        text.strip().encode(errors="surrogatepass"), digest_size=TEXT_DIGEST_BYTES
+    ).digest()
+
+
+def is_unique(turn: Turn) -> bool:
+    """Return whether the turn's calls have random ids, so that no other conversation has it."""
+    return bool(turn.calls) and all(is_random_id(call.id) for call in turn.calls)
+
+
+@lru_cache(4096)
+def is_random_id(identifier: str) -> bool:
+    """Return whether an id is random, unlike `call_0`, which other conversations have too."""
+    longest = max(_ALPHANUMERIC.findall(identifier), key=len, default="")
+    mixed = not (longest.isdigit() or longest.isalpha())
+    return (len(longest) >= 9 and mixed) or len(longest) >= 20

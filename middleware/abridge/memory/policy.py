@@ -1,0 +1,222 @@
+"""The policy for earlier reasoning: which of it upstream receives.
+
+A history is rewritten in steps, so that lookups elsewhere can happen between them: `open_envelopes`
+replaces envelopes by their content; `strip` removes what Abridge added to a turn, `strip_texts`
+also the summaries that only a shared store knows; `find_missing` returns the turns whose reasoning
+is missing; `restore` restores it, drops what is not to be sent, and moves the rest to where
+upstream reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from abridge.apis.api import History
+from abridge.apis.display import OpenEnvelope
+from abridge.core.conversation import PrefixDigest, Turn
+from abridge.memory.originals import Original, digest_text
+from abridge.providers.profile import Profile
+
+KeepPolicy: TypeAlias = Literal["client", "none", "tool_rounds", "all"]
+
+RestorePolicy: TypeAlias = Literal["never", "altered", "always"]
+
+ReasoningSource: TypeAlias = Literal["sealed", "store", "client"]
+
+
+@dataclass(slots=True, frozen=True)
+class HistoryPolicy:
+    """The policy in effect: the settings, and what upstream requires."""
+
+    keep: KeepPolicy
+    restore: RestorePolicy
+    profile: Profile
+    translated: bool = False
+    """True if the client speaks another API than upstream: what it returned was translated, and is
+    never everything that upstream sent."""
+
+    def sends(self, *, current: bool) -> bool:
+        """Return whether a turn's reasoning is sent at all. `current`: no user message follows the
+        turn."""
+        return self.keep != "none" and (self.keep != "tool_rounds" or current)
+
+    def restores(self, *, altered: bool) -> bool:
+        """Return whether a turn's missing reasoning is restored."""
+        if self.restore == "never":
+            return False
+        return altered or self.restore == "always" or self.keep in ("tool_rounds", "all")
+
+
+@dataclass(slots=True)
+class HistoryChanges:
+    """The changes made to a history."""
+
+    removed: int = 0  # marks, summaries and attributions that Abridge had added
+    missed: int = 0  # turns whose original was not found
+    moved: int = 0
+    """Turns whose reasoning, or its absence, moved to another field than the client's."""
+    restored: Counter[ReasoningSource] = field(default_factory=Counter)  # turns, by source
+    dropped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
+
+    @property
+    def changed(self) -> bool:
+        restored = self.restored["sealed"] or self.restored["store"]
+        return bool(self.removed or self.moved or restored or self.dropped)
+
+
+class TurnQuery(NamedTuple):
+    """A turn to look up, by itself and by the digest of what preceded it."""
+
+    turn: Turn
+    prefix: bytes
+
+
+@dataclass(slots=True)
+class _AssistantTurn:
+    """An assistant turn, and what was done to it."""
+
+    turn: Turn
+    is_sent: bool  # its reasoning is sent
+    is_required: bool  # upstream refuses it without reasoning
+    from_envelope: bool = False  # its reasoning came from an envelope
+    removed: int = 0  # count of what was stripped from it
+    has_raw: bool = False  # it has reasoning of the model's own
+    prefix: bytes = b""
+
+
+class HistoryRewriter:
+    """Rewrites one history into what upstream receives."""
+
+    def __init__(self, history: History, policy: HistoryPolicy) -> None:
+        self._history = history
+        self._policy = policy
+        self.changes = HistoryChanges()
+        self.prefix = PrefixDigest()
+        self._queried: list[_AssistantTurn] = []
+        turns = history.turns
+        last_user = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
+        self._assistant_turns = [
+            self._read_turn(turn, current=index > last_user)
+            for index, turn in enumerate(turns)
+            if turn.role == "assistant"
+        ]
+
+    def _read_turn(self, turn: Turn, *, current: bool) -> _AssistantTurn:
+        needs_reasoning = self._policy.profile.returns.required_on_calls or (
+            self._history.requires_reasoning and current
+        )
+        is_required = needs_reasoning and bool(turn.calls)
+        return _AssistantTurn(turn, is_required or self._policy.sends(current=current), is_required)
+
+    def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
+        """Replace the envelopes that the client returned by their content."""
+        by_turn = {id(by_turn.turn): by_turn for by_turn in self._assistant_turns}
+        for turn in self._history.turns:
+            if self._history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
+                by_turn[id(turn)].from_envelope = True
+
+    def strip(self, is_summary: Callable[[str], bool]) -> set[str]:
+        """Remove what Abridge added to any turn. `is_summary` recognises the text of a summary that
+        was shown. Return the texts it did not recognise; a shared store may."""
+        unknown: set[str] = set()
+
+        def recognise(text: str) -> bool:
+            known = bool(text) and is_summary(text)
+            if text and not known:
+                unknown.add(text)
+            return known
+
+        for assistant in self._assistant_turns:
+            self._strip_turn(assistant, recognise)
+            self.changes.removed += self._history.strip_attribution(assistant.turn)
+        return unknown
+
+    def strip_texts(self, texts: Collection[str]) -> None:
+        """Remove these summaries as well."""
+        for assistant in self._assistant_turns if texts else ():
+            self._strip_turn(assistant, texts.__contains__)
+
+    def _strip_turn(self, assistant: _AssistantTurn, is_summary: Callable[[str], bool]) -> None:
+        removed, assistant.has_raw = self._history.strip(assistant.turn, is_summary)
+        assistant.removed += removed
+        self.changes.removed += removed
+
+    def find_missing(self) -> list[TurnQuery]:
+        """Return queries for the turns whose originals may be needed, in order."""
+        assistants = iter(self._assistant_turns)
+        for turn in self._history.turns:
+            if turn.role == "assistant":
+                next(assistants).prefix = self.prefix.digest()
+            self.prefix.add(turn)
+        self._queried = list(self._incomplete_turns())
+        return [TurnQuery(assistants.turn, assistants.prefix) for assistants in self._queried]
+
+    def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
+        """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
+        not to be sent; move the rest to where upstream reads it."""
+        for assistant, original in zip(self._queried, originals, strict=True):
+            self._restore_turn(assistant, original)
+        for assistant in self._assistant_turns:
+            self._finish_turn(assistant)
+        return self.changes
+
+    def restore_nothing(self) -> HistoryChanges:
+        """Restore nothing: count each turn left without reasoning as missed, for now."""
+        self.changes.missed += sum(
+            bool(assistant.removed) and not assistant.has_raw for assistant in self._assistant_turns
+        )
+        return self.changes
+
+    def _incomplete_turns(self) -> Iterator[_AssistantTurn]:
+        """Yield the turns that can be identified by their content and whose reasoning is missing,
+        changed or translated."""
+        for assistant in self._assistant_turns:
+            turn, is_incomplete = (
+                assistant.turn,
+                assistant.removed or self._policy.translated or not assistant.has_raw,
+            )
+            is_identifiable = turn.text or turn.calls
+            if (
+                assistant.is_sent
+                and not assistant.from_envelope
+                and is_identifiable
+                and is_incomplete
+            ):
+                yield assistant
+
+    def _restore_turn(self, assistant: _AssistantTurn, original: Original | None) -> None:
+        turn, policy = assistant.turn, self._policy
+        lacks_required = assistant.is_required and not turn.has_opaque_state
+        if original is None:
+            is_lost = bool(assistant.removed) or (
+                lacks_required and not policy.profile.returns.required_even_empty
+            )
+            self.changes.missed += is_lost and not assistant.has_raw
+            return
+        altered = original.altered or bool(assistant.removed)
+        if assistant.has_raw:  # shown, perhaps in another field; an edit by the client wins
+            restores = original.raw_digest in map(digest_text, turn.reasoning_texts)
+        else:  # with opaque state, the client returned everything it was shown
+            restores = (altered or not turn.has_opaque_state) and policy.restores(
+                altered=altered or lacks_required
+            )
+        if restores:
+            self._history.restore(turn, original.reasoning)
+            self.changes.restored["store"] += 1
+            assistant.has_raw = False
+
+    def _finish_turn(self, assistant: _AssistantTurn) -> None:
+        turn, profile = assistant.turn, self._policy.profile
+        if not assistant.is_sent and self._history.drop_reasoning(turn):
+            self.changes.dropped["policy"] += 1
+        if assistant.is_sent and assistant.has_raw and not assistant.from_envelope:
+            self.changes.restored["client"] += 1
+        placement = (
+            "unchanged" if self._policy.translated else self._history.place_reasoning(turn, profile)
+        )
+        self.changes.moved += placement == "moved"
+        if placement == "dropped":
+            self.changes.dropped["spelling"] += 1

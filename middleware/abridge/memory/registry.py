@@ -1,0 +1,130 @@
+"""Opens the store that replicas share.
+
+The memory of all routes, and its keys.
+"""
+
+from __future__ import annotations
+
+from abridge.config.loading import read_secret, require_extra
+from abridge.config.settings import HistorySettings, Route, Settings
+from abridge.errors import SettingsError
+from abridge.memory.keys import Keyring
+from abridge.memory.route_memory import RouteMemory
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.store import MARK_TTL_FACTOR, Store, StoreObserver, observe_nothing
+from abridge.memory.summaries import SummaryRegistry
+from abridge.memory.tenants import TenantCallable
+
+STORE_SETTING = "history.store"
+
+
+def open_shared_store(
+    url: str,
+    keys: Keyring,
+    *,
+    ttl: float,
+    namespace: str = "abridge",
+    observe: StoreObserver = observe_nothing,
+) -> Store:
+    """Open the store at a Redis address, sealed with a ring's keys. Raise SettingsError if a
+    package is missing or the address is invalid."""
+    with require_extra("redis", STORE_SETTING):
+        from abridge.memory.box import Box  # noqa: PLC0415 -- an extra
+        from abridge.memory.stores.redis import RedisStore  # noqa: PLC0415
+        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
+    try:
+        connection = RedisConnection(url)
+    except ValueError as error:
+        raise SettingsError(f"{STORE_SETTING}: {error}") from None
+    return RedisStore(
+        connection, Box(keys, use=b"store"), ttl=ttl, namespace=namespace, observe=observe
+    )
+
+
+SEALING_NEEDLES = (b"reasoning.encrypted_content", b'"store"')
+"""Every body that asks for opaque state contains one of these."""
+
+SEAL_KEYS_SETTING = "history.seal_keys_env"
+
+
+class MemoryRegistry:
+    """One `RouteMemory` per route. Raise SettingsError for invalid keys."""
+
+    def __init__(
+        self, settings: Settings, observe: StoreObserver, tenant: TenantCallable | None
+    ) -> None:
+        self._observe = observe
+        self._stores: dict[tuple[str, int, float], Store] = {}
+        self.keyring = _load_keyring(settings.history)
+        summaries = self._create_summaries(settings)
+        self._memories = {
+            route.upstream.name: RouteMemory(
+                route,
+                self.keyring,
+                self._get_store(route.history),
+                summaries,
+                tenant=tenant,
+                limit=int(settings.limits.body),
+            )
+            for route in settings.routes
+        }
+
+    def for_route(self, route: Route) -> RouteMemory:
+        return self._memories[route.upstream.name]
+
+    def may_need_rewrite(self, body: bytes) -> bool:
+        """See `RouteMemory.may_need_rewrite`."""
+        return any(memory.may_need_rewrite(body) for memory in self._memories.values())
+
+    def may_need_memory(self, body: bytes) -> bool:
+        """See `RouteMemory.may_need_memory`."""
+        return any(memory.may_need_memory(body) for memory in self._memories.values())
+
+    def may_seal(self, body: bytes) -> bool:
+        """Return whether a request may ask for sealed reasoning in its answer, by a byte search
+        alone."""
+        return self.keyring.configured and any(needle in body for needle in SEALING_NEEDLES)
+
+    @property
+    def size(self) -> int:
+        """Bytes in use, summed over the stores that know theirs."""
+        return sum(store.size or 0 for store in self._stores.values())
+
+    async def aclose(self) -> None:
+        for store in self._stores.values():
+            await store.aclose()
+
+    def _create_summaries(self, settings: Settings) -> SummaryRegistry:
+        longest = max(settings.routes, key=lambda route: route.history.ttl).history
+        shared_stores = (
+            self._get_store(route.history) for route in settings.routes if route.history.is_shared
+        )
+        return SummaryRegistry(
+            self.keyring, MARK_TTL_FACTOR * longest.ttl, next(shared_stores, None)
+        )
+
+    def _get_store(self, history: HistorySettings) -> Store | None:
+        if history.store == "none":
+            return None
+        key = history.store, int(history.bytes), history.ttl
+        if key not in self._stores:
+            self._stores[key] = self._open_store(history)
+        return self._stores[key]
+
+    def _open_store(self, history: HistorySettings) -> Store:
+        if history.is_shared:
+            return open_shared_store(
+                history.store, self.keyring, ttl=history.ttl, observe=self._observe
+            )
+        return MemoryStore(int(history.bytes), history.ttl, observe=self._observe)
+
+
+def _load_keyring(history: HistorySettings) -> Keyring:
+    name = history.seal_keys_env
+    if name is None:
+        return Keyring.random()
+    with require_extra("seal", SEAL_KEYS_SETTING):
+        try:
+            return Keyring.parse(read_secret(name, SEAL_KEYS_SETTING))
+        except ValueError as error:
+            raise SettingsError(f"{SEAL_KEYS_SETTING}: {error}") from None

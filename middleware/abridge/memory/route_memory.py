@@ -1,0 +1,189 @@
+"""The memory of one route."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from time import time
+from typing import TYPE_CHECKING
+
+from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.openai import MINT_MARK
+from abridge.config.settings import HistorySettings, Route
+from abridge.core.conversation import Turn
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.originals import Original, is_unique
+from abridge.memory.policy import TurnQuery
+from abridge.memory.stores.store import Store, StoreQuery
+from abridge.memory.summaries import SummaryRegistry
+from abridge.memory.tenants import TenantCallable, keyed_digest
+from abridge.providers.catalog import PROFILES
+
+if TYPE_CHECKING:
+    from abridge.memory.sealing import Sealer
+
+ATTRIBUTION_LIST = re.compile(rb'"reasoning"\s*:\s*\[')
+"""A list named "reasoning", as only attributed calls have it: under this name requests have an
+object, messages a text and items their type."""
+
+ABRIDGE_NEEDLES = (
+    b'"summary_error"',
+    b'"reasoning_ref"',
+    ENVELOPE_PREFIX.encode(),
+    MINT_MARK.encode(),
+)
+"""Every body that holds something Abridge added, other than summaries, contains one of these."""
+
+ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
+"""Every body that holds assistant output contains one of these."""
+
+REASONING_NEEDLES = (b'"reasoning', b'"thinking')
+"""Every body with reasoning in a field of its own also contains one of these."""
+
+MAX_OPENED_BYTES = 32 << 20
+
+TURN_KEY_BYTES = 32
+"""Length of a turn key, in bytes."""
+
+TOOL_CALLS_NEEDLE = b'"tool_calls"'
+
+TOOLS_NEEDLE = b'"tools"'
+
+
+@dataclass(slots=True, frozen=True)
+class ConversationOwner:
+    """The owner of a conversation: a tenant, at one upstream and model."""
+
+    tags: dict[str, bytes]  # the tenant's tag under each key, by key id
+    upstream: str
+    model: str
+    _owner_keys: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+    def turn_key(self, key: Key, turn: Turn) -> bytes:
+        """Return the store key of the turn's originals."""
+        owner_key = self._owner_keys.get(key.id) or self._owner_keys.setdefault(
+            key.id, self._derive_owner_key(key)
+        )
+        return blake2b(turn.encode_identity(), key=owner_key, digest_size=TURN_KEY_BYTES).digest()
+
+    def _derive_owner_key(self, key: Key) -> bytes:
+        """Derive the key that all of this owner's turn keys are made with."""
+        upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
+        return keyed_digest(key.store, b"place", self.tags[key.id], upstream, model)
+
+
+class RouteMemory:
+    """Remembers and restores reasoning for one route.
+
+    `store` is None if nothing is remembered. `tenant` identifies the caller where the application
+    that Abridge is mounted in does so. `limit` bounds the bytes opened from one request's
+    envelopes.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        keyring: Keyring,
+        store: Store | None,
+        summaries: SummaryRegistry,
+        *,
+        tenant: TenantCallable | None = None,
+        limit: int = MAX_OPENED_BYTES,
+    ) -> None:
+        self.settings: HistorySettings = route.history
+        self._upstream = route.upstream.name
+        self._limit = limit
+        self.keyring = keyring
+        self.store = store
+        self.summaries = summaries
+        self.tenant_rule: str | TenantCallable = tenant or route.history.tenant
+        self._profile = PROFILES[route.upstream.profile]
+
+    def may_need_rewrite(self, body: bytes) -> bool:
+        """Return whether a request body may need changes, by a byte search alone."""
+        if any(mark in body for mark in ABRIDGE_NEEDLES):
+            return True
+        if not any(needle in body for needle in ASSISTANT_NEEDLES):
+            return False
+        size = self.store.size if self.store is not None else 0
+        if self.summaries or size is None or size or self.settings.keep != "client":
+            return True
+        calls_need_reasoning = self._profile.returns.required_on_calls and TOOL_CALLS_NEEDLE in body
+        reasoning_may_move = not self._profile.learns and any(
+            needle in body for needle in REASONING_NEEDLES
+        )
+        return (
+            calls_need_reasoning or reasoning_may_move or ATTRIBUTION_LIST.search(body) is not None
+        )
+
+    def may_need_memory(self, body: bytes) -> bool:
+        """Return whether the answer to a request may have to be remembered because upstream
+        requires its reasoning back, by a byte search alone."""
+        restores_calls = self.restores and self._profile.returns.required_on_calls
+        return self.remembers_every_turn or (restores_calls and TOOLS_NEEDLE in body)
+
+    @property
+    def remembers_every_turn(self) -> bool:
+        """True if every answer is remembered, whatever its client may keep of it."""
+        return self.restores and (
+            self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
+        )
+
+    def always_remembers(self, turn: Turn) -> bool:
+        """Return whether the turn's reasoning is remembered even if its client saw all of it."""
+        return self.remembers_every_turn or (
+            self.restores and self._profile.returns.required_on_calls and bool(turn.calls)
+        )
+
+    @property
+    def restores(self) -> bool:
+        return self.store is not None and self.settings.restore != "never"
+
+    def create_sealer(
+        self, tenant_tags: Mapping[str, bytes], api: str, model: str
+    ) -> Sealer | None:
+        """Create the sealer of one request from a client that speaks `api`. Return None if no keys
+        are configured."""
+        if not self.keyring.configured:
+            return None
+        from abridge.memory.sealing import Sealer  # noqa: PLC0415 -- an extra
+
+        return Sealer(
+            self.keyring,
+            tenant_tags,
+            api=api,
+            upstream=self._upstream,
+            model=model,
+            now=time(),
+            limit=self._limit,
+            ttl=self.settings.seal_ttl,
+        )
+
+    async def recall(
+        self, owner: ConversationOwner, queries: Sequence[TurnQuery]
+    ) -> list[Original | None]:
+        """Look up the originals of turns, written under any key, in order."""
+        if self.store is None or not queries:
+            return [None] * len(queries)
+        keys = self.keyring.keys
+        found = await self.store.recall(
+            [
+                StoreQuery(owner.turn_key(key, turn), prefix, is_unique(turn))
+                for turn, prefix in queries
+                for key in keys
+            ]
+        )
+        per_turn = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
+        originals = (
+            next((value for value in values if value is not None), None) for values in per_turn
+        )
+        return [Original.unpack(value) if value is not None else None for value in originals]
+
+    async def remember(
+        self, owner: ConversationOwner, turn: Turn, prefix: bytes, original: Original
+    ) -> None:
+        if self.store is not None:
+            turn_key = owner.turn_key(self.keyring.primary, turn)
+            await self.store.remember(turn_key, prefix, original.pack())

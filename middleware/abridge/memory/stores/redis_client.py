@@ -1,0 +1,230 @@
+"""Addresses of Redis servers, parsed into options of the Redis client.
+
+The connection to Redis: its client library, time limits and outages.
+
+Theory of operation. No caller waits longer than the ceiling (`MAX_WAIT`). An operation that takes
+longer continues in the background until `OPERATION_TIMEOUT` and is then cancelled: so a connection
+that is slow to open is open for the next caller, and none is left in the middle of a reply that
+somebody else would read as theirs. After a failure the server is not used for `COOLDOWN`, then
+tried by one operation at a time, on a new connection, until one succeeds.
+
+A server that replies with an error is reachable and stays in use: what it refuses, it refuses at
+once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from redis._parsers import _AsyncRESP2Parser
+from redis.asyncio import Redis as Client
+from redis.asyncio.connection import ConnectionPool, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ReadOnlyError, RedisError, ResponseError
+
+from abridge.http.breaker import CircuitBreaker
+
+_VALKEY_SCHEME = re.compile(r"^valkey(?=s?://)")
+"""Valkey speaks the same protocol; the client knows only the `redis` schemes."""
+
+ADDRESS_OPTIONS = frozenset(
+    ["connection_class", "db", "host", "password", "path", "port", "username"]
+)
+"""Options an address may set, besides those of TLS (`ssl_*`)."""
+
+FIXED_OPTIONS: dict[str, Any] = {
+    "protocol": 2,
+    "parser_class": _AsyncRESP2Parser,  # hiredis would allocate any announced length
+    "retry": Retry(NoBackoff(), 0),
+}
+"""Options that are the same for every address."""
+
+INVALID_ADDRESS = "takes an address such as redis://user:password@host:6379/0"
+
+
+def parse_address(url: str) -> dict[str, Any]:
+    """Parse an address into the options of a connection. Raise ValueError, with a message that does
+    not repeat the address. A path that is no database number is invalid: what looks like the host
+    may be the start of a password that contains a slash."""
+    try:
+        parsed: dict[str, Any] = {**parse_url(_VALKEY_SCHEME.sub("redis", url))}
+        is_valid = all(name in ADDRESS_OPTIONS or name.startswith("ssl_") for name in parsed)
+        is_valid = is_valid and (
+            bool(parsed.keys() & {"db", "path"}) or urlsplit(url).path in ("", "/")
+        )
+        parsed |= FIXED_OPTIONS
+        ConnectionPool(**parsed).make_connection()  # type: ignore[no-untyped-call]  # sends nothing
+    except (TypeError, ValueError, RedisError):
+        is_valid = False
+    if not is_valid:
+        raise ValueError(INVALID_ADDRESS)
+    return parsed
+
+
+def server_name(options: dict[str, Any]) -> str:
+    """Return the server's name for the log."""
+    host, port = options.get("host", "localhost"), options.get("port", 6379)
+    return str(options.get("path", f"{host}:{port}"))
+
+
+MAX_WAIT = 0.05
+"""Longest time a caller waits, in seconds."""
+
+WAIT_STEPS = 5
+"""Steps a wait is split into. The loop runs in each of them, so a process that was busy with
+something else does not take that for the server's silence."""
+
+OPERATION_TIMEOUT = 1.0
+"""Seconds after which an operation in the background is cancelled."""
+
+COOLDOWN = 1.0
+"""Seconds for which a server that failed is not used."""
+
+MAX_CONNECTIONS = 16
+"""Connections per event loop; further operations queue."""
+
+LOG_INTERVAL = 60.0
+"""Seconds for which the same problem is not logged again."""
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class RedisConnection:
+    """Runs operations against the server at `url`, from any number of event loops. Connections are
+    opened at first use. Raise ValueError for an invalid address, which the message does not repeat.
+    """
+
+    def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
+        self._options = parse_address(url)
+        self._time = time
+        self._breaker = CircuitBreaker(1, COOLDOWN, time)
+        self._logged_at: dict[str, float] = {}
+        self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
+        self.server = server_name(self._options)
+
+    async def run(self, operation: Callable[[Client], Awaitable[T]]) -> T | None:
+        """Run an operation. Return None if it fails, takes too long or is not tried."""
+        caller = object()
+        if not self._breaker.admit(caller):
+            return None
+        trial = self._breaker.is_open
+        try:
+            task = self._loop_client().start(operation)
+            if not await _wait_until_done(task):
+                self._handle_failure(TimeoutError())
+            elif not task.cancelled():
+                return self._handle_outcome(task.result(), trial=trial)
+        finally:
+            self._breaker.release(caller)
+        return None
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop. A later operation opens new ones."""
+        if (client := self._loop_clients.pop(asyncio.get_running_loop(), None)) is not None:
+            await client.close()
+
+    def log_problem(self, problem: str) -> None:
+        """Log a problem, at most once per interval. The text must not contain what was sent."""
+        now = self._time()
+        if self._logged_at.get(problem, -LOG_INTERVAL) + LOG_INTERVAL <= now:
+            self._logged_at[problem] = now
+            _log.warning("store at %s: %s", self.server, problem)
+
+    def _loop_client(self) -> _LoopClient:
+        loop = asyncio.get_running_loop()
+        if (client := self._loop_clients.get(loop)) is None:
+            for closed in [
+                loop_known for loop_known in self._loop_clients if loop_known.is_closed()
+            ]:
+                del self._loop_clients[closed]
+            client = self._loop_clients[loop] = _LoopClient(self._options)
+        return client
+
+    def _handle_outcome(self, outcome: T | Exception, *, trial: bool) -> T | None:
+        """Handle an operation's outcome. A success closes the breaker only if the operation was a
+        trial: one that began before the failure proves nothing."""
+        if isinstance(outcome, Exception) and not _is_refusal(outcome):
+            self._handle_failure(outcome)
+            return None
+        if trial:
+            _log.info("store at %s: within reach again", self.server)
+            self._breaker.note_success()
+        if isinstance(outcome, Exception):
+            self.log_problem(f"it refuses what it is asked ({_error_name(outcome)})")
+            return None
+        return outcome
+
+    def _handle_failure(self, error: Exception) -> None:
+        if not self._breaker.is_open:
+            _log.warning("store at %s: out of reach (%s)", self.server, _error_name(error))
+        self._breaker.note_failure()
+
+
+class _LoopClient:
+    """The connections of one event loop."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._pool = ConnectionPool(socket_connect_timeout=OPERATION_TIMEOUT, **options)
+        self._client = Client(connection_pool=self._pool)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, operation: Callable[[Client], Awaitable[T]]) -> asyncio.Task[T | Exception]:
+        task = asyncio.create_task(self._run(operation))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._close_idle()
+
+    async def _run(self, operation: Callable[[Client], Awaitable[T]]) -> T | Exception:
+        """Run the operation. Return its result or error: a server may reply with anything."""
+        try:
+            async with asyncio.timeout(OPERATION_TIMEOUT), self._slots:
+                return await operation(self._client)
+        except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a parser
+            if not _is_refusal(error):
+                await self._close_idle()
+            return error
+
+    async def _close_idle(self) -> None:
+        """Close idle connections: they lead to the server that failed, or to one that is no longer
+        the primary."""
+        with suppress(Exception):
+            await self._pool.disconnect(inuse_connections=False)
+
+
+async def _wait_until_done(task: asyncio.Task[Any]) -> bool:
+    """Wait for the task, at most `MAX_WAIT`. Return whether it is done."""
+    for _ in range(WAIT_STEPS):
+        await asyncio.wait({task}, timeout=MAX_WAIT / WAIT_STEPS)
+        if task.done():
+            return True
+    return False
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether the error is a reply of the server. A read-only server does not count: it lost
+    its role to another, which a new connection may reach."""
+    return isinstance(error, ResponseError) and not isinstance(error, ReadOnlyError)
+
+
+def _error_name(error: Exception) -> str:
+    """Return the error's type; its text may contain what was sent."""
+    cause = error.__cause__ or error.__context__
+    names = [type(error).__name__, *([type(cause).__name__] if isinstance(cause, OSError) else [])]
+    return ": ".join(names)

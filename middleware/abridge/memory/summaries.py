@@ -1,0 +1,233 @@
+"""The summaries that clients were shown, known by a keyed digest of their text (a mark).
+
+A summary that a client returns, whichever client and in whatever field, is never sent upstream as
+reasoning. So summaries written by a model are recognised without a tenant, and longer than
+originals are kept. Extracts copied from reasoning are recognised for their owner only.
+
+Tracks the summaries shown in one answer, in the forms a client may return them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import accumulate
+from time import monotonic
+
+from cachetools import TTLCache
+
+from abridge.core.conversation import ItemKey
+from abridge.core.events import (
+    Event,
+    NativeSummary,
+    ReasoningDelta,
+    ResponseEnded,
+    SummaryPartDone,
+    SummaryTextDelta,
+)
+from abridge.memory.keys import Keyring
+from abridge.memory.stores.store import Store
+from abridge.memory.tenants import keyed_digest
+
+MAX_SUMMARY_MARKS = 100_000
+
+SHARE_BATCH = 256
+"""Marks sent to the shared store at once: more would take longer than the store's time limit."""
+
+MARK_BYTES = 32
+"""Length of a mark, in bytes."""
+
+OwnerTags = Mapping[str, bytes]
+"""A tenant's tags, by key id."""
+
+
+class SummaryRegistry:
+    """Recognises up to `max_marks` texts shown by this process, each for `ttl` seconds, and those
+    that other processes wrote to a shared store, if there is one."""
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        ttl: float,
+        store: Store | None = None,
+        time: Callable[[], float] = monotonic,
+        max_marks: int = MAX_SUMMARY_MARKS,
+    ) -> None:
+        self._keyring = keyring
+        self._store = store
+        self._marks: TTLCache[bytes, None] = TTLCache(max_marks, ttl, timer=time)
+        self._unshared: deque[bytes] = deque(maxlen=max_marks)
+
+    def __bool__(self) -> bool:
+        return bool(self._marks) or self._store is not None
+
+    def add(self, texts: Iterable[str], owner: OwnerTags | None = None) -> None:
+        """Recognise these texts from now on; if `owner` is given, for that owner only."""
+        key = self._keyring.primary
+        for text in texts:
+            if encoded := _encode_text(text):
+                mark = _make_mark(
+                    _owner_mark_key(key.store, owner[key.id] if owner else b""), encoded
+                )
+                self._marks[mark] = None
+                if self._store is not None:
+                    self._unshared.append(mark)
+
+    async def share(self) -> None:
+        """Write new marks to the shared store, latest first. Retry later those not written."""
+        if not self._unshared or self._store is None:
+            return
+        batch, written = (
+            [self._unshared.pop() for _ in range(min(SHARE_BATCH, len(self._unshared)))],
+            False,
+        )
+        try:
+            written = await self._store.add_marks(batch)
+        finally:
+            if not written:
+                self._unshared.extend(reversed(batch))
+
+    def is_known(self, text: str, owner: OwnerTags) -> bool:
+        """Return whether this process showed a text to anyone, or as a copy to `owner`."""
+        return any(mark in self._marks for mark in self._marks_of(text, owner))
+
+    async def find_shared(self, texts: Iterable[str], owner: OwnerTags) -> set[str]:
+        """Return the texts that other processes showed to anyone, or as a copy to `owner`."""
+        marks = [(text, mark) for text in texts for mark in self._marks_of(text, owner)]
+        if not marks or self._store is None:
+            return set()
+        found = await self._store.has_marks([mark for _, mark in marks])
+        return {text for (text, _), is_found in zip(marks, found, strict=True) if is_found}
+
+    def _marks_of(self, text: str, owner: OwnerTags) -> Iterator[bytes]:
+        encoded = _encode_text(text)
+        for key in self._keyring.keys if encoded else ():
+            yield _make_mark(_owner_mark_key(key.store, b""), encoded)
+            yield _make_mark(_owner_mark_key(key.store, owner[key.id]), encoded)
+
+
+def _encode_text(text: str) -> bytes:
+    return text.strip().encode(errors="surrogatepass")
+
+
+def _make_mark(key: bytes, encoded: bytes) -> bytes:
+    return blake2b(encoded, key=key, digest_size=MARK_BYTES).digest()
+
+
+@lru_cache(1024)
+def _owner_mark_key(key: bytes, owner: bytes) -> bytes:
+    """Derive the key of an owner's marks; `owner` is empty for marks that belong to nobody."""
+    return keyed_digest(key, b"summary", owner)
+
+
+MAX_COMPARED_RAW = 700
+"""Characters of reasoning compared with a summary: an extract of longer reasoning, without its
+title, is shorter than the reasoning."""
+
+PART_SEPARATOR = "\n\n"
+
+
+class _ShownItem:
+    def __init__(self) -> None:
+        self.raw = ""
+        self.done_parts: list[str] = []
+        self.deltas: list[str] = []
+
+
+class _ShownLane:
+    """Everything shown in one lane. `native` is true if upstream wrote some of it."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[str]] = []
+        self.has_native = False
+        self._last: tuple[int, int] | None = None
+
+    def add_text(self, item: int, part: int, text: str) -> None:
+        if self._last != (item, part):
+            self._last = item, part
+            self.parts.append([])
+        self.parts[-1].append(text)
+
+
+class SummaryTracker:
+    """Follows one answer and registers the summaries it shows.
+
+    A client returns a summary's parts, or an item's whole summary as one text, or those of all
+    items if it has one field for them; if it left mid-summary, as much as it had received. If
+    `translated` is true, upstream's own summary is registered as well: a client of another API may
+    have been shown it as reasoning.
+
+    Upstream's own text, and an extract (`copied`), is registered for `owner` alone: its words are
+    not Abridge's, another model may have written the same. Text equal to the item's reasoning is
+    not registered.
+    """
+
+    def __init__(
+        self,
+        summaries: SummaryRegistry,
+        owner: OwnerTags,
+        *,
+        copied: bool,
+        translated: bool = False,
+    ) -> None:
+        self._summaries = summaries
+        self._owner = owner
+        self._copied = copied
+        self._translated = translated
+        self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
+        self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
+
+    def note(self, event: Event) -> None:
+        """Take an event on its way to the client."""
+        match event:
+            case ReasoningDelta():
+                if self._copied and len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:
+                    item.raw += event.text
+            case SummaryTextDelta():
+                self._item(event).deltas.append(event.text)
+                self._lane(event).add_text(event.item, event.index, event.text)
+            case SummaryPartDone():
+                item = self._item(event)
+                item.done_parts.append(event.text)
+                item.deltas.clear()
+                self._register(item, event.text, PART_SEPARATOR.join(item.done_parts))
+            case NativeSummary() if self._translated and event.text:
+                self._lane(event).has_native = True
+                self._lane(event).add_text(event.item, event.index, event.text)
+            case ResponseEnded():
+                for number, lane in self._lanes.items():
+                    self._register_lane(number, PART_SEPARATOR.join(map("".join, lane.parts)))
+
+    def client_left(self) -> None:
+        """Register every prefix the client may have received: it left after an unknown delta."""
+        for item in self._items.values():
+            before = _as_prefix(item.done_parts)
+            for text in accumulate(item.deltas):
+                self._register(item, text, before + text)
+        for number, lane in self._lanes.items():
+            before = _as_prefix(map("".join, lane.parts[:-1]))
+            for text in accumulate(lane.parts[-1]):
+                self._register_lane(number, before + text)
+
+    def _item(self, event: ReasoningDelta | SummaryTextDelta | SummaryPartDone) -> _ShownItem:
+        return self._items[event.lane or 0, event.item]
+
+    def _lane(self, event: SummaryTextDelta | NativeSummary) -> _ShownLane:
+        return self._lanes[event.lane or 0]
+
+    def _register(self, item: _ShownItem, *texts: str) -> None:
+        owner = self._owner if self._copied else None
+        self._summaries.add((text for text in texts if text.strip() != item.raw.strip()), owner)
+
+    def _register_lane(self, number: int, text: str) -> None:
+        """Register everything a lane shows, as one text."""
+        items = [item for (lane, _), item in self._items.items() if lane == number]
+        if text.strip() != PART_SEPARATOR.join(item.raw.strip() for item in items):
+            has_owner = self._copied or self._lanes[number].has_native
+            self._summaries.add([text], self._owner if has_owner else None)
+
+
+def _as_prefix(texts: Iterable[str]) -> str:
+    return "".join(f"{text}{PART_SEPARATOR}" for text in texts)

@@ -1,0 +1,112 @@
+"""Tenant identification: who sends a request, as a keyed tag.
+
+The tag is an HMAC over the whole credential, so only the same credential gives the same tag, and no
+credential can be recovered from one.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable
+from ipaddress import ip_address
+from typing import Literal, TypeAlias
+
+from starlette.types import Scope
+
+from abridge.memory.keys import Keyring
+
+TenantCallable: TypeAlias = Callable[[Scope], str | None]
+"""Identifies the caller, where the application that Abridge is mounted in knows it."""
+
+CREDENTIAL_HEADERS = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
+
+FORWARDED_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
+
+DUMMY_KEYS = frozenset(
+    b"dummy empty fake key lm-studio no-key none not-needed null ollama placeholder "
+    b"sk-dummy sk-no-key-required sk-xxx token undefined unused xxx".split()
+)
+"""Placeholder keys that people use where a client library requires one and the server does not."""
+
+ANONYMOUS = b"anonymous"
+
+
+def tenant_tags(
+    scope: Scope,
+    keyring: Keyring,
+    rule: str | TenantCallable,
+    *,
+    anonymous: bool | Literal["loopback"],
+) -> dict[str, bytes] | None:
+    """Return the tenant's tag under each key, by key id; None for a request without a tenant."""
+    by_key = {
+        key.id: tenant_tag(scope, key.tenant, rule, anonymous=anonymous) for key in keyring.keys
+    }
+    return {name: value for name, value in by_key.items() if value is not None} or None
+
+
+def tenant_tag(
+    scope: Scope, key: bytes, rule: str | TenantCallable, *, anonymous: bool | Literal["loopback"]
+) -> bytes | None:
+    """Return the tenant's tag, or None for a request that belongs to nobody.
+
+    `rule` is `credential`, `header:<name>` or a callable, which alone decides. For the others,
+    `anonymous` says whether all requests without a credential are one tenant.
+    """
+    identity = _callable_identity(scope, rule) if callable(rule) else _header_identity(scope, rule)
+    if identity:
+        return keyed_digest(key, *identity)
+    if callable(rule):
+        return None
+    if anonymous is True or (anonymous == "loopback" and _is_local(scope)):
+        return keyed_digest(key, ANONYMOUS)
+    return None
+
+
+def _callable_identity(scope: Scope, rule: TenantCallable) -> list[bytes]:
+    name = rule(scope)
+    return [b"named:", name.encode(errors="surrogatepass")] if name else []
+
+
+def _header_identity(scope: Scope, rule: str) -> list[bytes]:
+    """Return the identifying headers, names and values. A header named by the settings is trusted
+    whatever its value; a credential is ignored if it is a placeholder."""
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    name = rule.removeprefix("header:").strip().lower().encode()
+    names, is_ignored = (
+        (CREDENTIAL_HEADERS, _is_dummy) if rule == "credential" else ((name,), _is_blank)
+    )
+    headers_found = sorted(
+        (key, value) for key, value in headers if key in names and not is_ignored(value)
+    )
+    return [part for pair in headers_found for part in pair]
+
+
+def keyed_digest(key: bytes, *parts: bytes) -> bytes:
+    """Return an HMAC over parts, each prefixed by its length so that no other split collides."""
+    message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+    return hmac.digest(key, message, "sha256")
+
+
+def _is_blank(value: bytes) -> bool:
+    return not value.strip()
+
+
+def _is_dummy(value: bytes) -> bool:
+    token = value.strip().lower().removeprefix(b"bearer").strip()
+    return not token or token in DUMMY_KEYS
+
+
+def _is_local(scope: Scope) -> bool:
+    """Return whether both ends of the connection are this machine and nothing was forwarded."""
+    if any(name in FORWARDED_HEADERS for name, _ in scope["headers"]):
+        return False
+    return all(_is_loopback(scope.get(end)) for end in ("server", "client"))
+
+
+def _is_loopback(end: Iterable[object] | None) -> bool:
+    host = next(iter(end), None) if end is not None else None
+    try:
+        return ip_address(str(host)).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,164 @@
+"""The memory of one request: restore reasoning in it, remember its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from starlette.types import Scope
+
+from abridge.apis.api import History
+from abridge.apis.display import Display, Envelope, damaged_error
+from abridge.config.settings import Route
+from abridge.core.conversation import PrefixDigest, RecordedTurn, Turn
+from abridge.core.events import NO_SUMMARY, ResponseEnded
+from abridge.memory.originals import Original
+from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter
+from abridge.memory.route_memory import ConversationOwner, RouteMemory
+from abridge.memory.summaries import OwnerTags, SummaryTracker
+from abridge.memory.tenants import tenant_tags
+from abridge.providers.profile import Profile
+
+if TYPE_CHECKING:
+    from abridge.memory.sealing import Sealer
+
+NO_TENANT_TAG = b"anyone"
+"""Owner tag of what is shown to a request without a tenant."""
+
+
+@dataclass(slots=True)
+class TurnMemory:
+    """One request's use of its route's memory."""
+
+    route_memory: RouteMemory
+    route: Route
+    model: str
+    owner: ConversationOwner | None
+    """None for a request that belongs to nobody: nothing is remembered for it."""
+    sealer: Sealer | None = None  # None if no keys are configured
+    translated: bool = False
+    """Upstream speaks another API than the client, which never sees upstream's format."""
+    may_have_blobs: bool = True  # the request may hold Abridge's blobs
+    prefix: PrefixDigest = field(default_factory=PrefixDigest)
+
+    @classmethod
+    def begin(
+        cls, route_memory: RouteMemory, route: Route, api: str, model: str, scope: Scope
+    ) -> TurnMemory:
+        owner_tags = tenant_tags(
+            scope,
+            route_memory.keyring,
+            route_memory.tenant_rule,
+            anonymous=route_memory.settings.anonymous,
+        )
+        owner = ConversationOwner(owner_tags, route.upstream.name, model) if owner_tags else None
+        return cls(
+            route_memory,
+            route,
+            model,
+            owner,
+            route_memory.create_sealer(owner_tags or {}, api, model),
+        )
+
+    @property
+    def can_remember(self) -> bool:
+        """True if anything of this request's answer can be remembered."""
+        return self.owner is not None and self.route_memory.store is not None
+
+    @property
+    def can_seal(self) -> bool:
+        """True if anything of this request's answer can be sealed."""
+        return self.owner is not None and self.sealer is not None
+
+    async def rewrite(self, history: History, profile: Profile) -> HistoryChanges:
+        """Rewrite the history into what upstream receives."""
+        rewriter = self._create_rewriter(history, profile)
+        if not self.translated:
+            self._open_envelopes(rewriter)
+        await self._strip_summaries(rewriter)
+        queries = rewriter.find_missing()
+        self.prefix = rewriter.prefix
+        if self.owner is None or not self.route_memory.restores:
+            return rewriter.restore([None] * len(queries))
+        return rewriter.restore(await self.route_memory.recall(self.owner, queries))
+
+    async def strip(self, history: History, profile: Profile) -> HistoryChanges:
+        """Remove what Abridge added to a client's history, before it is translated for upstream,
+        and replace envelopes by their content."""
+        rewriter = self._create_rewriter(history, profile)
+        self._open_envelopes(rewriter)
+        await self._strip_summaries(rewriter)
+        return rewriter.restore_nothing()
+
+    def track_summaries(self, *, copied: bool) -> SummaryTracker:
+        """Create a tracker for the answer. `copied`: its summary is copied from the reasoning."""
+        return SummaryTracker(
+            self.route_memory.summaries,
+            self._owner_tags(),
+            copied=copied,
+            translated=self.translated,
+        )
+
+    async def remember(
+        self, recorded_turns: Sequence[RecordedTurn], ended: ResponseEnded, display: Display
+    ) -> None:
+        """Remember the reasoning that was hidden or replaced in an answer, and all reasoning that
+        has to come back whatever the client does."""
+        await self.route_memory.summaries.share()
+        if self.owner is None:
+            return
+        altered = self.translated or not display.show_raw
+        remembering = [
+            self.route_memory.remember(
+                self.owner,
+                recorded.turn,
+                self.prefix.extended_by(recorded.earlier_turns).digest(),
+                Original.from_reasoning(recorded.original, recorded.raw, altered=altered),
+            )
+            for recorded in recorded_turns
+            if self._has_to_remember(recorded, ended, altered=altered)
+        ]
+        await asyncio.gather(*remembering)
+
+    def _has_to_remember(
+        self, recorded: RecordedTurn, ended: ResponseEnded, *, altered: bool
+    ) -> bool:
+        """Return whether a turn's reasoning has to be remembered."""
+        parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
+        is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
+        return is_replaced or self.route_memory.always_remembers(recorded.turn)
+
+    def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
+        sealer = self.sealer
+        if not self.may_have_blobs:
+            return
+        if sealer is None:
+            rewriter.open_envelopes(_refuse_blob)
+            return
+        rewriter.open_envelopes(sealer.open)
+        if sealer.opened:
+            rewriter.changes.restored["sealed"] += sealer.opened
+        rewriter.changes.dropped.update(sealer.dropped)
+        sealer.release()
+
+    async def _strip_summaries(self, rewriter: HistoryRewriter) -> None:
+        summaries, owner = self.route_memory.summaries, self._owner_tags()
+        unknown = rewriter.strip(lambda text: summaries.is_known(text, owner))
+        rewriter.strip_texts(await summaries.find_shared(unknown, owner))
+
+    def _create_rewriter(self, history: History, profile: Profile) -> HistoryRewriter:
+        settings = self.route_memory.settings
+        policy = HistoryPolicy(settings.keep, settings.restore, profile, translated=self.translated)
+        return HistoryRewriter(history, policy)
+
+    def _owner_tags(self) -> OwnerTags:
+        if self.owner is not None:
+            return self.owner.tags
+        return dict.fromkeys((key.id for key in self.route_memory.keyring.keys), NO_TENANT_TAG)
+
+
+def _refuse_blob(_blob: str, param: str, _turn: Turn, _item: str) -> Envelope | None:
+    """Refuse every blob: there is no key to open it with."""
+    raise damaged_error(param)

@@ -1,0 +1,1 @@
+"""One record a request; metrics, logs and traces made of it."""

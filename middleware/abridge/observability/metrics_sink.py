@@ -1,0 +1,162 @@
+"""Count what happens in the metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from prometheus_client import CollectorRegistry
+from starlette.types import Scope
+
+from abridge.apis.api import Api
+from abridge.config.settings import ROUTE, Route, Settings
+from abridge.core.usage import Tokens
+from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
+from abridge.observability.record import RECORD, TRACE, Record, Sink
+from abridge.providers.catalog import PROFILES
+
+SUMMARY_CALL = "abridge.inner"
+"""Scope key that marks a summarizer's own call when it passes through Abridge: no client made this
+request, so it is not counted."""
+
+_log = logging.getLogger(__name__)
+
+
+def summary_call_scope(scope: Scope) -> Scope:
+    """Return the scope for a summarizer's own call, without its request's record and trace."""
+    return {**{key: scope[key] for key in scope if key not in (RECORD, TRACE)}, SUMMARY_CALL: True}
+
+
+class MetricsSink:
+    """Count a finished request in the metrics, and pass its record to all `sinks`."""
+
+    def __init__(self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...]) -> None:
+        self.metrics = metrics
+        self._discarded = metrics_for(CollectorRegistry())
+        self._sinks = (self._count_request, *sinks)
+        names = {name for route in settings.routes for name in route.upstream.models}
+        self._models = ModelLabels(name for name in names if not set(name) & set("*?["))
+        for route in settings.routes:
+            name, profile = route.upstream.name, route.upstream.profile
+            metrics.upstream_info.labels(name, profile, _reasoning_need(route)).set(1)
+
+    def metrics_for(self, scope: Scope) -> Metrics:
+        """Return the metrics for a request; those of a summarizer's own call are discarded."""
+        return self._discarded if SUMMARY_CALL in scope else self.metrics
+
+    def finish(self, scope: Scope) -> None:
+        """Complete a request's record and hand it to the sinks; their exceptions are logged
+        only."""
+        record: Record = scope[RECORD]
+        record.seconds = record.elapsed()
+        if SUMMARY_CALL in scope:
+            return
+        for sink in self._sinks:
+            try:
+                sink(record)
+            except Exception:  # noqa: BLE001 -- a user's may raise anything
+                _log.exception("a sink failed")
+
+    def _count_request(self, record: Record) -> None:
+        """Count a request; without an API only its refusal counts."""
+        if record.outcome == "refused":
+            self.metrics.refusals.labels(record.cause or "invalid_request").inc()
+        if record.api is None:
+            return
+        good = record.status is not None and 200 <= record.status < 300
+        model = self._models.label(record.model, succeeded=good)
+        labels = record.api, record.upstream or "none", model
+        self.metrics.requests.labels(*labels, record.outcome).inc()
+        self._count_history(record, labels[:2])
+        if record.engaged:
+            self._observe_times(record, labels)
+            self._count_reading(record, labels[:2])
+            self._count_summary(record, labels)
+            for kind, count in _positive_counts(
+                _as_billed(record.upstream_tokens), ("input", "output", "reasoning")
+            ):
+                self.metrics.upstream_tokens.labels(*labels, kind).inc(count)
+
+    def _count_history(self, record: Record, labels: tuple[str, str]) -> None:
+        """Count the changes made to the request's history, and the fields dropped."""
+        metrics = self.metrics
+        if record.dropped_request_fields:
+            metrics.dropped_fields.labels(record.api).inc(record.dropped_request_fields)
+        for changes in record.history_changes:
+            metrics.marks_removed.labels(record.api).inc(changes.removed)
+            metrics.reasoning_missed.labels(*labels).inc(changes.missed)
+            for source, turns in changes.restored.items():
+                metrics.reasoning_restored.labels(*labels, source).inc(turns)
+            for reason, turns in changes.dropped.items():
+                metrics.reasoning_dropped.labels(*labels, reason).inc(turns)
+
+    def _observe_times(self, record: Record, labels: tuple[str, str, str]) -> None:
+        metrics, exemplar = self.metrics, record.exemplar
+        metrics.request_seconds.labels(*labels).observe(record.seconds, exemplar)
+        metrics.overhead_seconds.labels(record.api).observe(record.overhead)
+        if record.first_summary is not None:
+            metrics.first_summary_seconds.labels(*labels).observe(record.first_summary, exemplar)
+        if record.answer is not None:
+            first, last = record.answer
+            metrics.first_answer_seconds.labels(*labels).observe(first, exemplar)
+            if record.stream and record.chunks > 1:
+                metrics.chunk_seconds.labels(*labels).observe((last - first) / (record.chunks - 1))
+
+    def _count_reading(self, record: Record, labels: tuple[str, str]) -> None:
+        self.metrics.reasoning_characters.labels(*labels).inc(record.characters)
+        self.metrics.dropped_fields.labels(record.api).inc(record.dropped_response_fields)
+        self.metrics.reader_faults.labels(*labels).inc(record.reader_faults)
+
+    def _count_summary(self, record: Record, labels: tuple[str, str, str]) -> None:
+        """Count summaries by outcome, what they cost and how long the answer waited."""
+        if record.style == "off":
+            return
+        summary_labels = record.style, record.summarizer
+        self.metrics.held_seconds.labels(*labels, *summary_labels).observe(
+            record.held_seconds, record.exemplar
+        )
+        for outcome, summaries in record.summaries.items():
+            self.metrics.summaries.labels(*labels, *summary_labels, outcome).inc(summaries)
+        for kind, count in _positive_counts(record.summarizer_tokens, ("input", "output")):
+            self.metrics.summarizer_tokens.labels(*labels[1:], *summary_labels, kind).inc(count)
+
+    def count_refused_envelope(self, api: Api, scope: Scope) -> None:
+        """Count a request refused because of a damaged envelope."""
+        route: Route = scope[ROUTE]
+        self.metrics_for(scope).blobs_refused.labels(api.name, route.upstream.name).inc()
+
+    def observe_store_operation(self, operation: str, result: str, seconds: float) -> None:
+        """Count and time one operation of a store."""
+        self.metrics.store_operations.labels(operation, result).inc()
+        self.metrics.store_seconds.labels(operation).observe(seconds)
+
+    def set_store_size(self, size: int) -> None:
+        """Set the bytes of reasoning that are remembered."""
+        self.metrics.store_bytes.set(size)
+
+
+def _reasoning_need(route: Route) -> Literal["demanded", "wanted", "free"]:
+    """Tell how much upstream wants its reasoning back; the Messages API demands it within tool
+    rounds."""
+    returns = PROFILES[route.upstream.profile].returns
+    if returns.required_on_calls or route.upstream.api == "messages":
+        return "demanded"
+    return "wanted" if returns.wanted else "free"
+
+
+def _as_billed(used: Tokens) -> Tokens:
+    """Add reasoning to the output tokens, as it is billed.
+
+    Some upstreams report it outside of them; then only the total has both.
+    """
+    if used.input is None or used.total is None:
+        return used
+    return replace(used, output=max(used.output or 0, used.total - used.input))
+
+
+def _positive_counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    for kind in kinds:
+        if (count := getattr(tokens, kind) or 0) > 0:
+            yield kind, count

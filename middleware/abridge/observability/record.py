@@ -1,0 +1,161 @@
+"""The record of one request: filled in as the request proceeds, passed to every sink at its end.
+
+Times are in seconds since the request arrived, on a monotonic clock. None means that something did
+not happen or is not known. A record holds no prompts, reasoning, answers or credentials.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import getrandbits
+
+from starlette.types import Scope
+
+from abridge.core.usage import Tokens
+from abridge.errors import RequestError
+from abridge.http.asgi import decoded_path
+from abridge.memory.policy import HistoryChanges
+
+RECORD = "abridge.record"
+"""Scope key of a request's record, which the middleware sets."""
+
+TRACE = "abridge.trace"
+"""Scope key of a request's spans; None while tracing is off."""
+
+SHUTTING_DOWN = "shutting_down"
+"""Cause of a request that the server cancelled."""
+
+REQUEST_ID_HEADER = b"x-request-id"
+
+NO_TOKENS = Tokens()
+
+MAX_TEXT_CHARS = 256
+"""Maximum characters of text that a client or an upstream chose."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+_ERROR_CODE = re.compile(r"[a-z0-9_.-]{1,64}")
+
+
+@dataclass(slots=True)
+class SummarizerCall:
+    """One summarizer call."""
+
+    part: int  # id of the part
+    began: float
+    ended: float | None = None
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class ShownPart:
+    """A part of the summary, with the times at which its first and last event went out."""
+
+    began: float
+    ended: float | None = None
+
+
+@dataclass(slots=True)
+class Record:
+    """One request. The fields from `first_summary` on are set only if it was `engaged`."""
+
+    id: str
+    at: float  # arrival, in seconds since the epoch
+    began: float  # arrival, by `clock`
+    clock: Callable[[], float] = time.monotonic
+    method: str = ""
+    path: str = ""
+    trace_id: str | None = None  # id of the trace it belongs to
+    exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
+    api: str | None = None
+    upstream: str | None = None  # a name in the settings
+    model: str | None = None
+    stream: bool = False
+    style: str = "off"
+    summarizer: str | None = None
+    status: int | None = None
+    outcome: str = "failed"  # as in the metrics; the worst until a better one is known
+    cause: str | None = None  # code of the first error
+    seconds: float = 0.0  # total
+    engaged: bool = False
+    overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
+    history_changes: list[HistoryChanges] = field(default_factory=list)
+    dropped_request_fields: int = 0  # fields dropped from the request
+    first_summary: float | None = None
+    thinking: tuple[float, float] | None = None  # first and last reasoning delta
+    answer: tuple[float, float] | None = None  # first and last content delta sent
+    chunks: int = 0  # content deltas sent
+    held_seconds: float = 0.0  # seconds that the answer waited for its summary
+    characters: int = 0  # of reasoning
+    upstream_tokens: Tokens = NO_TOKENS
+    summarizer_tokens: Tokens = NO_TOKENS
+    response_id: str | None = None  # as upstream sent it
+    response_model: str | None = None  # as upstream sent it
+    summaries: dict[str, int] = field(default_factory=dict)  # reasoning items by outcome
+    calls: list[SummarizerCall] = field(default_factory=list)
+    parts: list[ShownPart] = field(default_factory=list)
+    dropped_response_fields: int = 0  # unknown fields that the Reader dropped
+    reader_faults: int = 0  # events that the Reader dropped as out of order
+
+    @classmethod
+    def start(cls, scope: Scope) -> Record:
+        """Start the record of a request, with the id that its client sent if that is valid."""
+        return cls(
+            _client_request_id(scope) or f"{getrandbits(128):032x}",
+            time.time(),
+            time.monotonic(),
+            method=scope["method"],
+            path=bounded_text(decoded_path(scope)),
+        )
+
+    @classmethod
+    def get(cls, scope: Scope) -> Record:
+        """Return the record of a request that has passed the middleware."""
+        record: Record = scope[RECORD]
+        return record
+
+    def elapsed(self) -> float:
+        return self.clock() - self.began
+
+    def note_target(self, api: str, upstream: str, model: str | None) -> None:
+        """Note the API, upstream and model, once they are known."""
+        self.api, self.upstream = api, upstream
+        self.model = bounded_text(model) if model is not None else None
+
+    def reset_changes(self) -> None:
+        """Reset the changes to the request before it is prepared, perhaps again for another API."""
+        self.history_changes, self.dropped_request_fields = [], 0
+
+    def note_refusal(self, refusal: RequestError) -> None:
+        self.outcome, self.status = "refused", refusal.status
+        self.note_error(refusal.code)
+
+    def note_error(self, code: str | None) -> None:
+        """Note an error; the first is the cause. A malformed code from upstream is ignored."""
+        if self.cause is None and code is not None and _ERROR_CODE.fullmatch(code):
+            self.cause = code
+
+
+def _client_request_id(scope: Scope) -> str | None:
+    """Return the client's own id for its request, if valid."""
+    for name, value in scope["headers"]:
+        if name == REQUEST_ID_HEADER:
+            request_id: str = value.decode("latin-1")
+            return request_id if _REQUEST_ID.fullmatch(request_id) else None
+    return None
+
+
+def bounded_text(text: str) -> str:
+    """Make text that a client or an upstream chose safe for every sink.
+
+    JSON may hold lone surrogates, which cannot be encoded, and names of any length.
+    """
+    text = text[:MAX_TEXT_CHARS]
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+Sink = Callable[[Record], None]
+"""Receives a complete record. It must return quickly; an exception from it is logged."""

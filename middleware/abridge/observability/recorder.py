@@ -1,0 +1,158 @@
+"""Record what happens in one engaged request.
+
+Gauges of what is under way are updated at once, everything else when the request is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from abridge.apis.api import Reader
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Event,
+    ItemSummary,
+    ReasoningDelta,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    UsageReported,
+)
+from abridge.core.sequencer import Sequencer
+from abridge.core.usage import SummarizerUsage
+from abridge.observability.metrics import Metrics
+from abridge.observability.record import Record, ShownPart, SummarizerCall
+
+if TYPE_CHECKING:
+    from abridge.observability.tracing.spans import RequestTrace
+
+NAMED_OUTCOMES = frozenset({"empty", "timeout", "deadline", "shed"})
+"""Error codes of a summary that are outcomes by their own name; any other is `failed`."""
+
+
+class ExchangeRecorder:
+    """Fill in one request's record while it runs; `trace` draws its spans."""
+
+    def __init__(self, metrics: Metrics, record: Record, trace: RequestTrace | None = None) -> None:
+        self.record = record
+        self._trace = trace
+        self.outcome = "failed"  # by how the answer itself ended
+        self._metrics = metrics
+        self._streams = metrics.streams_open.labels(record.api)
+        self._summaries: Iterable[ItemSummary] = ()
+        self._calls: dict[int, SummarizerCall] = {}
+        self._parts: dict[tuple[int | None, int, int], ShownPart] = {}
+        self._held_bytes = 0
+        self._streams.inc()
+
+    def note(self, event: Event) -> None:
+        """Take an event that is being sent to the client."""
+        match event:
+            case ReasoningDelta():
+                self._record_reasoning(event.text)
+            case ContentDelta():
+                self._record_content()
+            case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
+                self._record_part(event)
+            case UsageReported():
+                self.record.upstream_tokens = event.usage or self.record.upstream_tokens
+            case ErrorReported():
+                self.record.note_error(event.error.code)
+            case ResponseEnded():
+                self._record_end(event)
+            case ResponseStarted():
+                self.record.response_id, self.record.response_model = event.id, event.model
+
+    def call_started(self, part: int) -> None:
+        """Record that a summarizer was called for a part."""
+        call = self._calls[part] = SummarizerCall(part, self.record.elapsed())
+        self.record.calls.append(call)
+
+    def call_span(self, part: int) -> AbstractContextManager[None]:
+        """Return a context manager to run the call in: its span."""
+        return nullcontext() if self._trace is None else self._trace.trace_call(self.record, part)
+
+    def call_ended(self, part: int, outcome: str, seconds: float, spent: SummarizerUsage) -> None:
+        """Record the end of a call. `seconds` excludes the time in which a send to the client was
+        under way."""
+        call = self._calls.pop(part)
+        call.ended, call.outcome = self.record.elapsed(), outcome
+        self._metrics.summarizer_seconds.labels(self.record.summarizer, outcome).observe(seconds)
+        if self._trace is not None:
+            self._trace.note_outcome(part, outcome, spent)
+
+    def note_held(self, held_bytes: int) -> None:
+        """Update the gauge of the bytes of the answer that wait."""
+        if held_bytes != self._held_bytes:
+            self._metrics.held_bytes.inc(held_bytes - self._held_bytes)
+            self._held_bytes = held_bytes
+
+    def abandon(self) -> None:
+        """Release the gauges without recording a result: the request is sent again to another
+        API."""
+        self.note_held(0)
+        self._streams.dec()
+
+    def close(self, sequencer: Sequencer, reader: Reader) -> None:
+        """Complete the record: the exchange is over."""
+        self.abandon()
+        record = self.record
+        record.outcome, record.engaged = self.outcome, True
+        record.held_seconds, record.summarizer_tokens = sequencer.held_seconds, sequencer.spent
+        record.dropped_response_fields, record.reader_faults = reader.dropped, reader.faults
+        if record.style != "off":
+            record.summaries = Counter(
+                summary_outcome(summary, over_held_limit=sequencer.over_held_limit)
+                for summary in self._summaries
+            )
+
+    def _record_reasoning(self, text: str) -> None:
+        if text:
+            self.record.characters += len(text)
+            self.record.thinking = _extend_span(self.record.elapsed(), self.record.thinking)
+
+    def _record_content(self) -> None:
+        self.record.chunks += 1
+        self.record.answer = _extend_span(self.record.elapsed(), self.record.answer)
+
+    def _record_part(self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone) -> None:
+        record, key = self.record, (event.lane, event.item, event.index)
+        if isinstance(event, SummaryPartAdded):
+            part = self._parts[key] = ShownPart(record.elapsed())
+            record.parts.append(part)
+        elif isinstance(event, SummaryPartDone):
+            self._parts[key].ended = record.elapsed()
+        elif record.first_summary is None:
+            record.first_summary = record.elapsed()
+
+    def _record_end(self, event: ResponseEnded) -> None:
+        self.record.upstream_tokens = event.usage or self.record.upstream_tokens
+        self._summaries = event.summaries.values()
+        self.outcome = "ok" if event.ok and event.error is None else "failed"
+        if event.error is not None:
+            self.record.note_error(event.error.code)
+
+
+def _extend_span(now: float, span: tuple[float, float] | None) -> tuple[float, float]:
+    """Extend a time span to `now`, or start one."""
+    return (now if span is None else span[0], now)
+
+
+def summary_outcome(summary: ItemSummary, *, over_held_limit: bool = False) -> str:
+    """Return the outcome of one item's summary, as in the metrics."""
+    if summary.native:
+        return "native"
+    if summary.error is None:
+        return "ok" if summary.parts else "skipped"
+    if summary.parts:
+        return "partial"
+    code = summary.error.code
+    if code == "deadline" and over_held_limit:
+        return "pressed"
+    return code if code in NAMED_OUTCOMES else "failed"

@@ -1,0 +1,51 @@
+"""The interface of all kinds of answers, and what they are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from abridge.apis.api import Reader, Writer
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.pipeline.client import Client
+from abridge.pipeline.summary_runner import SummaryRunner
+
+
+class Answer(Protocol):
+    """One response on its way from the application to the client.
+
+    `passed_ok` is None if the response was read; else it tells whether the status that was passed
+    on is a success.
+    """
+
+    @property
+    def passed_ok(self) -> bool | None: ...
+
+    def feed(self, data: bytes) -> None:
+        """Take more of the body."""
+
+    def end(self, error: ErrorDetail | None = None) -> None:
+        """End the body; `error` says why it broke off."""
+
+    def emit(self, event: Event) -> None:
+        """Take the next event, in the client's order."""
+
+    def keep_alive(self) -> bytes:
+        """Return a keep-alive if one is due, else nothing."""
+
+
+@dataclass(slots=True)
+class AnswerContext:
+    """Collaborators of an answer."""
+
+    client: Client
+    runner: SummaryRunner
+    reader: Reader
+    writer: Writer
+    hide_unread: bool  # nothing unread may get through
+    translate_error: (
+        Callable[[bytes], bytes] | None
+    )  # translates an error body, if upstream's API differs
+    limit: int  # bytes of one event, or of a whole body
+    summary_headers: Callable[[ResponseEnded], Mapping[str, str]]  # headers about the summary

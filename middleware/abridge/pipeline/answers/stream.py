@@ -1,0 +1,105 @@
+"""Answers that stream."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from starlette.types import Message
+
+from abridge.apis import sse
+from abridge.core.events import ErrorDetail, Event, Passthrough
+from abridge.errors import EventTooLarge
+from abridge.http.asgi import BODY_HEADERS, drop_headers
+from abridge.pipeline.answers.answer import AnswerContext
+
+KEEP_ALIVE = sse.encode_comment("keep-alive")
+
+KEEP_ALIVES_PER_EVENT = 3
+"""Every so many keep-alives, one is an event: some clients ignore comments."""
+
+_log = logging.getLogger(__name__)
+
+
+class StreamAnswer:
+    """Rewrite server-sent events as they come."""
+
+    passed_ok = None
+
+    def __init__(
+        self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
+    ) -> None:
+        self._context = context
+        self._client, self._runner = context.client, context.runner
+        self._inflate = inflate
+        self._decoder = sse.FrameDecoder(context.limit)
+        self._ended = False
+        self._wrote_nothing = False
+        self._keep_alives = 0
+        self._client.start({**start, "headers": drop_headers(start["headers"], BODY_HEADERS)})
+
+    def feed(self, data: bytes) -> None:
+        if self._ended:
+            return
+        try:
+            frames = self._decoder.feed(self._inflate(data))
+        except (ValueError, EventTooLarge) as error:
+            _log.warning("what upstream sent could not be read: %s", error)
+            self.end(
+                ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
+            )
+            return
+        for frame in frames:
+            self._read_frame(frame)
+
+    def end(self, error: ErrorDetail | None = None) -> None:
+        if self._ended:
+            return
+        if error is None:
+            for frame in self._decoder.end():
+                self._read_frame(frame)
+        self._ended = True
+        self._runner.feed(self._context.reader.end(error))
+        self._close_when_done()
+
+    def emit(self, event: Event) -> None:
+        data = self._context.writer.write(event)
+        self._client.write(data)
+        self._wrote_nothing = not data
+        self._keep_alives = 0 if data else self._keep_alives
+        self._close_when_done()
+
+    def keep_alive(self) -> bytes:
+        if not (self._wrote_nothing or self._runner.sequencer.holding):
+            return b""
+        self._keep_alives += 1
+        event = (
+            b"" if self._keep_alives % KEEP_ALIVES_PER_EVENT else self._context.writer.keep_alive()
+        )
+        return event or KEEP_ALIVE
+
+    def _read_frame(self, frame: bytes) -> None:
+        """Handle one frame, and remember if upstream sent something of which nothing reaches the
+        client.
+
+        Then a keep-alive is due in its place.
+        """
+        comment = frame.startswith(b":") and sse.frame_data(frame) is None
+        if comment and not self._context.hide_unread:
+            self._client.write(frame)
+            return
+        events = [] if comment else self._parse_frame(frame)
+        self._wrote_nothing = self._wrote_nothing or not events
+        self._runner.feed(events)
+
+    def _parse_frame(self, frame: bytes) -> list[Event]:
+        """Parse a frame; an error in the Reader costs no more than this frame."""
+        try:
+            return self._context.reader.read(frame)
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("a frame could not be read: %s", type(error).__name__)
+            return [] if self._context.hide_unread else [Passthrough(None, frame)]
+
+    def _close_when_done(self) -> None:
+        if self._ended and self._runner.sequencer.done:
+            self._client.close()

@@ -1,0 +1,118 @@
+"""Answers that are not read: passed on as they came, or replaced by an error."""
+
+from __future__ import annotations
+
+from starlette.types import Message
+
+from abridge.apis.json import dumps, parse_object
+from abridge.apis.openai import UNREADABLE, error_body
+from abridge.core.events import ErrorDetail, Event
+from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
+from abridge.pipeline.answers.answer import AnswerContext
+from abridge.pipeline.client import Client
+
+ERROR_FIELDS = ("error", "request_id")
+"""Fields of an error body on any API."""
+
+
+class PassedAnswer:
+    """Pass the response on as it came. If it breaks off, so does the client's."""
+
+    def __init__(self, start: Message, client: Client) -> None:
+        self._client = client
+        self.passed_ok = start["status"] < 400
+        client.start(start)
+
+    def feed(self, data: bytes) -> None:
+        self._client.write(data)
+
+    def end(self, error: ErrorDetail | None = None) -> None:
+        self.passed_ok = self.passed_ok and error is None
+        self._client.close(complete=error is None)
+
+    def emit(self, event: Event) -> None:
+        """Ignore the event: nothing was read."""
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+
+class TranslatedError:
+    """Translate upstream's error response to the error shape of the client's API."""
+
+    def __init__(self, start: Message, context: AnswerContext) -> None:
+        self._start = start
+        self._context = context
+        self._buffer = bytearray()
+        self.passed_ok = False
+
+    def feed(self, data: bytes) -> None:
+        if len(self._buffer) <= self._context.limit:
+            self._buffer += data
+
+    def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
+        body = self._translated_body()
+        length = (b"content-length", str(len(body)).encode())
+        headers = [*drop_headers(self._start["headers"], BODY_HEADERS), length]
+        self._context.client.start({**self._start, "headers": headers})
+        self._context.client.write(body)
+        self._context.client.close()
+
+    def emit(self, event: Event) -> None:
+        """Ignore the event: nothing was read."""
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+    def _translated_body(self) -> bytes:
+        translate = self._context.translate_error or bytes
+        encoding = get_header(self._start["headers"], b"content-encoding")
+        try:
+            inflate = Inflater(self._context.limit).feed if encoding else bytes
+            return _only_error(translate(inflate(bytes(self._buffer))))
+        except ValueError:
+            return dumps(error_body(UNREADABLE.message, code=UNREADABLE.code))
+
+
+class RefusedAnswer:
+    """Send an error of Abridge's in place of the answer.
+
+    Used where there is no answer, or one that cannot be read while raw reasoning must be hidden.
+    """
+
+    passed_ok = None
+
+    def __init__(self, client: Client, error: ErrorDetail = UNREADABLE, status: int = 502) -> None:
+        body = dumps(error_body(error.message, code=error.code))
+        client.start(json_start(status, body))
+        client.write(body)
+        client.close()
+
+    def feed(self, data: bytes) -> None:
+        """Discard it."""
+
+    def end(self, error: ErrorDetail | None = None) -> None:
+        """Do nothing: the response is complete."""
+
+    def emit(self, event: Event) -> None:
+        """Discard it."""
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+
+def _only_error(body: bytes) -> bytes:
+    """Strip an error body to its error.
+
+    What stands beside it, or within it in the error of another Abridge, may be an answer that is
+    not for the client.
+    """
+    parsed = parse_object(body) or {}
+    if "error" not in parsed:
+        return body
+    fields = {name: parsed[name] for name in ERROR_FIELDS if name in parsed}
+    if isinstance(fields["error"], dict):
+        fields["error"] = {
+            key: fields["error"][key] for key in fields["error"] if key != "response"
+        }
+    return body if fields == parsed else dumps(fields)

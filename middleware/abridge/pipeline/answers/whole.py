@@ -1,0 +1,148 @@
+"""Answers that are one JSON body.
+
+Choose the kind of answer by the start of the response.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from starlette.types import Message
+
+from abridge.apis.openai import TIMEOUT_CODE, UNREADABLE
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.http.asgi import BODY_HEADERS, Inflater, can_inflate, drop_headers, get_header
+from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.pipeline.answers.stream import StreamAnswer
+from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
+
+_log = logging.getLogger(__name__)
+
+
+class WholeAnswer:
+    """Buffer a JSON body and rewrite it at its end."""
+
+    def __init__(
+        self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
+    ) -> None:
+        self._start = start
+        self._context = context
+        self._inflate = inflate
+        self._buffer = bytearray()
+        self._replacement: Answer | None = None
+
+    def feed(self, data: bytes) -> None:
+        if self._replacement is not None:
+            self._replacement.feed(data)
+            return
+        self._buffer += data
+        if len(self._buffer) > self._context.limit:
+            self._pass_or_refuse()
+
+    def end(self, error: ErrorDetail | None = None) -> None:
+        if self._replacement is not None:
+            self._replacement.end(error)
+        elif error is not None:
+            status = 504 if error.code == TIMEOUT_CODE else 502
+            self._replacement = RefusedAnswer(self._context.client, error, status)
+        else:
+            self._feed_sequencer()
+
+    def emit(self, event: Event) -> None:
+        if self._replacement is not None:
+            return
+        if not isinstance(event, ResponseEnded):
+            self._context.writer.note(event)
+            return
+        body = self._rewritten(event)
+        if body is None:
+            self._pass_or_refuse(event.error)
+            self._context.client.close()
+            return
+        headers = [
+            *drop_headers(self._start["headers"], BODY_HEADERS),
+            (b"content-length", str(len(body)).encode()),
+            *(
+                (key.encode(), value.encode())
+                for key, value in self._context.summary_headers(event).items()
+            ),
+        ]
+        status = self._start["status"] if event.error is None else 502
+        self._context.client.start({**self._start, "status": status, "headers": headers})
+        self._context.client.write(body)
+        self._context.client.close()
+
+    @property
+    def passed_ok(self) -> bool | None:
+        return self._replacement.passed_ok if self._replacement is not None else None
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+    def _feed_sequencer(self) -> None:
+        try:
+            self._context.runner.feed(
+                self._context.reader.read_whole(self._inflate(bytes(self._buffer)))
+            )
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("an answer could not be read: %s", type(error).__name__)
+            self._pass_or_refuse()
+            self._context.client.close()
+
+    def _rewritten(self, event: ResponseEnded) -> bytes | None:
+        """Return the rewritten body, None where it could not be read or written."""
+        try:
+            return self._context.writer.write_whole(event) if event.ok else None
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("an answer could not be written: %s", type(error).__name__)
+            return None
+
+    def _pass_or_refuse(self, error: ErrorDetail | None = None) -> None:
+        """Replace an answer that cannot be read: pass it on as it came, or send an error where
+        nothing unread may get through."""
+        if self._context.hide_unread:
+            shown_error = error if error is not None and error.message else UNREADABLE
+            self._replacement = RefusedAnswer(self._context.client, shown_error)
+            return
+        self._replacement = PassedAnswer(self._start, self._context.client)
+        self._replacement.feed(bytes(self._buffer))
+
+
+EVENT_STREAM = b"text/event-stream"
+
+
+def begin_answer(start: Message, context: AnswerContext) -> Answer:
+    """Return the answer for this `http.response.start`."""
+    headers = start.get("headers", [])
+    content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+    encoding = get_header(headers, b"content-encoding")
+    is_stream = content_type == EVENT_STREAM
+    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
+    if not 200 <= start["status"] < 300 or start["status"] == 204:
+        return _begin_unread(start, context)
+    if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
+        return (
+            RefusedAnswer(context.client)
+            if context.hide_unread
+            else PassedAnswer(start, context.client)
+        )
+    inflate = Inflater(context.limit).feed if encoding else bytes
+    return (
+        StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
+    )
+
+
+def _begin_unread(start: Message, context: AnswerContext) -> Answer:
+    """Choose the answer where upstream sent an error, a redirect or no content.
+
+    For a client of another API a redirect would lead to an endpoint it does not speak, and no
+    content means nothing.
+    """
+    if start["status"] >= 400 and context.hide_unread:
+        return TranslatedError(start, context)
+    return (
+        PassedAnswer(start, context.client)
+        if context.translate_error is None
+        else RefusedAnswer(context.client)
+    )

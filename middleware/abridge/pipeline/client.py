@@ -1,0 +1,170 @@
+"""The client's end of one engaged request: notices that it left, and sends to it.
+
+One task awaits its `receive`, one its `send`, and nothing else uses either. Output gathers while a
+send is under way and leaves as one body message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from starlette.types import Message, Receive, Send
+
+HIGH_WATER = 64 << 10
+"""Bytes that may wait for a slow client before reading from upstream pauses."""
+
+
+class Clock:
+    """Monotonic seconds, minus the time in which a send to the client was under way."""
+
+    def __init__(self, time: Callable[[], float] = time.monotonic) -> None:
+        self._time = time
+        self._paused_seconds = 0.0
+        self._paused_at: float | None = None
+
+    @property
+    def paused(self) -> bool:
+        return self._paused_at is not None
+
+    def now(self) -> float:
+        now = self._time() if self._paused_at is None else self._paused_at
+        return now - self._paused_seconds
+
+    def pause(self) -> None:
+        self._paused_at = self._time()
+
+    def resume(self) -> None:
+        if self._paused_at is not None:
+            self._paused_seconds += self._time() - self._paused_at
+            self._paused_at = None
+
+
+class Client:
+    """Sends an answer to the client, and keep-alives while there is nothing to send."""
+
+    KEEP_ALIVE_SECONDS = 5.0  # seconds without a send after which a keep-alive is due
+
+    def __init__(self, receive: Receive, send: Send, clock: Clock) -> None:
+        self._receive = receive
+        self._send = send
+        self._clock = clock
+        self._start: Message | None = None
+        self._pending = bytearray()
+        self._closing = False
+        self._complete = True
+        self._wake = asyncio.Event()
+        self._awaited_task: asyncio.Task[None] | None = None
+        self._drained: asyncio.Event | None = None
+        self._sent_at = 0.0
+        self._keep_alive_timer: asyncio.TimerHandle
+        self.departed = asyncio.Event()  # set when the client has left
+        self.finished = False  # true once everything was sent
+        self.status: int | None = None
+        self.on_sent: Callable[[], None] = lambda: None  # called after each send
+        self.on_leave: Callable[[], None] = lambda: None
+        self.keep_alive: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
+
+    async def listen(self) -> None:
+        """Wait for the client to disconnect."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self.finished:
+            self.mark_departed()
+
+    def mark_departed(self) -> None:
+        """Mark the client as gone and wake everything that waits for it."""
+        self.departed.set()
+        self.on_leave()
+        self._signal_drained()
+        self._wake.set()
+
+    async def receive(self) -> Message:
+        """Serve as the application's `receive` after the request body: wait for the disconnect."""
+        await self.departed.wait()
+        return {"type": "http.disconnect"}
+
+    def start(self, message: Message) -> None:
+        self._start, self.status = message, message["status"]
+        self._wake.set()
+
+    def write(self, data: bytes) -> None:
+        if data:
+            self._pending += data
+            self._wake.set()
+            if len(self._pending) > HIGH_WATER and self._drained is None:
+                self._drained = asyncio.Event()
+
+    def send_after(self, task: asyncio.Task[None]) -> None:
+        """Delay the next send until the task is done."""
+        self._awaited_task = task
+
+    def close(self, *, complete: bool = True) -> None:
+        """End the response once everything is sent; with `complete` false, leave it without its
+        end."""
+        self._closing, self._complete = True, complete
+        self._wake.set()
+
+    async def drain(self) -> None:
+        """Wait until the client has taken what was written. Raises OSError if it has left."""
+        if self._drained is not None:
+            await self._drained.wait()
+        if self.departed.is_set():
+            raise OSError("the client has left")
+
+    async def run(self) -> None:
+        """Send until the response is closed or the client has left."""
+        self._schedule_keep_alive(asyncio.get_running_loop().time() + self.KEEP_ALIVE_SECONDS)
+        try:
+            while not (self.finished or self.departed.is_set()):
+                await self._wake.wait()
+                self._wake.clear()
+                await self._flush()
+        except OSError:
+            self.mark_departed()
+        finally:
+            self._keep_alive_timer.cancel()
+
+    def _schedule_keep_alive(self, when: float) -> None:
+        self._keep_alive_timer = asyncio.get_running_loop().call_at(when, self._send_keep_alive)
+
+    def _send_keep_alive(self) -> None:
+        """Send a keep-alive if nothing was sent for long enough, and reschedule."""
+        now = asyncio.get_running_loop().time()
+        due = self._sent_at + self.KEEP_ALIVE_SECONDS
+        if now >= due:
+            due = now + self.KEEP_ALIVE_SECONDS
+            if not self._clock.paused:
+                self.write(self.keep_alive())
+        self._schedule_keep_alive(due)
+
+    async def _flush(self) -> None:
+        """Send everything pending, with the clock paused: this time is the client's."""
+        if self._awaited_task is not None:
+            await asyncio.wait([self._awaited_task])
+            self._awaited_task = None
+        closing = self._closing
+        self._clock.pause()
+        try:
+            await self._send_pending(last=closing and self._complete)
+        finally:
+            self._clock.resume()
+        self._sent_at = asyncio.get_running_loop().time()
+        self.finished = closing
+        self._signal_drained()
+        self.on_sent()
+
+    def _signal_drained(self) -> None:
+        if self._drained is not None:
+            self._drained.set()
+            self._drained = None
+
+    async def _send_pending(self, *, last: bool) -> None:
+        if self._start is not None:
+            start, self._start = self._start, None
+            await self._send(start)
+        if self._pending or last:
+            body, self._pending = bytes(self._pending), bytearray()
+            self.finished = last  # set before the send: servers report a disconnect right after it
+            await self._send({"type": "http.response.body", "body": body, "more_body": not last})

@@ -1,0 +1,255 @@
+"""One engaged request: run the application, sequence its response, write it to the client.
+
+The application runs in the request's own task, so that context variables, cancel scopes and
+exceptions behave as they would without Abridge. Child tasks run beside it: one that waits for the
+client to disconnect, one that sends to it, and one for each summary part being written. When the
+client leaves, the application is notified and everything else stops; when the server cancels the
+request, all tasks are cancelled together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnded
+from abridge.core.sequencer import Sequencer
+from abridge.core.usage import EXTRACTIVE
+from abridge.errors import EndpointMissing, UpstreamBroken
+from abridge.observability.record import SHUTTING_DOWN
+from abridge.observability.recorder import ExchangeRecorder, summary_outcome
+from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.pipeline.answers.stream import StreamAnswer
+from abridge.pipeline.answers.unread import RefusedAnswer
+from abridge.pipeline.answers.whole import begin_answer
+from abridge.pipeline.client import Client, Clock
+from abridge.pipeline.exchange_plan import ExchangePlan
+from abridge.pipeline.summary_runner import SummaryRunner
+
+APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while it answered.")
+
+ANSWER_UNFINISHED = ErrorDetail(
+    "upstream_error", "The application stopped before its answer was complete."
+)
+
+SERVER_STOPPING = ErrorDetail("upstream_error", "The server is shutting down.")
+
+_log = logging.getLogger(__name__)
+
+CANCELLED_SEND_SECONDS = 1.0
+"""Seconds in which a cancelled request may still send its client an error."""
+
+
+class Exchange:
+    """Run one request according to its plan."""
+
+    def __init__(
+        self, plan: ExchangePlan, recorder: ExchangeRecorder, receive: Receive, send: Send
+    ) -> None:
+        self._plan = plan
+        self._recorder = recorder
+        self._clock = Clock()
+        self._client = Client(receive, send, self._clock)
+        self._sequencer = Sequencer(plan.summary_plan)
+        self._reader = plan.reader
+        self._answer: Answer | None = None
+        self._body_complete = False
+        self._request_messages: list[Message] = []
+
+    async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
+        """Answer the request. Re-raises the application's exception once the client has its
+        answer."""
+        self._request_messages.append({"type": "http.request", "body": body, "more_body": False})
+        failure: Exception | None = None
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._set_up(tasks)
+                listening = tasks.create_task(self._client.listen())
+                sending = tasks.create_task(self._client.run())
+                try:
+                    failure = await self._call_app(app, scope)
+                    self._finish(_error_for(failure))
+                    await asyncio.wait([sending])
+                except asyncio.CancelledError:
+                    self._abort()
+                    await asyncio.wait([sending], timeout=CANCELLED_SEND_SECONDS)
+                    raise
+                self._summary_runner.stop()
+                listening.cancel()
+        finally:
+            self._summary_runner.stop()
+            self._close(failure)
+        if failure is not None and not self._is_handled(failure):
+            raise failure
+
+    @property
+    def missed_deadline(self) -> bool:
+        """True if the answer waited in vain for its summary."""
+        return self._sequencer.missed_deadline
+
+    @property
+    def summarized(self) -> bool:
+        return self._summary_runner.summary_seconds > 0
+
+    def _set_up(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        plan = self._plan
+        self._summary_runner = SummaryRunner(
+            self._sequencer,
+            guard=plan.guard,
+            summarizer=plan.summarizer,
+            tasks=tasks,
+            clock=self._clock,
+            emit=self._emit,
+            observer=self._recorder,
+        )
+        self._client.on_sent = self._summary_runner.set_timer
+        self._client.on_leave = self._summary_runner.stop
+
+    # The application's side
+
+    async def _call_app(self, app: ASGIApp, scope: Scope) -> Exception | None:
+        """Run the application; return what it raised, since the client is answered first."""
+        try:
+            await app(scope, self._receive, self._send)
+        except Exception as error:  # noqa: BLE001 -- any may be the application's
+            return error
+        return None
+
+    async def _receive(self) -> Message:
+        return (
+            self._request_messages.pop() if self._request_messages else await self._client.receive()
+        )
+
+    async def _send(self, message: Message) -> None:
+        if self._client.departed.is_set():
+            raise OSError("the client has left")
+        if message["type"] == "http.response.start":
+            self._begin_answer(message)
+        elif message["type"] == "http.response.body" and self._answer is not None:
+            self._feed(self._answer, message)
+            self._recorder.note_held(self._sequencer.held_bytes)
+            await self._client.drain()
+
+    # The answer
+
+    def _begin_answer(self, start: Message) -> None:
+        context = AnswerContext(
+            client=self._client,
+            runner=self._summary_runner,
+            reader=self._reader,
+            writer=self._plan.writer,
+            hide_unread=self._plan.hide_unread,
+            translate_error=self._plan.translate_error,
+            limit=self._plan.event_limit,
+            summary_headers=self._summary_headers,
+        )
+        self._answer = begin_answer(start, context)
+        self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
+        self._client.keep_alive = self._answer.keep_alive
+
+    def _feed(self, answer: Answer, message: Message) -> None:
+        """Feed the answer. An error of our own must not leave the client waiting."""
+        last = not message.get("more_body", False)
+        self._body_complete = last
+        try:
+            answer.feed(message.get("body", b""))
+            if last:
+                answer.end()
+        except Exception:
+            self._body_complete = True
+            self._client.close(complete=False)
+            raise
+
+    def _emit(self, event: Event) -> None:
+        self._recorder.note(event)
+        self._plan.summary_tracker.note(event)
+        if isinstance(event, ReasoningEnded):
+            self._recorder.note_held(self._sequencer.held_bytes)
+        if isinstance(event, ResponseEnded):
+            self._client.send_after(
+                self._tasks.create_task(self._plan.remember(self._reader, event))
+            )
+        if self._answer is not None:
+            self._answer.emit(event)
+
+    def _finish(self, error: ErrorDetail | None) -> None:
+        """End the answer: the application has returned."""
+        if self._answer is None:
+            self._client.close(complete=False)
+        elif not (self._body_complete or self._client.departed.is_set()):
+            self._body_complete = True
+            self._answer.end(error or ANSWER_UNFINISHED)
+
+    def _abort(self) -> None:
+        """Tell the client that the server is cancelling the request."""
+        if not self._client.departed.is_set():
+            self._recorder.record.note_error(SHUTTING_DOWN)
+        if self._answer is None:
+            self._answer = RefusedAnswer(self._client, SERVER_STOPPING, 503)
+        else:
+            self._finish(SERVER_STOPPING)
+
+    def _is_handled(self, failure: Exception) -> bool:
+        """Tell whether a failure needs no report: the client got an error, or has left."""
+        if self._client.departed.is_set():
+            return isinstance(failure, OSError | UpstreamBroken)
+        answered = self._answer is not None and self._answer.passed_ok is None
+        return answered and isinstance(failure, UpstreamBroken)
+
+    def _outcome(self) -> str:
+        if self._client.departed.is_set():
+            return "left"
+        passed = self._answer.passed_ok if self._answer is not None else None
+        if passed is not None:
+            return "passed" if passed else "error"
+        return self._recorder.outcome
+
+    def _close(self, failure: Exception | None) -> None:
+        """Complete the record and log a failure."""
+        if isinstance(failure, EndpointMissing):
+            self._recorder.abandon()
+            return
+        outcome, record = self._outcome(), self._recorder.record
+        self._recorder.outcome = outcome
+        record.status = self._client.status or record.status
+        self._recorder.close(self._sequencer, self._reader)
+        if outcome == "left":
+            self._plan.summary_tracker.client_left()
+        if outcome == "failed":
+            record.note_error(SERVER_STOPPING.code)
+            cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
+            _log.warning("upstream %s: %s", record.upstream, cause)
+
+    def _summary_headers(self, ended: ResponseEnded) -> dict[str, str]:
+        """Return headers about the summary, for answers that are not streamed."""
+        outcomes = {summary_outcome(summary) for summary in ended.summaries.values()} - {"skipped"}
+        made = self._summary_runner.summary_seconds * 1000
+        held = self._sequencer.held_seconds * 1000
+        return {
+            "x-abridge-summary": self._summary_source(ended, outcomes),
+            "server-timing": f"summary;dur={made:.1f}, held;dur={held:.1f}",
+        }
+
+    def _summary_source(self, ended: ResponseEnded, outcomes: set[str]) -> str:
+        if not outcomes:
+            return "none"
+        if outcomes == {"native"}:
+            return "native"
+        parts = sum(len(summary.parts) for summary in ended.summaries.values())
+        extracted = sum(summary.extracted for summary in ended.summaries.values())
+        if parts and (extracted == parts or self._plan.summarizer.name == EXTRACTIVE):
+            return "extractive"
+        if outcomes <= {"ok", "native"}:
+            return "model"
+        return "partial" if parts else "failed"
+
+
+def _error_for(failure: Exception | None) -> ErrorDetail | None:
+    if failure is None:
+        return None
+    if isinstance(failure, UpstreamBroken):
+        return ErrorDetail(failure.code, str(failure))
+    return APPLICATION_FAILED

@@ -1,0 +1,207 @@
+"""Carry out the Sequencer's effects: call summarizers, keep deadlines, pass on events.
+
+Everything runs on one event loop without awaiting in between, so the Sequencer never gets an input
+while it handles another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from abridge.core.events import ErrorDetail, Event
+from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.usage import SummarizerUsage
+from abridge.errors import SummarizerError
+from abridge.pipeline.client import Clock
+from abridge.summarizers.guard import Guard
+from abridge.summarizers.summarizer import Summarizer, closing_iterator
+
+UNKNOWN_USAGE = SummarizerUsage()
+"""Usage of a call that was cancelled."""
+
+PUBLIC_CODES = frozenset({"timeout", "upstream_error", "empty"})
+"""Error codes a client may see of a failed call; any other is a user's own, and becomes
+`upstream_error`."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Call:
+    """A summarizer's call under way."""
+
+    task: asyncio.Task[None]
+    started_at: float  # by the clock, in seconds
+
+
+class CallObserver(Protocol):
+    """Observes the summarizer's calls.
+
+    `call_span` returns a context manager around all of a call, which may last longer than its part;
+    `call_ended` gets the duration by the clock, and the usage.
+    """
+
+    def call_started(self, part: int) -> None: ...
+
+    def call_span(self, part: int) -> AbstractContextManager[None]: ...
+
+    def call_ended(
+        self, part: int, outcome: str, seconds: float, spent: SummarizerUsage
+    ) -> None: ...
+
+
+class SummaryRunner:
+    """Run one Sequencer. `emit` gets its events in order; calls run as tasks in `tasks`."""
+
+    def __init__(
+        self,
+        sequencer: Sequencer,
+        *,
+        guard: Guard,
+        summarizer: Summarizer,
+        tasks: asyncio.TaskGroup,
+        clock: Clock,
+        emit: Callable[[Event], None],
+        observer: CallObserver,
+    ) -> None:
+        self.sequencer = sequencer
+        self._guard = guard
+        self._summarizer = summarizer
+        self._tasks = tasks
+        self._clock = clock
+        self._emit = emit
+        self._observer = observer
+        self._effects: list[Effect] | None = None
+        self._stopped = False
+        self._calls: dict[int, _Call] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due: float | None = None
+        self._first_call_at: float | None = None
+        self.summary_seconds = 0.0  # seconds from the first call's start to the last one's end
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Take events read from upstream."""
+        for event in events:
+            self._perform(self.sequencer.upstream(event, self._clock.now()))
+
+    def stop(self) -> None:
+        """Cancel everything that runs and start nothing more."""
+        self._stopped = True
+        for part, call in self._calls.items():
+            self._stop_call(part, call, "cancelled")
+        self._calls.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def set_timer(self) -> None:
+        """Set the timer to the Sequencer's deadline; none while the clock is paused."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        idle = self._clock.paused or self._stopped
+        self._timer_due = None if idle else self.sequencer.deadline
+        if self._timer_due is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(
+                max(0.0, self._timer_due - self._clock.now()), self._on_timer
+            )
+
+    def _on_timer(self) -> None:
+        self._timer = self._timer_due = None
+        self._tasks.create_task(self._perform_tick())
+
+    async def _perform_tick(self) -> None:
+        """Run the tick in a task of the request's, so that an error fails the request."""
+        self._perform(self.sequencer.tick(self._clock.now()))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        """Perform effects in order; those caused by another effect come after all queued before
+        them."""
+        if self._effects is not None:
+            self._effects += effects
+            return
+        self._effects = effects
+        try:
+            for effect in effects:
+                if self._stopped:
+                    break
+                if isinstance(effect, RequestPart):
+                    self._start_call(effect)
+                elif isinstance(effect, CancelPart):
+                    self._cancel(effect)
+                else:
+                    self._emit(effect)
+        finally:
+            self._effects = None
+        if self.sequencer.deadline != self._timer_due:
+            self.set_timer()
+
+    def _cancel(self, cancel: CancelPart) -> None:
+        """Cancel a call. There is none if the part was requested and refused in one batch."""
+        call = self._calls.pop(cancel.part_id, None)
+        if call is None:
+            return
+        self._stop_call(cancel.part_id, call, "timeout" if cancel.timed_out else "cancelled")
+        if cancel.timed_out:
+            self._guard.note_late_start(self._summarizer)
+
+    def _stop_call(self, part: int, call: _Call, outcome: str) -> None:
+        call.task.cancel()
+        self._observer.call_ended(part, outcome, self._clock.now() - call.started_at, UNKNOWN_USAGE)
+
+    def _start_call(self, request: RequestPart) -> None:
+        permit = self._guard.admit()
+        if isinstance(permit, ErrorDetail):
+            self._perform(
+                self.sequencer.summary_refused(request.part_id, self._clock.now(), permit)
+            )
+            return
+        now = self._clock.now()
+        self._first_call_at = self._first_call_at or now
+        self._observer.call_started(request.part_id)
+        task = self._tasks.create_task(self._run_call(request))
+        task.add_done_callback(lambda _: permit.release())
+        self._calls[request.part_id] = _Call(task, now)
+
+    async def _run_call(self, request: RequestPart) -> None:
+        with self._observer.call_span(request.part_id):
+            await self._relay_text(request)
+
+    async def _relay_text(self, request: RequestPart) -> None:
+        """Call the summarizer for the part and pass on its text."""
+        spent = SummarizerUsage()
+        try:
+            async with closing_iterator(
+                self._guard.summarize(self._summarizer, request.passage)
+            ) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, SummarizerUsage):
+                        spent = piece
+                    else:
+                        self._perform(
+                            self.sequencer.summary_delta(request.part_id, piece, self._clock.now())
+                        )
+        except SummarizerError as error:
+            code = error.code if error.code in PUBLIC_CODES else "upstream_error"
+            now = self._end_call(request.part_id, code, SummarizerUsage(error.spent, error.model))
+            detail = ErrorDetail(code, str(error))
+            self._perform(
+                self.sequencer.summary_failed(
+                    request.part_id, detail, now, error.spent, error.model
+                )
+            )
+        else:
+            now = self._end_call(request.part_id, "ok", spent)
+            self._perform(
+                self.sequencer.summary_done(request.part_id, now, spent.tokens, spent.model)
+            )
+
+    def _end_call(self, part: int, outcome: str, spent: SummarizerUsage) -> float:
+        now = self._clock.now()
+        if (call := self._calls.pop(part, None)) is not None:
+            self._observer.call_ended(part, outcome, now - call.started_at, spent)
+        self.summary_seconds = now - (self._first_call_at or now)
+        return now

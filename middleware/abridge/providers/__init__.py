@@ -1,0 +1,1 @@
+"""What providers and model servers do differently, a row each. Pure."""

@@ -1,0 +1,88 @@
+"""Learn from the responses of an upstream, for the profile `auto`.
+
+A reader reports what one response showed of its provider's behaviour (`Observation`). An upstream's
+`Learned` keeps that per model, since one address may serve many, and refines the profile of later
+requests. No content is kept. Text, which a model can be talked into, counts for less than what only
+its server can show.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from abridge.providers.profile import Profile, ReasoningPlace
+
+MAX_MODELS = 256
+
+PREFILLED_THRESHOLD = 2
+"""So many answers in a row that close a block which nothing opened are no coincidence."""
+
+
+@dataclass(slots=True, frozen=True)
+class Observation:
+    """Observations from one response, or from several in a row."""
+
+    place: ReasoningPlace | None = None  # location of the reasoning
+    summary_is_raw: bool | None = None
+    """True if its "summary" was the reasoning itself; None if it had no summary."""
+    unopened_tags: int = 0  # answers in a row whose text closed a block that nothing opened
+
+    def merged_with(self, earlier: Observation) -> Observation:
+        """Merge with earlier observations."""
+        place = self.place
+        if place is None or (place == "tags" and earlier.place is not None):
+            place = earlier.place
+        summary_is_raw = (
+            earlier.summary_is_raw if self.summary_is_raw is None else self.summary_is_raw
+        )
+        return Observation(
+            place, summary_is_raw, earlier.unopened_tags + 1 if self.unopened_tags else 0
+        )
+
+
+NO_OBSERVATION = Observation()
+
+
+class Learned:
+    """Observations of one upstream, for the models that were used last."""
+
+    def __init__(self) -> None:
+        self._models: OrderedDict[str, Observation] = OrderedDict()
+
+    def record(self, model: str, observation: Observation) -> bool:
+        """Record an observation; return True if the model begins to seem prefilled."""
+        seemed_prefilled = self.seems_prefilled(model)
+        self._models[model] = observation.merged_with(self._models.pop(model, NO_OBSERVATION))
+        if len(self._models) > MAX_MODELS:
+            self._models.popitem(last=False)
+        return self.seems_prefilled(model) and not seemed_prefilled
+
+    def refine(self, profile: Profile, model: str) -> Profile:
+        """Return the profile with the observations of the model applied, if the profile learns."""
+        observation = self._models.get(model, NO_OBSERVATION)
+        if not profile.learns or observation == NO_OBSERVATION:
+            return profile
+        if observation.place is not None:
+            reasoning_in = (
+                observation.place,
+                *(place for place in profile.reasoning_in if place != observation.place),
+            )
+            required_on_calls = (
+                profile.returns.required_on_calls or observation.place == "extra_content"
+            )
+            returns = replace(
+                profile.returns, place=observation.place, required_on_calls=required_on_calls
+            )
+            profile = replace(profile, reasoning_in=reasoning_in, returns=returns)
+        if observation.summary_is_raw is not None:
+            profile = replace(profile, summary_is_raw=observation.summary_is_raw)
+        return profile
+
+    def seems_prefilled(self, model: str) -> bool:
+        """Return True if the model's answers seem to begin inside reasoning.
+
+        Only the settings can make a reader treat them so: by mistake, a whole answer would become
+        reasoning.
+        """
+        return self._models.get(model, NO_OBSERVATION).unopened_tags >= PREFILLED_THRESHOLD

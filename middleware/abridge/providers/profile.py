@@ -1,0 +1,204 @@
+"""The columns of the provider catalog: everything in which providers and servers differ.
+
+A fact about a provider is in its row of the catalog (`providers/catalog.py`) and nowhere else in
+the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from abridge.core.conversation import Json
+
+
+@dataclass(slots=True, frozen=True)
+class Tag:
+    opening: str
+    closing: str
+    separator: str = "\n"  # goes between blocks that follow each other
+
+
+ApiName: TypeAlias = Literal["chat", "responses", "messages"]
+
+ReasoningPlace: TypeAlias = Literal[
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking_blocks",
+    "chunks",
+    "tags",
+    "extra_content",
+    "nothing",
+]
+"""Location of reasoning in a chat message: in a field of its own (`apis/chat/reasoning.py`), in
+`thinking` chunks of a content list, or inline between tags. `extra_content`, of a message and of
+its tool calls, has opaque state only. `thinking_blocks` has what is signed or sealed, and
+`reasoning_content` beside it the rest.
+"""
+
+RejectCondition: TypeAlias = Literal["always", "thinking", "asked"]
+"""Condition under which a model rejects a field: `thinking` unless it is asked not to reason,
+`asked` only if it is asked to reason.
+"""
+
+TAGS = (
+    Tag("<think>", "</think>"),
+    Tag("<thinking>", "</thinking>"),
+    Tag("<thought>", "</thought>"),
+    Tag("<reasoning>", "</reasoning>", separator=""),
+    Tag("◁think▷", "◁/think▷"),
+    Tag("<|START_THINKING|>", "<|END_THINKING|>"),
+    Tag("<budget:thinking>", "</budget:thinking>"),
+    Tag("<|channel|>analysis<|message|>", "<|end|>"),
+    Tag("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
+)
+"""Tags around inline reasoning at the beginning of an answer: DeepSeek R1 and Qwen, some
+fine-tunes, Gemini's compatible endpoint, Bedrock's (a closed tag for each fragment), Kimi-VL and
+Command R (SGLang's table of reasoning parsers; llama.cpp issue 11607), LiteLLM's, and harmony's
+analysis channel where gpt-oss is served without its parser (openai/harmony, docs/format.md).
+"""
+
+
+@dataclass(slots=True, frozen=True)
+class ReasoningReturn:
+    """Rules for sending earlier reasoning back in a chat request."""
+
+    place: ReasoningPlace = "reasoning_content"  # its location; `nothing`: must not be sent
+    wanted: bool = False  # without it answers get worse, or are errors
+    required_on_calls: bool = False  # turns with tool calls are refused without it
+    required_even_empty: bool = False  # if there was none, these turns need an empty string
+    rejects: tuple[ReasoningPlace, ...] = ()  # fields of a message that cause an error
+
+
+@dataclass(slots=True, frozen=True)
+class RejectedFields:
+    """Request fields that cause an error."""
+
+    fields: tuple[str, ...]  # dotted if nested
+    models: tuple[str, ...] = ("*",)  # globs of the models that reject them
+    except_models: tuple[str, ...] = ()  # globs of exceptions among these
+    when: RejectCondition = "always"
+
+    def applies_to(self, model: str, *, thinks: bool | None) -> bool:
+        """Return True if `model` rejects them. `thinks` is None if the request does not say."""
+        if not _matches_any(model, self.models) or _matches_any(model, self.except_models):
+            return False
+        return (
+            self.when == "always" or thinks is True or (self.when == "thinking" and thinks is None)
+        )
+
+
+ChatFeature: TypeAlias = Literal["allowed_tools", "custom_tools", "developer", "refusals"]
+"""Features that few chat APIs have: a choice among some of the tools, tools that take free text,
+developer messages (and instructions within a conversation), refusals beside the text.
+"""
+
+OPENAI_ONLY_PARAMS: Mapping[ApiName, frozenset[str]] = MappingProxyType(
+    {
+        "chat": frozenset(
+            {
+                "safety_identifier",
+                "prompt_cache_key",
+                "prompt_cache_retention",
+                "prompt_cache_options",
+                "moderation",
+            }
+        )
+    }
+)
+"""Parameters of OpenAI's only, which strict servers reject (Groq, Mistral)."""
+
+MODELS_WITHOUT_STATE = ("gpt-3*", "gpt-4*", "chatgpt-*", "*-chat-latest")
+"""Models that do not reason and reject a request for opaque state ("Encrypted content is not
+supported with this model.", OpenHands/software-agent-sdk issue 1208).
+"""
+
+
+@dataclass(slots=True, frozen=True)
+class Profile:
+    """The behaviour of one provider or server."""
+
+    name: str
+    reasoning_in: tuple[ReasoningPlace, ...] = ("reasoning_content", "reasoning", "tags")
+    """Locations of raw reasoning in a chat answer, likeliest first."""
+    tags: tuple[Tag, ...] = TAGS  # inline tags to look for
+    prefilled: bool = False
+    """The prompt's template opens the first tag, so that only its closing tag appears."""
+    summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
+    returns: ReasoningReturn = ReasoningReturn()  # rules for sending reasoning back
+    max_tokens_field: str = "max_tokens"  # the field that limits a chat answer
+    effort_field: str = "reasoning_effort"
+    """The chat field for the effort, dotted if nested; may be empty."""
+    thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Request fields that switch reasoning off."""
+    rejects: tuple[RejectedFields, ...] = ()  # request fields that its models reject
+    supports: frozenset[ChatFeature] = frozenset()  # chat features that few others have
+    lacks: Mapping[ApiName, frozenset[str]] = field(default_factory=lambda: OPENAI_ONLY_PARAMS)
+    """Parameters that its API does not have, by their neutral names."""
+    rejects_clear_reasoning: bool = False  # accepts no reasoning in the clear
+    min_output_tokens: int = 1  # the lowest limit it accepts for an answer
+    models_without_state: tuple[str, ...] = MODELS_WITHOUT_STATE
+    """Globs of models that reject a request for opaque state."""
+    apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
+    key_header: str = "authorization"  # in `authorization` the key is a bearer token
+    learns: bool = False  # observations refine it (`providers/learned.py`)
+    telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`
+    source: str = ""
+
+    @property
+    def wants_reasoning(self) -> bool:
+        return self.returns.wanted
+
+    def thinking_fields(self, effort: str) -> Json:
+        """Return the chat fields that set the effort; none if there is no field for it."""
+        if effort == "none" and self.thinking_off:
+            return dict(self.thinking_off)
+        value: Any = effort
+        for key in reversed(self.effort_field.split(".") if self.effort_field else ()):
+            value = {key: value}
+        return value if self.effort_field else {}
+
+    def drop_rejected(self, body: Json, model: str) -> tuple[str, ...]:
+        """Remove the fields that `model` would reject from a body; return their names."""
+        name, thinks = model.casefold().rpartition("/")[2], asks_to_think(body)
+        fields = dict.fromkeys(
+            field
+            for rejected in self.rejects
+            if rejected.applies_to(name, thinks=thinks)
+            for field in rejected.fields
+        )
+        return tuple(field for field in fields if _drop_field(body, field.split(".")))
+
+
+def asks_to_think(body: Json) -> bool | None:
+    """Return True if a request of any API asks for reasoning, and None if it does not say."""
+    thinking, reasoning = body.get("thinking"), body.get("reasoning")
+    if isinstance(thinking, dict):
+        return thinking.get("type") != "disabled"
+    effort = body.get("reasoning_effort")
+    if effort is None and isinstance(reasoning, dict):
+        effort = reasoning.get("effort")
+    return None if effort is None else effort != "none"
+
+
+def _matches_any(model: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(model, glob) for glob in globs)
+
+
+def _drop_field(body: Json, path: list[str]) -> bool:
+    """Remove a field, and an object that is empty without it."""
+    key, *inner = path
+    if body.get(key) is None:
+        return False
+    if inner:
+        holder = body[key]
+        dropped = isinstance(holder, dict) and _drop_field(holder, inner)
+        if dropped and not holder:
+            del body[key]
+        return dropped
+    del body[key]
+    return True

@@ -1,0 +1,1 @@
+"""Run the sidecar: listen, serve, drain, with one process or several."""

@@ -1,0 +1,78 @@
+"""Admin endpoints: liveness, readiness and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import choose_encoder
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, Router
+
+
+class Health:
+    """Readiness of the server."""
+
+    def __init__(self, *, ready: bool = True) -> None:
+        self.ready = ready  # false before the server accepts requests, and while it drains
+
+
+class AdminEndpoints(Router):
+    """An app with the admin endpoints alone.
+
+    It remembers the counters of the last scrape, so that a shutdown can wait until all that was
+    counted has been scraped.
+    """
+
+    def __init__(self, prefix: str, health: Health, registry: CollectorRegistry) -> None:
+        self._health = health
+        self._registry = registry
+        self._encode: Callable[[CollectorRegistry], bytes] = generate_latest
+        self._last_counters: frozenset[bytes] | None = None
+        self._scraped = asyncio.Event()
+        super().__init__(
+            [
+                Route(f"{prefix}/healthz", self._healthz),
+                Route(f"{prefix}/readyz", self._readyz),
+                Route(f"{prefix}/metrics", self._metrics),
+            ]
+        )
+
+    @property
+    def all_scraped(self) -> bool:
+        """True if no request was counted since the last scrape, or if there never was a scrape."""
+        return self._last_counters is None or self._last_counters == _parse_counters(
+            self._encode(self._registry)
+        )
+
+    async def wait_for_scrape(self) -> None:
+        """Wait for the next scrape."""
+        self._scraped.clear()
+        await self._scraped.wait()
+
+    async def _healthz(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _readyz(self, _: Request) -> Response:
+        if self._health.ready:
+            return PlainTextResponse("ready\n")
+        return PlainTextResponse("not ready\n", status_code=503)
+
+    async def _metrics(self, request: Request) -> Response:
+        self._encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        # in a thread: it can take long enough to delay streams
+        exposition = await asyncio.to_thread(self._encode, self._registry)
+        self._last_counters = _parse_counters(exposition)
+        self._scraped.set()
+        return Response(exposition, media_type=content_type)
+
+
+def _parse_counters(exposition: bytes) -> frozenset[bytes]:
+    """Extract the counters of requests: unlike those of the process, they have labels."""
+    return frozenset(
+        line
+        for line in exposition.splitlines()
+        if line.startswith(b"abridge_") and b"_total{" in line
+    )

@@ -1,0 +1,231 @@
+"""Run the sidecar's servers, and shut them down in steps.
+
+Theory of operation. uvicorn serves on sockets opened here, and leaves signals to this module. The
+first SIGTERM or SIGINT makes the app not ready. It still accepts requests for the drain delay, so
+that load balancers can notice. Then the listener closes, and running requests may finish within the
+drain time. Requests that still run after that are cancelled, and tell their clients so. Connections
+that are still open even then are aborted. Each further signal ends the current step early. The
+admin listener stays until all this is over; if metrics are scraped there, it stays until the last
+scrape, within what is left of the drain time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, TypeVar
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from abridge.app import Abridge
+from abridge.config.settings import LimitSettings, ServerSettings, Settings
+from abridge.observability.metrics import metrics_for
+from abridge.observability.tracing import exporting_spans
+from abridge.proxy.failures import log_in_one_line
+from abridge.server.admin import AdminEndpoints
+from abridge.server.http_protocol import protocol_factory
+from abridge.server.process_metrics import sample_process
+
+CANCEL_SECONDS = 3.0
+"""Seconds for cancelled requests to tell their clients so; each takes a third of it at most."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class SignalQueue(asyncio.Queue[int]):
+    """The SIGINTs and SIGTERMs received."""
+
+    first_at: float | None = None
+    """The time of the first one, on the loop's clock."""
+
+    def put_signal(self, number: int) -> None:
+        if self.first_at is None:
+            self.first_at = asyncio.get_running_loop().time()
+        self.put_nowait(number)
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's server without lifespan events and signal handlers.
+
+    The caller closes the app and stops the server. On shutdown it waits at most
+    `shutdown_timeout` seconds for open connections. A client that neither sends nor reads for
+    `client_timeout` seconds is disconnected.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        shutdown_timeout: int | None = None,
+        client_timeout: float = LimitSettings().client,
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            http=protocol_factory(client_timeout),
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            ws="none",
+            workers=1,
+            proxy_headers=False,  # keep the address of the connecting peer
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=shutdown_timeout,
+        )
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def cancel_requests(self) -> None:
+        """Cancel the requests that still run; each may still send a response."""
+        for task in list(self.server_state.tasks):
+            task.cancel()
+
+    def abort_connections(self) -> None:
+        """Abort the connections that are still open."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the event loop that uvicorn chooses: uvloop if it is installed."""
+    loop_factory = uvicorn.Config("", log_config=None).get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(main)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a listening socket; port 0 takes any free port. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    dual_stack = host == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server(
+        (host, port), family=family, backlog=2048, dualstack_ipv6=dual_stack
+    )
+
+
+def listener_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def catch_signals() -> Iterator[SignalQueue]:
+    loop, queue = asyncio.get_running_loop(), SignalQueue()
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        loop.call_soon_threadsafe(queue.put_signal, number)
+
+    previous = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield queue
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+async def serve(
+    app: Abridge,
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> None:
+    """Serve until a signal comes and all requests are drained. Raises SettingsError.
+
+    `announce` is called once the servers are about to accept.
+    """
+    with exporting_spans(settings):
+        await _serve(app, settings, listener, admin_listener, announce)
+
+
+async def _serve(
+    app: Abridge,
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> None:
+    logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
+    client_timeout = settings.limits.client
+    server, admin = (
+        HttpServer(app, client_timeout=client_timeout),
+        HttpServer(app.admin, shutdown_timeout=1, client_timeout=client_timeout),
+    )
+    with catch_signals() as signals:
+        async with asyncio.TaskGroup() as tasks:
+            if admin_listener is not None:
+                tasks.create_task(admin.serve([admin_listener]))
+            serve_task = tasks.create_task(server.serve([listener]))
+            drain_task = tasks.create_task(_drain(server, app, settings.server, signals))
+            metrics_task = tasks.create_task(sample_process(metrics_for()))
+            announce()
+            await serve_task
+            drain_task.cancel()
+            if admin_listener is not None:
+                await wait_for_last_scrape(app.admin, settings.server, signals)
+            metrics_task.cancel()
+            admin.should_exit = True
+    await app.aclose()
+
+
+async def _drain(
+    server: HttpServer, app: Abridge, settings: ServerSettings, signals: SignalQueue
+) -> None:
+    number = await signals.get()
+    app.health.ready = False
+    _log.info("%s: not ready any more", signal.Signals(number).name)
+    await _wait_or_signal(settings.drain_delay, signals)
+    server.should_exit = True
+    _log.info("closing; %d requests to finish", len(server.server_state.tasks))
+    await _wait_or_signal(settings.drain, signals)
+    _log.warning("cancelling %d requests that still run", len(server.server_state.tasks))
+    server.cancel_requests()
+    await _wait_or_signal(CANCEL_SECONDS, signals)
+    server.abort_connections()
+
+
+async def _wait_or_signal(seconds: float, signals: SignalQueue) -> None:
+    """Wait for `seconds`, or until another signal comes."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await signals.get()
+
+
+async def wait_for_last_scrape(
+    admin: AdminEndpoints, settings: ServerSettings, signals: SignalQueue
+) -> None:
+    """Wait for one more scrape, if metrics were scraped before and have changed since.
+
+    Waits for the rest of the drain time at most, or until another signal comes.
+    """
+    if admin.all_scraped or signals.first_at is None:
+        return
+    _log.info("waiting for the last metrics to be collected")
+    end = signals.first_at + settings.drain_delay + settings.drain
+    waiting = {asyncio.create_task(admin.wait_for_scrape()), asyncio.create_task(signals.get())}
+    remaining = max(0.0, end - asyncio.get_running_loop().time())
+    await asyncio.wait(waiting, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+
+
+def filter_uvicorn_log(record: logging.LogRecord) -> bool:
+    """Filter uvicorn's log: log a broken upstream in one line, and drop cancelled requests.
+
+    Cancelling them was logged when it was done.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return log_in_one_line(record) and not isinstance(error, asyncio.CancelledError)

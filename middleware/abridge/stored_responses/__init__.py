@@ -1,0 +1,1 @@
+"""Stored responses: `previous_response_id`, item references, GET and DELETE."""

@@ -1,0 +1,300 @@
+"""References in a request: to the previous response, and to items by their ids.
+
+Resolve a request's references: `previous_response_id` and item references.
+
+For an upstream with another API than the client's, all references are resolved here: it has no
+stored responses. An upstream with the same API resolves its own, but cannot know Abridge's ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from abridge.apis.api import RequestEcho
+from abridge.apis.fields import require_list
+from abridge.apis.json import loads_exact, objects, packed, string
+from abridge.apis.openai import is_minted
+from abridge.core.conversation import Json
+from abridge.errors import RequestError
+from abridge.memory.turn_memory import TurnMemory
+from abridge.pipeline.request import ApiRequest
+from abridge.stored_responses.repository import (
+    InputItems,
+    LocalResponse,
+    NoteUpstream,
+    ResponseRepository,
+    StorageAction,
+    StoreLocally,
+    is_reasoning_id,
+)
+
+ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
+    {
+        "": "msg_",
+        "message": "msg_",
+        "reasoning": "rs_",
+        "function_call": "fc_",
+        "function_call_output": "fco_",
+        "custom_tool_call": "ctc_",
+        "custom_tool_call_output": "ctco_",
+        "local_shell_call": "lsh_",
+        "local_shell_call_output": "lsho_",
+        "tool_search_call": "tsc_",
+        "tool_search_output": "tso_",
+    }
+)
+"""Prefixes of item ids, by item type."""
+
+CALL_ID_PREFIX = "call_"
+"""Prefix of call ids. Some clients send the call's id as the id of its output item."""
+
+
+def id_prefix(item: Json) -> str:
+    return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
+
+
+def read_input_items(body: Json) -> list[Any]:
+    """Return the items of a request's input; a string is a message of the user."""
+    value = body.get("input")
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return value if isinstance(value, list) else []
+
+
+def referenced_id(item: Any) -> str:
+    """Return the id that an item reference names; empty for an item that is no reference."""
+    if not isinstance(item, dict):
+        return ""
+    is_bare = item.get("type") is None and item.keys() <= {"type", "id"}
+    return string(item.get("id")) if is_bare or item.get("type") == "item_reference" else ""
+
+
+def minted_id(item: Any) -> str:
+    """Return the minted id of an item that the client sends back; empty if it has none."""
+    if not isinstance(item, dict) or referenced_id(item):
+        return ""
+    item_id = string(item.get("id"))
+    return item_id if is_minted(item_id) and not item_id.startswith(CALL_ID_PREFIX) else ""
+
+
+def is_same_item(item: Json, other: Json) -> bool:
+    """Return whether two items are equal but for null fields, which clients may add."""
+    return _without_nulls(item) == _without_nulls(other)
+
+
+def _without_nulls(item: Json) -> Json:
+    return {key: value for key, value in item.items() if value is not None}
+
+
+def strip_minted_ids(body: Json) -> int:
+    """Remove minted ids from a request, since upstream cannot know them.
+
+    Return how many there were.
+    """
+    items = [item for item in objects(body.get("input")) if minted_id(item)]
+    for item in items:
+        del item["id"]
+    return len(items)
+
+
+def previous_not_found(response_id: str) -> RequestError:
+    return RequestError(
+        f"Previous response with id '{response_id}' not found.",
+        param="previous_response_id",
+        code="previous_response_not_found",
+    )
+
+
+def item_not_found(item_id: str, index: int) -> RequestError:
+    return RequestError(f"Item with id '{item_id}' not found.", param=f"input[{index}].id")
+
+
+def not_cancellable() -> RequestError:
+    return RequestError("Cannot cancel a synchronous response.")
+
+
+def response_not_found(response_id: str) -> RequestError:
+    return RequestError(f"Response with id '{response_id}' not found.", status=404)
+
+
+PREVIOUS_RESPONSE_ID = "previous_response_id"
+
+_INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
+
+
+@dataclass(slots=True, frozen=True)
+class ResolvedReferences:
+    """Result of resolving a request's references."""
+
+    storage: StorageAction | None = None  # stores the answer, if it is to be stored
+    previous_id: str = ""  # id of the response that the request continues
+    items_before: int = 0  # items now standing before the client's own
+
+    def update_echo(self, echo: RequestEcho) -> RequestEcho:
+        """Return the echo of a translated request, with the client's `previous_response_id`."""
+        body = {**echo.body, PREVIOUS_RESPONSE_ID: self.previous_id or None}
+        return replace(echo, body=body, stored=self.storage is not None)
+
+    def renumber_error(self, error: RequestError) -> RequestError:
+        """Return the error with indexes into `input` as the client counts them."""
+        if not (self.items_before and error.param):
+            return error
+        message, param = (
+            _INPUT_INDEX.sub(self._renumber, text) for text in (str(error), error.param)
+        )
+        return RequestError(
+            message, status=error.status, kind=error.kind, param=param, code=error.code
+        )
+
+    def _renumber(self, match: re.Match[str]) -> str:
+        index = int(match[1]) - self.items_before
+        return f"input[{index}]{match[2]}" if index >= 0 else PREVIOUS_RESPONSE_ID
+
+
+class ReferenceResolver:
+    """Resolve references; `limit` bounds the resolved request, in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    async def resolve(
+        self, request: ApiRequest, turn_memory: TurnMemory, *, translates: bool
+    ) -> ResolvedReferences:
+        """Replace the request's references by the items they stand for. Raises RequestError for
+        missing ones."""
+        responses = ResponseRepository.for_tenant(
+            turn_memory.route_memory,
+            turn_memory.owner.tags if turn_memory.owner is not None else None,
+        )
+        if not request.api.stores_responses or (translates and responses is None):
+            return ResolvedReferences()
+        store_wanted = request.data.get("store") in (None, True)
+        references = _References(request.data, resolve_all=translates)
+        await references.look_up(responses, include_returned=translates and store_wanted)
+        if references.size + len(request.decoded) > self._limit:
+            raise _too_large(self._limit)
+        request.buffered.reserve(references.size)
+        storage = None
+        if responses is not None and store_wanted:
+            storage = _storage_action(responses, references, turn_memory, translates=translates)
+        items_before = references.substitute() if references else None
+        request.changed = items_before is not None or request.changed
+        return ResolvedReferences(storage, references.previous_id, items_before or 0)
+
+
+class _References:
+    """References of one request: all if `resolve_all`, else only those to Abridge's own ids."""
+
+    def __init__(self, body: Json, *, resolve_all: bool) -> None:
+        previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
+        self.previous_id = previous if resolve_all or is_minted(previous) else ""
+        self._body = body
+        self._input = [(referenced_id(item), item) for item in items]
+        if not resolve_all:
+            self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
+        self._history_ids: list[str] = []
+        self._stored_items: dict[str, bytes] = {}
+
+    async def look_up(
+        self, responses: ResponseRepository | None, *, include_returned: bool
+    ) -> None:
+        """Load what is referred to. Raises RequestError for anything missing.
+
+        With `include_returned`, load Abridge's stored items that the client sends back in full,
+        too.
+        """
+        if responses is not None:
+            await self._fetch(responses, include_returned=include_returned)
+        elif self.previous_id:
+            raise previous_not_found(self.previous_id)
+        for index, (name, _) in enumerate(self._input):
+            if name and name not in self._stored_items:
+                raise item_not_found(name, index)
+
+    async def _fetch(self, responses: ResponseRepository, *, include_returned: bool) -> None:
+        if self.previous_id:
+            (record,) = await responses.find(self.previous_id)
+            if not isinstance(record, LocalResponse):
+                raise previous_not_found(self.previous_id)
+            self._history_ids = [*record.basis, *record.output]
+        requested = (
+            name or (minted_id(item) if include_returned else "") for name, item in self._input
+        )
+        ids = list(dict.fromkeys([*self._history_ids, *filter(None, requested)]))
+        found = zip(ids, await responses.get_items(ids), strict=True)
+        self._stored_items = {name: item for name, item in found if item is not None}
+        if any(
+            name not in self._stored_items and not is_reasoning_id(name)
+            for name in self._history_ids
+        ):
+            raise previous_not_found(self.previous_id)
+        await responses.refresh(self._stored_items)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all resolved items."""
+        ids = [*self._history_ids, *(name for name, _ in self._input)]
+        return sum(len(self._stored_items.get(name, b"")) for name in ids)
+
+    def add_to_input_items(self, input_items: InputItems) -> InputItems:
+        """Add the items that the answer is made from, and return them.
+
+        An item with Abridge's id that the client sends back is the stored one if it is unchanged;
+        otherwise it is stored as a new item.
+        """
+        for name in self._history_ids:
+            if name in self._stored_items:
+                input_items.add_known(name)
+        for name, item in self._input:
+            if not isinstance(item, dict):
+                continue  # rejected when the request is read
+            item_id = name or minted_id(item)
+            stored = self._stored_items.get(item_id)
+            unchanged = stored is not None and (name or is_same_item(loads_exact(stored), item))
+            if not (unchanged and input_items.add_known(item_id)):
+                new_item = loads_exact(stored) if name and stored is not None else item
+                input_items.add(id_prefix(new_item), packed(new_item))
+        return input_items
+
+    def __bool__(self) -> bool:
+        return bool(self.previous_id) or any(name for name, _ in self._input)
+
+    def substitute(self) -> int:
+        """Put the resolved items into `input`; return how many stand before the client's own."""
+        if self._body.get("input") is not None and not self._input:
+            require_list(self._body["input"], "input")
+        history = [
+            self._stored_items[name] for name in self._history_ids if name in self._stored_items
+        ]
+        items = [
+            loads_exact(self._stored_items[name]) if name else item for name, item in self._input
+        ]
+        self._body["input"] = [*map(loads_exact, history), *items]
+        if self.previous_id:
+            del self._body[PREVIOUS_RESPONSE_ID]
+        return len(history)
+
+
+def _storage_action(
+    responses: ResponseRepository,
+    references: _References,
+    turn_memory: TurnMemory,
+    *,
+    translates: bool,
+) -> StorageAction:
+    upstream = turn_memory.route.upstream.name
+    if translates:
+        return StoreLocally(
+            responses, upstream, references.add_to_input_items(responses.create_input_items())
+        )
+    return NoteUpstream(responses, upstream)
+
+
+def _too_large(limit: int) -> RequestError:
+    return RequestError(
+        f"The conversation is larger than {limit} bytes.", status=413, code="request_too_large"
+    )

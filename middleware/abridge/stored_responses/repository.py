@@ -1,0 +1,227 @@
+"""Stored responses of one tenant, and the items they are made of.
+
+An item is stored once, under its id, whichever responses it belongs to; a response is stored as its
+fields other than items, and the ids of those. Of a response that upstream stores itself, only what
+Abridge added to it is stored.
+
+Store an answer: here where upstream stores none, else by a note beside upstream's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from abridge.apis.display import Display
+from abridge.apis.json import dumps, loads_exact, objects, packed, string
+from abridge.apis.openai import derived_id
+from abridge.core.conversation import Json
+from abridge.core.events import ResponseEnded
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.route_memory import RouteMemory
+from abridge.memory.stores.store import Store
+from abridge.memory.tenants import keyed_digest
+from abridge.stored_responses.views import CHANGED_RESPONSE_FIELDS, find_summaries
+
+RecordKind: TypeAlias = Literal["response", "item", "made"]
+
+_RecordName: TypeAlias = tuple[RecordKind, str]
+
+REASONING_ID_PREFIX = "rs_"
+"""Prefix of the ids of reasoning items, whose lifetime is not extended by use."""
+
+
+@dataclass(slots=True, frozen=True)
+class LocalResponse:
+    """A response stored locally, as shown to its client. Field names are the stored JSON keys."""
+
+    upstream: str
+    response: Json  # without its output
+    basis: list[str]  # ids of all input items
+    output: list[str]  # ids of the output items
+
+
+@dataclass(slots=True, frozen=True)
+class UpstreamResponse:
+    """Abridge's additions to a response stored upstream. Field names are the stored JSON keys."""
+
+    upstream: str
+    raw: bool  # its reasoning was shown
+    fields: Json = field(default_factory=dict)  # top-level fields as the client was shown them
+    made: Json = field(default_factory=dict)  # what its reasoning items show, by item id
+
+
+class InputItems:
+    """The input items that an answer is made from, by id, without duplicates."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key` is what ids of new items are derived with."""
+        self.ids: list[str] = []
+        self.new: dict[str, bytes] = {}
+        self._key = key
+        self._seen: set[str] = set()
+        self._occurrences: Counter[bytes] = Counter()
+
+    def add_known(self, item_id: str) -> bool:
+        """Append an item stored under this id. Return False if it is already in the list."""
+        if item_id in self._seen:
+            return False
+        self._seen.add(item_id)
+        self.ids.append(item_id)
+        return True
+
+    def add(self, prefix: str, item: bytes) -> None:
+        """Append an item that may be new, under a derived id. The same item gets the same id each
+        time its conversation is sent, so a client that resends everything adds only what is new."""
+        while not self.add_known(item_id := self._derive_id(prefix, item)):
+            pass
+        self.new[item_id] = item
+
+    def _derive_id(self, prefix: str, item: bytes) -> str:
+        occurrence = self._occurrences[item].to_bytes(8, "big")
+        self._occurrences[item] += 1
+        return derived_id(prefix, keyed_digest(self._key, occurrence, item))
+
+
+class ResponseRepository:
+    """The stored responses of one tenant, identified by its tag under each key."""
+
+    def __init__(self, store: Store, keyring: Keyring, tags: Mapping[str, bytes]) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._tags = tags
+
+    @classmethod
+    def for_tenant(
+        cls, memory: RouteMemory, tags: Mapping[str, bytes] | None
+    ) -> ResponseRepository | None:
+        """Return None if there is no store or no tenant."""
+        if memory.store is None or tags is None:
+            return None
+        return cls(memory.store, memory.keyring, tags)
+
+    def create_input_items(self) -> InputItems:
+        key = self._keyring.primary
+        return InputItems(keyed_digest(key.store, b"basis", self._tags[key.id]))
+
+    async def find(self, *response_ids: str) -> list[LocalResponse | UpstreamResponse | None]:
+        return [_parse_response(value) for value in await self._get("response", response_ids)]
+
+    async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
+        return await self._get("item", item_ids)
+
+    async def refresh(self, items: Mapping[str, bytes]) -> None:
+        """Restart the lifetime of these items, as their conversation continues. Reasoning items are
+        left to expire."""
+        lasting = {name: item for name, item in items.items() if not is_reasoning_id(name)}
+        await self._put(_item_records(lasting))
+
+    async def find_showing(self, items: Sequence[str]) -> list[str]:
+        """Return, for each upstream item, the id of the response in which it was shown with
+        something that Abridge made; empty if there is none, or more than one: some upstreams reuse
+        ids."""
+        return [value.decode() if value else "" for value in await self._get("made", items)]
+
+    async def save_local(
+        self, response_id: str, response: LocalResponse, items: Mapping[str, bytes]
+    ) -> None:
+        await self._put(
+            {**_item_records(items), ("response", response_id): dumps(asdict(response))}
+        )
+
+    async def save_upstream(self, response_id: str, response: UpstreamResponse) -> None:
+        item_ids = list(response.made)
+        shown_before = zip(item_ids, await self._get("made", item_ids), strict=True)
+        encoded_id = response_id.encode()
+        values: dict[_RecordName, bytes] = {
+            ("made", name): encoded_id if before in (None, encoded_id) else b""
+            for name, before in shown_before
+        }
+        await self._put({**values, ("response", response_id): dumps(asdict(response))})
+
+    async def delete(self, response_id: str) -> None:
+        """Delete the response, not its items: they may belong to others too, and expire by
+        themselves."""
+        keys = self._keyring.keys
+        await self._store.delete([self._store_key(("response", response_id), key) for key in keys])
+
+    async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
+        """Look up values written under any key."""
+        keys = self._keyring.keys
+        store_keys = [self._store_key((kind, name), key) for name in ids for key in keys]
+        found = await self._store.get(store_keys) if store_keys else []
+        per_id = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
+        return [next((value for value in values if value is not None), None) for values in per_id]
+
+    async def _put(self, values: Mapping[_RecordName, bytes]) -> None:
+        key = self._keyring.primary
+        if values:
+            await self._store.put(
+                {self._store_key(name, key): value for name, value in values.items()}
+            )
+
+    def _store_key(self, name: _RecordName, key: Key) -> bytes:
+        kind, record_id = (part.encode(errors="surrogatepass") for part in name)
+        return keyed_digest(key.store, b"responses", kind, self._tags[key.id], record_id)
+
+
+def is_reasoning_id(item_id: str) -> bool:
+    return item_id.startswith(REASONING_ID_PREFIX)
+
+
+def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:
+    return {("item", name): item for name, item in items.items()}
+
+
+def _parse_response(value: bytes | None) -> LocalResponse | UpstreamResponse | None:
+    if value is None:
+        return None
+    fields = loads_exact(value)
+    return LocalResponse(**fields) if "response" in fields else UpstreamResponse(**fields)
+
+
+class StorageAction(Protocol):
+    """Stores what is needed of one answer."""
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
+        """Store a finished response, as it was shown."""
+
+
+@dataclass(slots=True, frozen=True)
+class StoreLocally:
+    """Store the response here."""
+
+    responses: ResponseRepository
+    upstream: str
+    input_items: InputItems  # items the answer is made from
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:  # noqa: ARG002
+        output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
+        without_output = {**response, "output": []}
+        local = LocalResponse(self.upstream, without_output, self.input_items.ids, list(output))
+        response_id = string(response.get("id"))
+        await self.responses.save_local(response_id, local, {**self.input_items.new, **output})
+
+
+@dataclass(slots=True, frozen=True)
+class NoteUpstream:
+    """Note what Abridge made of a response that upstream stores."""
+
+    responses: ResponseRepository
+    upstream: str
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
+        summaries = ended.summaries.values()
+        has_summary = any(summary.parts or summary.error is not None for summary in summaries)
+        response_id = string(response.get("id"))
+        if not (response_id and ended.ok and (has_summary or not display.show_raw)):
+            return
+        if response.get("store") is False:
+            return
+        fields = {key: response[key] for key in CHANGED_RESPONSE_FIELDS if key in response}
+        item_summaries = find_summaries(response.get("output")) if has_summary else {}
+        await self.responses.save_upstream(
+            response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)
+        )

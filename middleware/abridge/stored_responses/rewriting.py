@@ -1,0 +1,137 @@
+"""Buffer and rewrite upstream's answers about stored responses; no model is at work here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.apis.json import dumps, loads_exact, parse_object
+from abridge.apis.openai import TIMEOUT_CODE, UNREADABLE, error_body
+from abridge.core.conversation import Json
+from abridge.core.events import ErrorDetail
+from abridge.errors import UpstreamBroken
+from abridge.http.asgi import (
+    BODY_HEADERS,
+    BYPASSING_EXTENSIONS,
+    Inflater,
+    can_inflate,
+    drop_headers,
+    get_header,
+    json_start,
+)
+
+_log = logging.getLogger(__name__)
+
+Rewrite = Callable[[Json], Awaitable[Json | None]]
+"""Rewrites a body; returns None where it cannot be read."""
+
+
+@dataclass(slots=True, frozen=True)
+class RewritingApp:
+    """Call an application and rewrite its successful JSON answers."""
+
+    app: ASGIApp
+    rewrite: Rewrite
+    limit: int  # bytes of an answer that are buffered
+    hide_unread: bool  # no other successful answer gets through, nor a larger one
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = _BufferedAnswer(self, send)
+        extensions = scope.get("extensions") or {}
+        inner_scope = {
+            **scope,
+            "headers": drop_headers(scope["headers"], (b"accept-encoding",)),
+            "extensions": {
+                key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS
+            },
+        }
+        try:
+            await self.app(inner_scope, receive, answer.send)
+        except UpstreamBroken as error:
+            if answer.passing:
+                raise
+            _log.warning("upstream %s: %s", error.upstream, error)
+            await answer.refuse(ErrorDetail(error.code, str(error)))
+
+
+class _BufferedAnswer:
+    """One answer on its way to the client."""
+
+    def __init__(self, rewriting: RewritingApp, send: Send) -> None:
+        self._rewriting = rewriting
+        self._send = send
+        self._start: Message | None = None
+        self._buffer = bytearray()
+        self._refused = False
+        self.passing = False  # the answer is passed on as it came
+
+    async def send(self, message: Message) -> None:
+        if self._refused:
+            return
+        if message["type"] == "http.response.start":
+            self._start = message
+            await self._begin(message)
+        elif self.passing:
+            await self._send(message)
+        elif message["type"] == "http.response.body" and self._start is not None:
+            self._buffer += message.get("body", b"")
+            if len(self._buffer) > self._rewriting.limit:
+                await self._pass_or_refuse(self._start, more=message.get("more_body", False))
+            elif not message.get("more_body", False):
+                await self._rewrite(self._start)
+
+    async def refuse(self, error: ErrorDetail = UNREADABLE) -> None:
+        """Send an error in place of the answer."""
+        self._refused = True
+        body = dumps(error_body(error.message, code=error.code))
+        await self._send_response(
+            json_start(504 if error.code == TIMEOUT_CODE else 502, body), body
+        )
+
+    async def _begin(self, start: Message) -> None:
+        headers = start.get("headers", [])
+        content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+        encoding = get_header(headers, b"content-encoding")
+        is_success = 200 <= start["status"] < 300 and start["status"] != 204
+        is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))
+        if is_success and not is_json and self._rewriting.hide_unread:
+            await self.refuse()
+        elif not (is_success and is_json):
+            self.passing = True
+            await self._send(start)
+
+    async def _rewrite(self, start: Message) -> None:
+        headers = start["headers"]
+        try:
+            decoded = bytes(self._buffer)
+            if get_header(headers, b"content-encoding"):
+                decoded = Inflater(self._rewriting.limit).feed(decoded)
+            body = parse_object(decoded, loads_exact)
+            rewritten = await self._rewriting.rewrite(body) if body is not None else None
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("what upstream stores could not be read: %s", type(error).__name__)
+            rewritten = None
+        if rewritten is None:
+            await self._pass_or_refuse(start, more=False)
+            return
+        encoded = dumps(rewritten)
+        length = (b"content-length", str(len(encoded)).encode())
+        await self._send_response(
+            {**start, "headers": [*drop_headers(headers, BODY_HEADERS), length]}, encoded
+        )
+
+    async def _pass_or_refuse(self, start: Message, *, more: bool) -> None:
+        """Pass on an answer that cannot be read, or send an error where nothing unread may get
+        through."""
+        if self._rewriting.hide_unread:
+            await self.refuse()
+            return
+        self.passing = True
+        await self._send_response(start, bytes(self._buffer), more=more)
+
+    async def _send_response(self, start: Message, body: bytes, *, more: bool = False) -> None:
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": body, "more_body": more})

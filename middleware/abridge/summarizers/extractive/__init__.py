@@ -1,0 +1,1 @@
+"""Summarize by copying telling sentences, without a model."""

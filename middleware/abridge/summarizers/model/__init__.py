@@ -1,0 +1,1 @@
+"""Have a model write the summary."""

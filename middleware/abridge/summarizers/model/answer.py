@@ -1,0 +1,100 @@
+"""Read a summarizer model's answer: bytes in, text out.
+
+The Reader of its API parses it, as it does every upstream, so that all the ways in which providers
+send reasoning are handled here too. Only what the Reader classifies as content counts as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from abridge.apis.display import Display
+from abridge.apis.sse import FrameDecoder
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Event,
+    ResponseEnded,
+    ResponseStarted,
+    UsageReported,
+)
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.errors import EventTooLarge, SummarizerError
+from abridge.summarizers.model.endpoint import ModelEndpoint
+
+MAX_BYTES = 1 << 20
+"""Maximum bytes of one event, or of a body that is not streamed."""
+
+
+class ModelAnswer:
+    """One answer. `ended` is true once its terminal event was read."""
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self._reader = endpoint.api.reader(endpoint.profile, Display(show_raw=False), 0)
+        self._splitter = endpoint.make_splitter()
+        self._decoder: FrameDecoder | None = None
+        self._body = bytearray()
+        self._tokens: Tokens | None = None
+        self._model = endpoint.model
+        self._has_text = False
+        self._failed = False
+        self.ended = False
+
+    @property
+    def usage(self) -> SummarizerUsage:
+        return SummarizerUsage(self._tokens, self._model)
+
+    def error(self, code: str, message: str) -> SummarizerError:
+        """Build an error that carries the usage reported so far."""
+        return SummarizerError(code, message, spent=self._tokens, model=self._model)
+
+    def start(self, status: int, content_type: str) -> None:
+        if not 200 <= status < 300:
+            message = f"The summarizer model answered with status {status}."
+            raise self.error("upstream_error", message)
+        if content_type.startswith("text/event-stream"):
+            self._decoder = FrameDecoder(MAX_BYTES)
+
+    def feed(self, data: bytes) -> str:
+        """Return the text in `data`. Raise EventTooLarge."""
+        if self._decoder is not None:
+            return self._read_frames(self._decoder.feed(data))
+        self._body += data
+        if len(self._body) > MAX_BYTES:
+            raise EventTooLarge(MAX_BYTES)
+        return ""
+
+    def end(self) -> str:
+        """Return the remaining text at the end of the body. A length stop is an ordinary end."""
+        if self._decoder is None:
+            return self._collect_text(self._reader.read_whole(bytes(self._body)))
+        return self._read_frames(self._decoder.end()) + self._collect_text(self._reader.end())
+
+    def check(self) -> None:
+        """Raise SummarizerError if the answer broke off or was blank."""
+        if self._failed:
+            raise self.error("upstream_error", "The summarizer model's answer broke off.")
+        if not self._has_text:
+            raise self.error("empty", "The summarizer model said nothing.")
+
+    def _read_frames(self, frames: Iterable[bytes]) -> str:
+        return self._collect_text(event for frame in frames for event in self._reader.read(frame))
+
+    def _collect_text(self, events: Iterable[Event]) -> str:
+        text = ""
+        for event in events:
+            pieces = self._splitter.feed(event.text) if isinstance(event, ContentDelta) else []
+            match event:
+                case ResponseStarted(model=str(model)) if model:
+                    self._model = model
+                case UsageReported(usage=usage):
+                    self._tokens = usage
+                case ErrorReported():
+                    self._failed = True
+                case ResponseEnded(ok=ok, usage=usage):
+                    self.ended, self._failed = True, self._failed or not ok
+                    self._tokens = usage or self._tokens
+                    pieces = self._splitter.end()
+            text += "".join(piece.text for piece in pieces if piece.kind == "text")
+        self._has_text = self._has_text or bool(text.strip())
+        return text

@@ -1,0 +1,94 @@
+"""A summarizer model, and the request to send to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from abridge.apis.api import Api
+from abridge.apis.chat.api import CHAT
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.tags import TagSplitter
+from abridge.config.settings import SummarizerSettings
+from abridge.core.conversation import Json
+from abridge.providers.profile import Profile
+from abridge.summarizers.model.prompts import Prompt
+
+
+@dataclass(slots=True, frozen=True)
+class ModelEndpoint:
+    """A model and its address."""
+
+    url: str  # complete, with path and query
+    model: str | None
+    api: Api
+    profile: Profile
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # with the credential
+
+    def build_body(self, settings: SummarizerSettings, prompt: Prompt) -> Json:
+        """Build the request's body: streamed, without tools, not stored, and without parameters
+        that the model would refuse.
+
+        `extra_body` is merged over it last; a null there removes a field.
+        """
+        fields: Json = {
+            "model": self.model,
+            "stream": True,
+            "temperature": settings.temperature,
+            **MODEL_APIS[self.api.name].build_body(self.profile, settings, prompt),
+        }
+        self.profile.drop_rejected(fields, self.model or "")
+        fields |= settings.extra_body
+        return {key: value for key, value in fields.items() if value is not None}
+
+    def make_splitter(self) -> TagSplitter:
+        """Create a splitter for inline reasoning that the API's Reader leaves in the text."""
+        return MODEL_APIS[self.api.name].make_splitter(self.profile)
+
+
+def _chat_body(profile: Profile, settings: SummarizerSettings, prompt: Prompt) -> Json:
+    return {
+        "messages": [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ],
+        "stream_options": {"include_usage": True},
+        profile.max_tokens_field: settings.max_tokens,
+        **profile.thinking_off,
+    }
+
+
+def _responses_body(profile: Profile, settings: SummarizerSettings, prompt: Prompt) -> Json:
+    thinking_off = dict(profile.thinking_off)
+    if "reasoning_effort" in thinking_off:  # `reasoning.effort` here: openai-openapi, `Reasoning`
+        thinking_off["reasoning"] = {"effort": thinking_off.pop("reasoning_effort")}
+    return {
+        "instructions": prompt.system,
+        "input": prompt.user,
+        "max_output_tokens": settings.max_tokens,
+        "store": False,
+        **thinking_off,
+    }
+
+
+@dataclass(slots=True, frozen=True)
+class ModelApi:
+    """An API over which a summarizer model can be called."""
+
+    api: Api
+    build_body: Callable[[Profile, SummarizerSettings, Prompt], Json]
+    make_splitter: Callable[[Profile], TagSplitter]
+    """Finds inline reasoning, which the Reader does not look for in a Responses message."""
+
+
+MODEL_APIS: Mapping[str, ModelApi] = {
+    spelling.api.name: spelling
+    for spelling in (
+        ModelApi(CHAT, _chat_body, lambda _: TagSplitter(())),
+        ModelApi(
+            RESPONSES,
+            _responses_body,
+            lambda profile: TagSplitter(profile.tags, prefilled=profile.prefilled),
+        ),
+    )
+}

@@ -1,0 +1,126 @@
+"""A summarizer that calls a model over Chat Completions or Responses.
+
+It calls the transport directly: an `httpx.AsyncClient` on top of it would keep cookies, follow
+redirects and read proxies from the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from secrets import token_hex
+
+import httpx
+
+from abridge.apis.json import dumps
+from abridge.config.settings import SummarizerSettings
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage
+from abridge.errors import EventTooLarge
+from abridge.providers.catalog import PROFILES
+from abridge.summarizers.model.answer import ModelAnswer
+from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
+from abridge.summarizers.model.prompts import build_prompt
+from abridge.summarizers.summarizer import closing_iterator
+
+DRAIN_SECONDS = 0.05
+"""Seconds to read on after the terminal event, so that the connection can be reused."""
+
+REQUEST_HEADERS = {
+    "content-type": "application/json",
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",
+    "x-abridge-call": "summary",
+}
+"""`x-abridge-call` marks a request made by Abridge, which the middleware never engages on."""
+
+
+class ModelSummarizer:
+    """Calls a model. See the `Summarizer` protocol.
+
+    `marker` generates the marker that fences the reasoning in a prompt: random, new for each call.
+    """
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        endpoint: ModelEndpoint,
+        settings: SummarizerSettings,
+        *,
+        name: str = "model",
+        marker: Callable[[], str] = lambda: token_hex(4),
+    ) -> None:
+        self._transport = transport
+        self._endpoint = endpoint
+        self._settings = settings
+        self._marker = marker
+        self.name = name
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: SummarizerSettings,
+        transport: httpx.AsyncBaseTransport,
+        api_key: str | None = None,
+    ) -> ModelSummarizer:
+        """Build the summarizer for `kind = "model"`."""
+        api = MODEL_APIS[settings.api].api
+        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+        url, profile = f"{settings.base_url}{api.path}", PROFILES[settings.profile]
+        return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
+
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+        answer = ModelAnswer(self._endpoint)
+        try:
+            response = await self._transport.handle_async_request(self._request(passage))
+            try:
+                async with closing_iterator(aiter(_body_stream(response))) as chunks:
+                    answer.start(response.status_code, response.headers.get("content-type", ""))
+                    async for chunk in chunks:
+                        if text := answer.feed(chunk):
+                            yield text
+                        if answer.ended:
+                            await _drain(chunks)
+                            break
+                    if not answer.ended and (text := answer.end()):
+                        yield text
+            finally:
+                await response.aclose()
+        except httpx.TimeoutException:
+            raise answer.error("timeout", "The summarizer model took too long.") from None
+        except (httpx.HTTPError, EventTooLarge):
+            message = "The call to the summarizer model broke off."
+            raise answer.error("upstream_error", message) from None
+        answer.check()
+        yield answer.usage
+
+    def _request(self, passage: Passage) -> httpx.Request:
+        settings = self._settings
+        prompt = build_prompt(
+            passage,
+            marker=self._marker(),
+            prompts=settings.prompts,
+            max_input_chars=settings.max_input_chars,
+        )
+        return httpx.Request(
+            "POST",
+            self._endpoint.url,
+            headers={**self._endpoint.headers, **REQUEST_HEADERS},
+            content=dumps(self._endpoint.build_body(settings, prompt)),
+            extensions={"timeout": httpx.Timeout(settings.timeout).as_dict()},
+        )
+
+
+def _body_stream(response: httpx.Response) -> httpx.AsyncByteStream:
+    """Return the raw byte stream: the request asks for no content encoding, so none is undone."""
+    if not isinstance(response.stream, httpx.AsyncByteStream):
+        raise TypeError("An asynchronous transport answers with an asynchronous stream.")
+    return response.stream
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in chunks:
+                pass

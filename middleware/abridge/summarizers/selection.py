@@ -1,0 +1,72 @@
+"""Select the summarizer for a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+from starlette.types import ASGIApp, Scope
+
+from abridge.apis.api import Api
+from abridge.config.loading import read_secret
+from abridge.config.settings import LimitSettings, SummarizerSettings
+from abridge.errors import SettingsError
+from abridge.http.transport import Transport
+from abridge.providers.profile import Profile
+from abridge.summarizers.extractive.extract import ExtractiveSummarizer
+from abridge.summarizers.model.summarizer import ModelSummarizer
+from abridge.summarizers.model.upstream import upstream_summarizer
+from abridge.summarizers.summarizer import Summarizer
+
+if TYPE_CHECKING:
+    from abridge.observability.tracing.spans import Tracing
+
+
+class SummarizerSelection:
+    """The summarizer named in the settings, or `override` if given.
+
+    A model is called over `transport`, or over a new transport if none is given; either way,
+    `aclose` closes it. With `tracing`, calls to a model carry the trace context. Raise
+    SettingsError if the settings name none that can be built.
+    """
+
+    def __init__(
+        self,
+        settings: SummarizerSettings,
+        limits: LimitSettings,
+        *,
+        override: Summarizer | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self._settings = settings
+        self._transport = transport or Transport(
+            connect=limits.connect, headers=settings.timeout, idle=settings.timeout
+        )
+        if tracing is not None:
+            self._transport = tracing.wrap_transport(self._transport)
+        self._shared_summarizer = override
+        if override is None and settings.kind == "extractive":
+            self._shared_summarizer = ExtractiveSummarizer()
+        elif override is None and settings.kind == "model":
+            self._shared_summarizer = self._model_summarizer()
+        elif override is None and settings.kind == "object":
+            raise SettingsError("summarizer.kind: 'object' needs one handed to the middleware")
+
+    def for_request(
+        self, app: ASGIApp, scope: Scope, model: str, api: Api, profile: Profile
+    ) -> Summarizer:
+        """Return the summarizer for one request. `app` must be callable with `scope`."""
+        if self._shared_summarizer is not None:
+            return self._shared_summarizer
+        return upstream_summarizer(
+            app, scope, model=model, api=api, profile=profile, settings=self._settings
+        )
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def _model_summarizer(self) -> Summarizer:
+        variable = self._settings.api_key_env
+        key = read_secret(variable, "summarizer.api_key_env") if variable else None
+        return ModelSummarizer.from_settings(self._settings, self._transport, key)

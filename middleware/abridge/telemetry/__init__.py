@@ -1,1 +1,0 @@
-"""One record per request, reported in a log line, a trace and on the page."""

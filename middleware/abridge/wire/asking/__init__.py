@@ -1,1 +1,0 @@
-"""Reading and writing requests: what all APIs share."""

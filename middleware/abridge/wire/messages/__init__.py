@@ -1,1 +1,0 @@
-"""Anthropic Messages, an API that upstreams speak."""

@@ -1,1 +1,0 @@
-"""Requests in the format of Anthropic Messages."""

@@ -1,1 +1,0 @@
-"""Read requests of the Responses API into model requests, and write them."""
