@@ -16,10 +16,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api
-from abridge.apis.fields import SUMMARY_NEEDLE
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api, is_api_path
+from abridge.apis.summary_request import SUMMARY_NEEDLE
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError

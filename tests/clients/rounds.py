@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.conversations.blocks import Anthropic
-from tests.conversations.chats import DeepSeek
-from tests.conversations.judge import OURS
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.assertions import OURS
+from tests.end_to_end.histories.chat_dialects import DeepSeek
+from tests.end_to_end.histories.messages_provider import Anthropic
+from tests.end_to_end.histories.provider import Provider
 from tests.writers import Scripted
 
 QUESTION = "In conversation blue: where is it? Take 3 rounds."

@@ -32,6 +32,7 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages import scripts as messages
 from tests.checker import check_chat, frames
 from tests.pipeline import MUCH, Minting, bridged, chat
 from tests.scripts import (
@@ -50,7 +51,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.messages import scripts as messages
 from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
 
 Json = dict[str, Any]

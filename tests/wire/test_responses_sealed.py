@@ -27,6 +27,7 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages import scripts as messages
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, bridged, responses
 from tests.scripts import (
@@ -43,7 +44,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.messages import scripts as messages
 from tests.wire.test_responses_composed import composer
 
 Items = list[dict[str, Any]]

@@ -1,4 +1,8 @@
-"""The interface of an API: how to read it and how to write it."""
+"""The interface of an API: the columns of its row, and what readers, writers and histories do.
+
+The row of an API that clients speak is an `Api`, of one that upstreams speak an `UpstreamApi`; they
+are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,30 @@ from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.model_request import ModelRequest, Tool, TranslatedRequest
 from abridge.providers.learned import Observation
 from abridge.providers.profile import ApiName, Profile
+
+
+@dataclass(slots=True, frozen=True)
+class ApiError:
+    """What an API's error body says, in OpenAI's words for kinds and codes."""
+
+    message: str
+    kind: str = "server_error"
+    param: str | None = None  # the field at fault
+    code: str | None = None
+    request_id: str = ""
+
+
+class WriteError(Protocol):
+    """Writes an error body in the shape of an API."""
+
+    def __call__(
+        self,
+        message: str,
+        *,
+        kind: str = "server_error",
+        param: str | None = None,
+        code: str | None = None,
+    ) -> Json: ...
 
 
 class Reader(Protocol):
@@ -140,8 +168,10 @@ class UpstreamApi:
     history: Callable[[Json], History]
     write_request: Callable[[ModelRequest, UpstreamOptions], TranslatedRequest]
     """Writes a request in this API."""
-    translate_error: Callable[[bytes], bytes] = bytes
-    """Translates an error body of this API into the form of OpenAI's APIs."""
+    read_error: Callable[[Json], ApiError | None]
+    """Reads an error body; None if it is not one. APIs with one and the same reader have one error
+    shape.
+    """
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
     """The header for the key, unless the upstream's profile names another."""
@@ -167,8 +197,7 @@ class Api:
     """True if a request asks for opaque state; None if the API has no field for that."""
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
-    attributing_writer: Callable[[Writer, Display, int], Writer]
-    """Wraps a Writer in one that adds to each call the reasoning that led to it. The number limits
-    the characters of reasoning that it keeps.
-    """
+    write_error: WriteError
     upstream: UpstreamApi  # this API as upstreams speak it
+    fallbacks: tuple[ApiName, ...]
+    """The APIs to try, in order, where an upstream turns out not to have this one."""

@@ -11,12 +11,13 @@ from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.api import Writer
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.json import string
-from abridge.apis.marks import attribute_call, change_answer
+from abridge.apis.openai import change_answer
 from abridge.apis.responses.contents import encode_event, parse_frame
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
-from abridge.core.attribution import RAW, SUMMARY, Attributor
+from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json
 from abridge.core.events import Event, ResponseEnded
 from abridge.core.model_request import SIGNATURE_PREFIX

@@ -1,7 +1,4 @@
-"""The settings for the summary of one response.
-
-The limit on a response's summary cost, relative to the model's own tokens.
-"""
+"""The plan for the summary of one response: its settings, and the budget for its cost."""
 
 from __future__ import annotations
 

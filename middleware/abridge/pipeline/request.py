@@ -9,8 +9,13 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.fields import STYLES, check_style_allowed, remove_summary_request, requested_style
 from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.summary_request import (
+    STYLES,
+    check_style_allowed,
+    remove_summary_request,
+    requested_style,
+)
 from abridge.config.settings import Route
 from abridge.core.conversation import Json
 from abridge.core.plan import SummaryStyle

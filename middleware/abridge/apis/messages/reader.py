@@ -16,6 +16,7 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
+from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
 from abridge.apis.openai import CONNECTION_LOST
 from abridge.apis.usage import as_count
@@ -124,7 +125,7 @@ class MessagesReader:
     def read_whole(self, body: bytes) -> list[Event]:
         message = parse_object(body, loads_exact) or {}
         if not isinstance(message.get("content"), list):
-            error = _read_error(message) if message.get("type") == "error" else None
+            error = read_error_event(message) if message.get("type") == "error" else None
             return [ResponseEnded(None, None, ok=False, error=error)]
         events = self._on_message_start({"message": message})
         for content_block in objects(message["content"]):
@@ -241,7 +242,7 @@ class MessagesReader:
         return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
 
     def _on_error(self, event: Json) -> list[Event]:
-        self._failure = _read_error(event)
+        self._failure = read_error_event(event)
         return [ErrorReported(None, None, self._failure)]
 
     def _close_thinking(self) -> list[Event]:
@@ -263,9 +264,3 @@ class MessagesReader:
 def _block_index(event: Json) -> int | None:
     index = event.get("index")
     return index if isinstance(index, int) else None
-
-
-def _read_error(event: Json) -> ErrorDetail:
-    error = event.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return ErrorDetail("upstream_error", string(message))

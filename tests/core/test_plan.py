@@ -1,0 +1,104 @@
+"""What a summary may cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from abridge.core.plan import BYTES_PER_TOKEN, OverheadBudget, Passage, SummaryPlan
+from abridge.core.usage import Tokens
+from tests.core.sequencer_driver import Loom
+
+PARTS = SummaryPlan(part_chars=20, tail_chars=5)
+LINE = "word word word word \n\n"
+
+
+def budget(share: float | None = 1.0, own: int = 100) -> OverheadBudget:
+    made = OverheadBudget(share)
+    made.add_model_text("x" * own * BYTES_PER_TOKEN)
+    return made
+
+
+def ask(made: OverheadBudget, tokens: int) -> None:
+    made.start_call(1, Passage("x" * tokens * BYTES_PER_TOKEN))
+
+
+@pytest.mark.parametrize(
+    ("share", "spent", "allowed"),
+    [
+        (None, 10_000, True),
+        (0.5, 50, True),
+        (0.5, 51, False),
+        (2.0, 200, True),
+        (2.0, 201, False),
+    ],
+)
+def test_a_share_of_the_models_own_tokens(
+    share: float | None, spent: int, *, allowed: bool
+) -> None:
+    made = budget(share)
+    ask(made, 1)
+    made.settle_call(1, Tokens(spent - 1, 1))
+    assert made.has_room() is allowed
+
+
+def test_the_first_call_is_always_within_it() -> None:
+    assert OverheadBudget(0.01).has_room()
+
+
+def test_a_call_that_still_runs_counts_as_far_as_it_is_known() -> None:
+    made = budget()
+    ask(made, 90)
+    assert made.has_room()
+    made.add_call_text(1, "x" * 11 * BYTES_PER_TOKEN)
+    assert not made.has_room()
+
+
+def test_what_is_reported_takes_the_estimates_place() -> None:
+    made = budget()
+    ask(made, 500)
+    made.settle_call(1, Tokens(30, 10))
+    assert made.has_room()
+
+
+def test_what_is_not_reported_stays_estimated() -> None:
+    made = budget()
+    ask(made, 500)
+    made.settle_call(1, None)
+    assert not made.has_room()
+
+
+def test_a_script_of_wide_characters_counts_for_more() -> None:
+    made = OverheadBudget(1.0)
+    made.add_model_text("想" * 100)
+    made.start_call(1, Passage("x" * 299))
+    assert made.has_room()
+
+
+class TestWoven:
+    def test_past_it_no_more_parts_are_asked_for_and_what_was_said_stays(self) -> None:
+        loom = Loom(replace(PARTS, max_overhead=0.5))
+        loom.open()
+        loom.raw(LINE)
+        loom.write(1, "one")
+        loom.raw(LINE * 3)
+        loom.close()
+        loom.answer()
+        loom.end()
+        assert list(loom.asked) == []
+        assert loom.ended.summaries[0, 0].parts == ("one",)
+        assert loom.ended.summaries[0, 0].error is None
+        assert not loom.weaver.held_seconds
+
+    def test_with_more_said_there_is_more_to_spend(self) -> None:
+        loom = Loom(replace(PARTS, max_overhead=0.5))
+        loom.open()
+        loom.raw(LINE)
+        loom.say(1, "one")
+        loom.finish(1, Tokens(9, 3))
+        loom.raw(LINE * 2)
+        assert list(loom.asked) == []
+        loom.raw(LINE * 2)
+        (asked,) = loom.asked.values()
+        assert asked.passage.text == LINE * 2, "what was refused is asked for with the next"
