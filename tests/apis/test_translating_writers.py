@@ -94,7 +94,7 @@ def test_promise_9_calls_that_take_turns_cost_no_more_the_longer_they_are(
         parsed.append(len(data))
         return parse_object(data)
 
-    monkeypatch.setattr("abridge.apis.responses.translated_items.read_object", parse)
+    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
     told = read_turn("responses", streamed("responses", *events))
     assert len(told.answer.calls) == 2
@@ -119,7 +119,7 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
         RefusalDelta(0, None, refusal="x" * 10),
         ToolCallDelta(0, None, call_index=0, name="f", arguments="x" * 10),
         ReasoningDelta(0, None, 0, "x" * 10),
-        NativeSummary(0, None, 0, 0, "say", "x" * 10),
+        NativeSummary(0, None, 0, 0, "delta", "x" * 10),
     ],
     ids=lambda event: type(event).__name__,
 )

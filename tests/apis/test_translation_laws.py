@@ -41,7 +41,7 @@ said = texts.filter(lambda text: bool(text.strip()) and not set("<◁") & set(te
 thoughts = st.one_of(
     st.builds(ReasoningPart, said),
     st.builds(
-        ReasoningPart, sealed=texts.filter(lambda data: not data.startswith(SIGNATURE_PREFIX))
+        ReasoningPart, state=texts.filter(lambda data: not data.startswith(SIGNATURE_PREFIX))
     ),
 )
 summaries = st.builds(lambda text: ReasoningPart(summary=(text,)), said)

@@ -72,7 +72,7 @@ def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
     names = PROFILES.keys() - {"auto"}
     package = Path(abridge.__file__).parent
     for file in package.rglob("*.py"):
-        if file.name != "profiles.py":
+        if file.name != "catalog.py":
             constants = {
                 node.value for node in ast.walk(ast.parse(file.read_text())) if _is_text(node)
             }
@@ -227,9 +227,9 @@ def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]
         events = reader.read_whole(recording.data)
     texts = {
         kind: "".join(event.text for event in events if type(event).__name__ == kind)  # type: ignore[attr-defined]
-        for kind in ("Raw", "Said")
+        for kind in ("ReasoningDelta", "ContentDelta")
     }
-    return texts["Raw"], texts["Said"], reader.observed()
+    return texts["ReasoningDelta"], texts["ContentDelta"], reader.observed()
 
 
 @needs_recordings

@@ -102,7 +102,7 @@ class TestWhatIsTold:
         by.read(begin())
         by.read(start(0, thinking("", "")))
         events = by.read(delta(0, "thinking", thinking="So."))
-        assert [type(event).__name__ for event in events] == ["Opened", "Raw"]
+        assert [type(event).__name__ for event in events] == ["ReasoningStarted", "ReasoningDelta"]
 
     def test_llm_05_thinking_that_says_nothing_is_no_item(self) -> None:
         seen = streamed(stream([thinking("", ""), text("Hi")]))
@@ -392,7 +392,7 @@ class TestHeard:
             (heard,) = by.recorded_turns()
             assert heard.original == CONTENT[:2]
             assert heard.raw == THOUGHT
-            assert heard.keys == ((0, 0), (0, 1))
+            assert heard.item_keys == ((0, 0), (0, 1))
             assert heard.turn.text == "I look. "
             assert [call.name for call in heard.turn.calls] == ["look", "look"]
             assert check_told(events).items == 2

@@ -414,7 +414,7 @@ class TestTools:
 
     def test_where_no_tool_can_be_forced_the_client_is_told(self) -> None:
         choice = ToolChoice("required", ("look",))
-        asked = {"tools": [LOOK], "choice": choice, "model": NEWEST}
+        asked = {"tools": [LOOK], "tool_choice": choice, "model": NEWEST}
         assert unfit(**asked) == [("tool_choice", True)]
         assert write(**asked).body["tool_choice"] == {"type": "auto"}
 
@@ -630,7 +630,7 @@ def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | 
     ],
 )
 def test_a_model_is_known_by_any_of_its_names(name: str, like: str) -> None:
-    asked = {"effort": "high", "tools": [LOOK], "choice": ToolChoice("auto")}
+    asked = {"effort": "high", "tools": [LOOK], "tool_choice": ToolChoice("auto")}
     one, other = write(model=name, **asked), write(model=like, **asked)
     assert {**one.body, "model": like} == other.body
     assert one.unsupported == other.unsupported
@@ -655,7 +655,7 @@ def question_of(given: Json) -> ModelRequest:
         tools=tools,
         tool_choice=ToolChoice("auto") if "tool_choice" in given else None,
         stream=given["stream"],
-        param_names={"max_tokens": given["max_tokens"]},
+        params={"max_tokens": given["max_tokens"]},
         extra={"thinking": given["thinking"]},
     )
 
