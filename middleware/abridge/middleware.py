@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api
+from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api, is_api_path
@@ -31,7 +32,6 @@ from abridge.observability.tracing import create_tracing
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
-from abridge.providers.defaults import RequestDefaults
 from abridge.stored_responses.endpoints import ResponsePath
 from abridge.summarizers.guard import Review
 from abridge.summarizers.summarizer import Summarizer

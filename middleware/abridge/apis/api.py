@@ -187,6 +187,9 @@ class Api:
     has_summary_field: bool
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
     stores_responses: bool  # its answers are stored and may be referred to
+    effort_field: str
+    """The request field for the effort, dotted if nested; empty if each provider has its own."""
+    verbosity_field: str  # the request field for the verbosity, dotted if nested
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
     writer: Callable[[Profile, Display], Writer]

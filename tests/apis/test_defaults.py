@@ -1,4 +1,4 @@
-"""The effort and verbosity of settings, put where a client says none (OLS-08)."""
+"""The effort and verbosity of the settings, for requests that leave them open."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from abridge.apis.defaults import RequestDefaults
+from abridge.apis.registry import APIS
 from abridge.providers.catalog import PROFILES
-from abridge.providers.defaults import RequestDefaults
 from abridge.providers.profile import ApiName
+
+CLIENT_APIS = {api.name: api for api in APIS}
 
 LOW = RequestDefaults(effort="low", verbosity="high")
 OFF = RequestDefaults(effort="none")
 
 
 @pytest.mark.parametrize(
-    ("preset", "api", "name", "body", "filled"),
+    ("defaults", "api", "name", "body", "filled"),
     [
         (LOW, "chat", "auto", {}, {"reasoning_effort": "low", "verbosity": "high"}),
         (
@@ -53,11 +56,11 @@ OFF = RequestDefaults(effort="none")
         (RequestDefaults(verbosity="low"), "chat", "qwen", {}, {"verbosity": "low"}),
     ],
 )  # fmt: skip
-def test_ols_08_what_a_client_leaves_unsaid_is_said(
-    preset: RequestDefaults, api: ApiName, name: str, body: dict[str, Any], filled: dict[str, Any]
+def test_what_a_client_leaves_open_is_filled(
+    defaults: RequestDefaults, api: ApiName, name: str, body: dict[str, Any], filled: dict[str, Any]
 ) -> None:
-    said = preset.fill(body, api, PROFILES[name])
-    assert said == tuple(key for key in ("effort", "verbosity") if getattr(preset, key))
+    names = defaults.fill(body, CLIENT_APIS[api], PROFILES[name])
+    assert names == tuple(key for key in ("effort", "verbosity") if getattr(defaults, key))
     assert body == filled
 
 
@@ -76,27 +79,27 @@ def test_ols_08_what_a_client_leaves_unsaid_is_said(
         ("responses", "auto", {"reasoning": {"effort": "none"}, "text": {"verbosity": "low"}}),
     ],
 )
-def test_ols_08_what_a_client_says_wins(api: ApiName, name: str, body: dict[str, Any]) -> None:
+def test_what_a_client_sets_stays(api: ApiName, name: str, body: dict[str, Any]) -> None:
     before = dict(body)
-    assert LOW.fill(body, api, PROFILES[name]) == ()
+    assert LOW.fill(body, CLIENT_APIS[api], PROFILES[name]) == ()
     assert body == before
 
 
 def test_the_profile_stays_as_it_is() -> None:
     row, body = PROFILES["vllm"], dict[str, Any]()
-    OFF.fill(body, "chat", row)
+    OFF.fill(body, CLIENT_APIS["chat"], row)
     body["chat_template_kwargs"]["enable_thinking"] = True
     assert row.thinking_off["chat_template_kwargs"] == {"enable_thinking": False}
 
 
-def test_without_a_preset_nothing_is_said() -> None:
+def test_without_defaults_nothing_is_filled() -> None:
     body: dict[str, Any] = {}
-    assert RequestDefaults().fill(body, "chat", PROFILES["auto"]) == ()
+    assert RequestDefaults().fill(body, CLIENT_APIS["chat"], PROFILES["auto"]) == ()
     assert body == {}
 
 
 @pytest.mark.parametrize(
-    ("preset", "name", "unsayable"),
+    ("defaults", "name", "unsupported"),
     [
         (LOW, "openai", False),
         (LOW, "qwen", True),
@@ -105,7 +108,7 @@ def test_without_a_preset_nothing_is_said() -> None:
         (RequestDefaults(verbosity="low"), "qwen", False),
     ],
 )
-def test_an_effort_for_which_there_is_no_field_can_be_told(
-    preset: RequestDefaults, name: str, *, unsayable: bool
+def test_an_effort_without_a_field_is_unsupported(
+    defaults: RequestDefaults, name: str, *, unsupported: bool
 ) -> None:
-    assert preset.has_unsupported_effort(PROFILES[name]) is unsayable
+    assert defaults.has_unsupported_effort(PROFILES[name]) is unsupported

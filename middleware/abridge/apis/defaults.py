@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from abridge.apis.api import Api
+from abridge.apis.params import set_nested
 from abridge.core.conversation import Json
-from abridge.providers.profile import ApiName, Profile, asks_to_think
+from abridge.providers.profile import Profile, asks_to_think
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -25,7 +27,7 @@ class RequestDefaults:
     effort: Effort | None = None
     verbosity: Verbosity | None = None
 
-    def fill(self, body: Json, api: ApiName, profile: Profile) -> tuple[str, ...]:
+    def fill(self, body: Json, api: Api, profile: Profile) -> tuple[str, ...]:
         """Set in a request's body what its client left open; return the names of what was set.
 
         `profile` is upstream's if the body goes there untranslated.
@@ -42,22 +44,28 @@ class RequestDefaults:
         """Return True if an effort is set for which the provider's chat API has no field."""
         return self.effort is not None and not profile.thinking_fields(self.effort)
 
-    def _effort_fields(self, body: Json, api: ApiName, profile: Profile) -> Json:
+    def _effort_fields(self, body: Json, api: Api, profile: Profile) -> Json:
         if self.effort is None or asks_to_think(body) is not None:
             return {}
-        if api == "responses":
-            return {"reasoning": {"effort": self.effort}}
+        if api.effort_field:
+            return _nested(api.effort_field, self.effort)
         fields = profile.thinking_fields(self.effort)
         return (
             {} if any(_has_any(body, other) for other in (fields, profile.thinking_off)) else fields
         )
 
-    def _verbosity_fields(self, body: Json, api: ApiName) -> Json:
+    def _verbosity_fields(self, body: Json, api: Api) -> Json:
         if self.verbosity is None:
             return {}
-        fields: Json = {"verbosity": self.verbosity}
-        fields = {"text": fields} if api == "responses" else fields
+        fields = _nested(api.verbosity_field, self.verbosity)
         return {} if _has_any(body, fields) else fields
+
+
+def _nested(field: str, value: str) -> Json:
+    """Return the fields of a body that set a dotted one."""
+    fields: Json = {}
+    set_nested(fields, field, value)
+    return fields
 
 
 def _has_any(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
