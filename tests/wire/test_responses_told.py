@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import Display
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
 from abridge.providers.catalog import PROFILES
 from tests.scripts import (
@@ -266,7 +266,7 @@ class TestMessages:
 
 def test_ols_03_unknown_items_are_skipped_and_counted() -> None:
     stream = responses_stream([{"id": "x_0", "type": "acme:thing"}, message_item(1, ANSWER)])
-    reader = ResponsesTranslatingReader(PROFILES["auto"], Display(), 1 << 22)
+    reader = RESPONSES.upstream.translating_reader(PROFILES["auto"], Display(), 1 << 22)
     events = [event for raw in stream for event in reader.read(raw)]
     assert turn_of(events).answer.text == ANSWER
     assert reader.faults == 1

@@ -113,7 +113,7 @@ def test_a_long_call_is_not_read_again_for_each_of_its_pieces(
         read.append(len(data))
         return parse_object(data)
 
-    monkeypatch.setattr("abridge.apis.responses.translated_items.read_object", reading)
+    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", reading)
     composed = TranslatedCall(
         ToolCallDelta(0, None, call_index=0, id="c", name="f"), None, 0, mint_id
     )

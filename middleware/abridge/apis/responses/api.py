@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.openai import error_body, read_error
+from abridge.apis.responses.frames import TRANSLATE
 from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import read_request, wants_state, write_request
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
 from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
 from abridge.apis.responses.writer import ResponsesWriter
 
@@ -29,7 +31,7 @@ RESPONSES = Api(
     upstream=UpstreamApi(
         name="responses",
         path="/responses",
-        translating_reader=ResponsesTranslatingReader,
+        translating_reader=partial(ResponsesReader, strategy=TRANSLATE),
         history=TranslatedResponsesHistory,
         write_request=write_request,
         read_error=read_error,

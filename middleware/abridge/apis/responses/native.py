@@ -8,7 +8,7 @@ openai/responses.go).
 from __future__ import annotations
 
 from abridge.apis.json import string
-from abridge.apis.responses.contents import MakeFrame, change_frame, encode_event
+from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
 from abridge.core.conversation import Json
 from abridge.core.events import NativeStage, NativeSummary

@@ -24,8 +24,8 @@ from abridge.apis import sse
 from abridge.apis.display import Display, Envelope, SealEnvelope
 from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
 from abridge.apis.openai import failure_body
-from abridge.apis.responses.contents import encode_event, parse_frame
 from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.frames import encode_event, parse_frame
 from abridge.apis.responses.reasoning import (
     LANE,
     as_shown,
