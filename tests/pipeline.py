@@ -18,7 +18,7 @@ from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.responses.writer import ResponsesWriter
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
@@ -31,7 +31,7 @@ from abridge.providers.profile import Profile
 SPENT = Tokens(10, 5, 15)
 COMPOSERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
     "chat": ChatTranslatingWriter,
-    "responses": ResponsesTranslatingWriter,
+    "responses": ResponsesWriter,
 }
 MUCH = 1 << 22
 """Characters that a reader or a composer may keep."""

@@ -10,7 +10,7 @@ import pytest
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function
 from abridge.core.events import (
     ContentDelta,
@@ -75,8 +75,8 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
     return check_responses(bridged("chat", RESPONSES, **settings).stream(b"".join(stream)))
 
 
-def composer(asked: RequestEcho | None = None, **display: Any) -> ResponsesTranslatingWriter:
-    return ResponsesTranslatingWriter(
+def composer(asked: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
+    return ResponsesWriter(
         PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
     )
 

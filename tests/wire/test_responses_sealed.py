@@ -251,7 +251,7 @@ def test_new_06_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None
 
 def test_promise_9_there_is_an_end_to_what_is_kept_of_blobs() -> None:
     output = [reasoning_item(number, "I go on.") for number in range(6)]
-    pipeline = responses(seal=lambda envelope: "abr1." + envelope.item * 400_000, expose="none")
+    pipeline = responses(seal=lambda envelope: "abr1." + envelope.item_id * 400_000, expose="none")
     seen = check_responses(pipeline.stream(b"".join(responses_stream(output))))
     assert ours(seen.response["output"]) == [True] * 3 + [False] * 3
 
@@ -380,7 +380,7 @@ def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
     told: list[Event],
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = composer(raw=shown, seal=sealer().seal)
+    writer = composer(show_raw=shown, seal=sealer().seal)
     events = [
         ReasoningStarted(0, None, 0),
         *told,
@@ -389,7 +389,7 @@ def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
     ]
     for event in (*events, Finished(0, None, "stop")):
         writer.note(event)
-    output = writer._output.items
+    output = writer._translated._output.items
     pieces = [
         (event.text, "", False)
         if isinstance(event, ReasoningDelta)

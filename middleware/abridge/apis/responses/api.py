@@ -10,7 +10,6 @@ from abridge.apis.responses.frames import TRANSLATE
 from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import read_request, wants_state, write_request
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
 from abridge.apis.responses.writer import ResponsesWriter
 
 RESPONSES = Api(
@@ -26,7 +25,7 @@ RESPONSES = Api(
     history=ResponsesHistory,
     read_request=read_request,
     wants_state=wants_state,
-    translating_writer=ResponsesTranslatingWriter,
+    translating_writer=ResponsesWriter,
     write_error=error_body,
     upstream=UpstreamApi(
         name="responses",

@@ -23,9 +23,9 @@ from abridge.apis.responses.contents import (
 )
 from abridge.apis.responses.frames import FrameStrategy
 from abridge.apis.responses.items import OutputItem, OutputItems
-from abridge.apis.responses.native import NATIVE_STAGES
 from abridge.apis.responses.reasoning import LANE, is_reasoning, raw_text
 from abridge.apis.responses.reasoning_reader import ReasoningReader
+from abridge.apis.responses.summaries import NATIVE_STAGES
 from abridge.core.conversation import Json
 from abridge.core.events import ContentDelta, Event, Passthrough, ReasoningDelta
 

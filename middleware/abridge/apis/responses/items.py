@@ -17,8 +17,8 @@ from abridge.apis.openai import mint_id
 from abridge.apis.responses.content_repair import ContentRepair
 from abridge.apis.responses.contents import content_kind_of
 from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
-from abridge.apis.responses.native import NativeSummaryRepair
 from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
+from abridge.apis.responses.summaries import NativeSummaryRepair
 from abridge.core.conversation import Json
 from abridge.core.events import Event
 

@@ -13,7 +13,6 @@ from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import content_kind_of
 from abridge.apis.responses.frames import FrameStrategy, change_frame, no_frame
 from abridge.apis.responses.items import OutputItem, OutputItems
-from abridge.apis.responses.native import SUMMARY_PART_ADDED
 from abridge.apis.responses.reasoning import (
     LANE,
     count_unknown_fields,
@@ -21,6 +20,7 @@ from abridge.apis.responses.reasoning import (
     is_raw_summary,
     rename_raw_summary_in_event,
 )
+from abridge.apis.responses.summaries import SUMMARY_PART_ADDED
 from abridge.core.conversation import Json
 from abridge.core.events import (
     Event,

@@ -1,25 +1,21 @@
-"""Build the response object, which repeats the parameters of the request.
-
-Write the items of a translated response, one after the other.
+"""Build a response from translated events, item by item.
 
 One item is open at a time, and every event belongs to it or closes it. Fragments of several calls
 may alternate, but items cannot: what is not of the open call is queued until that is complete.
-
-Write translated events as the Responses API: a stream, or a whole response.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
-from abridge.apis.json import dumps, objects, string
-from abridge.apis.openai import ANSWER_TOO_LONG, CONNECTION_LOST, MintId, failure_body, mint_id
+from abridge.apis.json import string
+from abridge.apis.openai import ANSWER_TOO_LONG, CONNECTION_LOST, MintId, mint_id
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import encode_event
+from abridge.apis.responses.response import new_response
+from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
     TranslatedCall,
@@ -27,7 +23,6 @@ from abridge.apis.responses.translated_items import (
     TranslatedMessage,
     TranslatedReasoning,
 )
-from abridge.apis.responses.writer import WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
@@ -52,71 +47,6 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import Tool
 from abridge.core.usage import Tokens
-from abridge.providers.profile import Profile
-
-PARAM_DEFAULTS: Json = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "safety_identifier": None,
-    "temperature": 1.0,
-    "tool_choice": "auto",
-    "top_logprobs": 0,
-    "top_p": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "truncation": "disabled",
-}
-"""Values of the parameters that the request does not set. Which of them a response must have:
-openresponses, `ResponseResource`."""
-
-FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
-"""Fields that have the same value whatever the request says."""
-
-
-def new_response(
-    echo: RequestEcho, display: Display, response_id: str, model: str, created: int
-) -> Json:
-    """Return a response that has just begun."""
-    body = echo.body
-    requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
-    return {
-        "id": response_id,
-        "object": "response",
-        "created_at": created,
-        "status": "in_progress",
-        "completed_at": None,
-        "error": None,
-        "incomplete_details": None,
-        **PARAM_DEFAULTS,
-        **requested,
-        **FIXED_FIELDS,
-        "store": echo.stored,
-        "model": model,
-        "output": [],
-        "reasoning": {
-            "effort": _as_object(body.get("reasoning")).get("effort"),
-            "summary": display.style if display.show_summary else None,
-        },
-        "text": {"format": {"type": "text"}, **_as_object(body.get("text"))},
-        "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
-        "usage": None,
-    }
-
-
-def _fill_tool(tool: Json) -> Json:
-    """Return a function with all its fields. It is strict unless the request says otherwise."""
-    if tool.get("type") != "function":
-        return tool
-    return {"description": None, "parameters": None, "strict": True, **tool}
-
-
-def _as_object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 class TranslatedOutput:
@@ -247,71 +177,40 @@ class TranslatedOutput:
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class ResponsesTranslatingWriter:
-    """Writes one response. See `abridge.apis.api.Writer`.
+class TranslatedResponse:
+    """Builds one response.
 
     The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
     characters.
     """
 
     def __init__(
-        self,
-        _profile: Profile,
-        display: Display,
-        echo: RequestEcho,
-        limit: int,
-        mint_id: MintId = mint_id,
+        self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
     ) -> None:
+        self.response: Json | None = None  # as its last lifecycle event has it
+        self.is_over = False
         self._display = display
         self._output = TranslatedOutput(display, echo.tools, mint_id)
         self._echo = echo
         self._mint_id = mint_id
         self._room_left = limit
-        self._next_number = 0
-        self._response: Json | None = None
         self._lane: int | None = None
-        self._is_over = False
         self._finish_reason = ""
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
 
-    def write(self, event: Event) -> bytes:
+    def stream(self, event: Event) -> WireEvents:
+        """Build what an event becomes in a stream, which is limited."""
         self._room_left -= text_size(event)
-        if self._is_over:
-            return b""
+        if self.is_over:
+            return iter(())
         if self._room_left < 0:
             event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
-        return b"".join(self._encode(kind, fields) for kind, fields in self._translate(event))
+        return self.build(event)
 
-    def keep_alive(self) -> bytes:
-        """See `ResponsesWriter.keep_alive`."""
-        if self._response is None or self._is_over:
-            return b""
-        return self._encode("response.in_progress", {"response": self._response})
-
-    def note(self, event: Event) -> None:
-        for _ in self._translate(event):
-            pass
-
-    def write_whole(self, end: ResponseEnded) -> bytes:
-        self.note(end)
-        response = self._response or {}
-        if end.error is None or not end.ok:
-            return dumps(response)
-        return dumps(failure_body(end.error, response))
-
-    @property
-    def final_response(self) -> Json | None:
-        return self._response if self._is_over else None
-
-    def _encode(self, event_type: str, fields: Json) -> bytes:
-        self._next_number += 1
-        return encode_event(event_type, {"sequence_number": self._next_number - 1, **fields})
-
-    # Events
-
-    def _translate(self, event: Event) -> WireEvents:
-        if self._response is None:
+    def build(self, event: Event) -> WireEvents:
+        """Build what an event becomes."""
+        if self.response is None:
             yield from self._start(event)
         if self._is_other_choice(event.lane):
             return
@@ -344,25 +243,25 @@ class ResponsesTranslatingWriter:
         started = (
             event if isinstance(event, ResponseStarted) else ResponseStarted(None, None, "", "", 0)
         )
-        self._response = new_response(
+        self.response = new_response(
             self._echo,
             self._display,
             self._mint_id("resp_"),
             started.model or string(self._echo.body.get("model")),
             started.created or int(self._echo.now()),
         )
-        yield "response.created", {"response": self._response}
-        yield "response.in_progress", {"response": self._response}
+        yield "response.created", {"response": self.response}
+        yield "response.in_progress", {"response": self.response}
 
     def _end(self, event: ResponseEnded) -> WireEvents:
         yield from self._output.finish("completed" if event.ok else "incomplete")
-        self._is_over = True
-        response = self._response = self._build_final(event)
+        self.is_over = True
+        response = self.response = self._build_final(event)
         yield f"response.{response['status']}", {"response": response}
 
     def _build_final(self, event: ResponseEnded) -> Json:
         usage, merged = event.usage or self._usage, self._display.merge_usage
-        response = {**(self._response or {}), "output": self._output.items}
+        response = {**(self.response or {}), "output": self._output.items}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
         error = event.error
         if not event.ok:
