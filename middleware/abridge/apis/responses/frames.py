@@ -1,4 +1,4 @@
-"""Encode, parse and change the frames of a stream, and say which events carry one.
+"""Encode, parse and change the frames of a stream.
 
 An event of upstream's is repaired twice over: as the fields that were parsed, for reading, and in
 its frame, for the client of the same API. There everything that is not repaired stays as upstream
@@ -8,7 +8,6 @@ wrote it, to the last digit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from abridge.apis import sse
@@ -26,25 +25,6 @@ def encode_event(event_type: str, fields: Json) -> bytes:
 
 def no_frame(_event_type: str, _fields: Json) -> None:
     """Make no frame."""
-
-
-@dataclass(slots=True, frozen=True)
-class FrameStrategy:
-    """What becomes of the events that are read from one response."""
-
-    carries_frames: bool
-    make_frame: MakeFrame
-
-
-CARRY = FrameStrategy(carries_frames=True, make_frame=encode_event)
-"""For a client of the same API: each event carries a frame, which is upstream's own, changed where
-it was repaired, or made where upstream left the event out.
-"""
-
-TRANSLATE = FrameStrategy(carries_frames=False, make_frame=no_frame)
-"""For a client of another API: no event carries a frame; each says all that the other API can
-express.
-"""
 
 
 def parse_frame(frame: bytes | None) -> Json:

@@ -1,7 +1,7 @@
 """Read the stream events that concern an output item.
 
-Reasoning items and items of the answer have a reader each. This one knows which item an event is
-about, and keeps the items in order: it closes an item when the next begins, and queues events of
+Reasoning items and items of the answer have a reader each. `ItemReader` knows which item an event
+is about, and keeps the items in order: it closes an item when the next begins, and queues events of
 later items for as long as the open one may not be complete. Whether it is can be seen only of
 messages, and of calls with complete arguments. llama.cpp's server ends no item before the whole
 answer is sent (ggml-org/llama.cpp tools/server/server-task.cpp).
@@ -10,7 +10,7 @@ answer is sent (ggml-org/llama.cpp tools/server/server-task.cpp).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from abridge.apis.json import string
 from abridge.apis.responses.contents import (
@@ -21,7 +21,7 @@ from abridge.apis.responses.contents import (
     is_reasoning_content,
     without_content,
 )
-from abridge.apis.responses.frames import FrameStrategy
+from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE, is_reasoning, raw_text
 from abridge.apis.responses.reasoning_reader import ReasoningReader
@@ -30,28 +30,6 @@ from abridge.core.conversation import Json
 from abridge.core.events import ContentDelta, Event, Passthrough, ReasoningDelta
 
 REASONING_PREFIX = "response.reasoning"
-
-
-class AnswerReader(Protocol):
-    """Reads the items of the answer, which are all but the reasoning.
-
-    How their events are carried differs from how they are translated, so there is one for each.
-    """
-
-    def begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
-        """Begin an item that was added."""
-
-    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
-        """Return the item that takes an event: the one it names or, if that cannot, another."""
-
-    def read(self, item: OutputItem | None, event: Json, frame: bytes | None) -> list[Event] | None:
-        """Read an event that is not about reasoning; return None if it is out of order."""
-
-    def finish(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        """Read the event that ends an item."""
-
-    def close(self, status: str = "completed") -> list[Event]:
-        """Close the open item, if there is one, because others follow or the response ends."""
 
 
 class _QueuedEvent(NamedTuple):
@@ -70,15 +48,14 @@ class ItemReader:
     def __init__(
         self,
         output: OutputItems,
-        answer: AnswerReader,
-        strategy: FrameStrategy,
+        framing: Framing,
         *,
         hides_raw: bool,
     ) -> None:
         self._output = output
-        self._answer = answer
-        self._reasoning = ReasoningReader(output, strategy, hides_raw=hides_raw)
-        self._strategy = strategy
+        self._framing = framing
+        self._answer = framing.make_answer_reader(output)
+        self._reasoning = ReasoningReader(output, framing, hides_raw=hides_raw)
         self._queue: list[_QueuedEvent] = []  # events of later items than the open one
 
     def read_delta(self, event: Json, frame: bytes | None) -> Event | None:
@@ -129,7 +106,7 @@ class ItemReader:
 
     def read_whole(self, number: int, item: Json) -> list[Event]:
         """Read an item of a response that is not streamed."""
-        if not self._strategy.carries_frames:
+        if not self._framing.carries_frames:
             return self.read_rest(number, item)
         if is_reasoning(item):
             return self._reasoning.read_whole(number, item)
@@ -169,10 +146,10 @@ class ItemReader:
 
         Where no frames are carried, an item of the answer needs no beginning.
         """
-        if not (item.is_reasoning or self._strategy.carries_frames):
+        if not (item.is_reasoning or self._framing.carries_frames):
             return []
         fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
-        return self._begin(item, self._strategy.make_frame("response.output_item.added", fields))
+        return self._begin(item, self._framing.make_frame("response.output_item.added", fields))
 
     def _on_done(self, event: Json, frame: bytes | None) -> list[Event]:
         done, index = event.get("item"), event.get("output_index")
@@ -206,7 +183,7 @@ class ItemReader:
         text, item = event_text(event, kind), self._output.find_reasoning(event)
         if item is not None:
             return self._reasoning.read_content(item, event, frame)
-        if named is not None and self._strategy.carries_frames:
+        if named is not None and self._framing.carries_frames:
             return [ReasoningDelta(LANE, frame, 0, text)]  # within an item of the answer
         if not text:
             return self._output.count_fault()
@@ -224,7 +201,7 @@ class ItemReader:
         those of content.
         """
         event_type = string(event.get("type"))
-        if not (self._strategy.carries_frames or event_type in EVENT_STAGES):
+        if not (self._framing.carries_frames or event_type in EVENT_STAGES):
             return []
         item = self._output.find(event)
         of_reasoning = item is not None and item.is_reasoning

@@ -1,15 +1,16 @@
 """Read the Responses API, a stream or a whole response, into events.
 
 A frame's way: `ResponsesReader` parses it and reads what is about the response. What is about an
-output item goes to `ItemReader`, which hands it on to `ReasoningReader`, or to the answer's reader:
-`CarriedAnswer` for a client of the same API, `TranslatedAnswer` for one of another.
+output item goes to `ItemReader`, which hands it on to `ReasoningReader` or to the reader of the
+answer. The latter belongs to a `Framing`, which makes events with frames for clients of the same
+API (`framing.py`), without for clients of others (`translation.py`).
 
 Everything is in one lane. An item's number is its `output_index`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -17,14 +18,9 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
 from abridge.apis.openai import CONNECTION_LOST, error_in
-from abridge.apis.responses.carried_answer import CarriedAnswer
-from abridge.apis.responses.errors import as_failed, read_failure
-from abridge.apis.responses.frames import (
-    CARRY,
-    FrameStrategy,
-    change_frame,
-    with_event_name,
-)
+from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.frames import change_frame, with_event_name
+from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.item_reader import ItemReader
 from abridge.apis.responses.items import OutputItems
@@ -38,26 +34,18 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.apis.responses.reasoning_reader import is_empty_delta
-from abridge.apis.responses.translated_answer import TranslatedAnswer
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
-    FinishReason,
     Passthrough,
     ResponseEnded,
     ResponseStarted,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
-
-FINISH_REASONS: Mapping[str, FinishReason] = {
-    "max_output_tokens": "length",
-    "content_filter": "content_filter",
-}
 
 EARLY_EVENT_TYPES = {
     "response.reasoning.delta": "response.reasoning_text.delta",
@@ -75,16 +63,13 @@ _Handler = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
 class ResponsesReader:
     """Reads one response. See `abridge.apis.api.Reader`."""
 
-    def __init__(
-        self, profile: Profile, display: Display, limit: int, strategy: FrameStrategy = CARRY
-    ) -> None:
+    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
+        self._framing = framing
+        self._carries_frames = framing.carries_frames
         self._summary_is_raw = profile.summary_is_raw
         self._hides_raw = not display.show_raw
-        self._strategy = strategy
-        self._output = OutputItems(limit, strategy.make_frame)
-        self._translated = None if strategy.carries_frames else TranslatedAnswer(self._output)
-        answer = self._translated or CarriedAnswer(self._output)
-        self._items = ItemReader(self._output, answer, strategy, hides_raw=self._hides_raw)
+        self._output = OutputItems(limit, framing.make_frame)
+        self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
         self._lifecycle = ResponseLifecycle()
         self._response: bytes | None = None
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
@@ -106,7 +91,7 @@ class ResponsesReader:
         if event is None:
             return self._read_other_frame(data, frame)
         self._output.frame_size = len(frame)
-        carried = with_event_name(frame, event) if self._strategy.carries_frames else None
+        carried = with_event_name(frame, event) if self._carries_frames else None
         delta = self._items.read_delta(event, carried)
         return self._read_event(event, carried) if delta is None else [delta]
 
@@ -122,7 +107,7 @@ class ResponsesReader:
 
     def read_whole(self, body: bytes) -> list[Event]:
         response = parse_object(body, loads_exact)
-        frame = body if self._strategy.carries_frames else None
+        frame = body if self._carries_frames else None
         if response is None or not isinstance(response.get("output"), list):
             return [ResponseEnded(None, frame, ok=False, error=error_in(response))]
         for item in response["output"]:
@@ -130,7 +115,7 @@ class ResponsesReader:
         renamed = rename_raw_summary_in_response(response, always=self._summary_is_raw)
         if renamed != response:
             response = renamed
-            frame = dumps(renamed) if self._strategy.carries_frames else None
+            frame = dumps(renamed) if self._carries_frames else None
         events = self._start(response, None)
         self._final_output = list(enumerate(response["output"]))
         for number, item in enumerate(response["output"]):
@@ -139,7 +124,7 @@ class ResponsesReader:
         return self._select([*events, *self._end_events(response, frame, ok=True)])
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        record = record_turns if self._strategy.carries_frames else record_joined_turn
+        record = record_turns if self._carries_frames else record_joined_turn
         return record(self._final_output)
 
     def observed(self) -> Observation:
@@ -180,11 +165,11 @@ class ResponsesReader:
             passes = done if self._ended else not (done or self._hides_raw)
         if not passes:
             return self._output.count_fault()
-        return [Passthrough(None, frame)] if self._strategy.carries_frames else []
+        return [Passthrough(None, frame)] if self._carries_frames else []
 
     def _select(self, events: list[Event]) -> list[Event]:
         """Drop the events that say nothing without a frame."""
-        if self._strategy.carries_frames:
+        if self._carries_frames:
             return events
         return [
             event
@@ -205,10 +190,10 @@ class ResponsesReader:
         A translated response is begun by its writer.
         """
         is_first = event_type in FIRST_EVENTS or not event_type.startswith("response.")
-        if is_first or not self._strategy.carries_frames:
+        if is_first or not self._carries_frames:
             return []
         created, fields = "response.created", {"response": self._lifecycle.initial_response(event)}
-        frame = self._strategy.make_frame(created, fields)
+        frame = self._framing.make_frame(created, fields)
         return self._on_lifecycle({"type": created, **fields}, frame)
 
     def _on_lifecycle(self, event: Json, frame: bytes | None) -> list[Event]:
@@ -219,7 +204,7 @@ class ResponsesReader:
 
     def _start(self, response: Json, frame: bytes | None) -> list[Event]:
         """Store the response so far; emit it with a frame, and else the first time."""
-        is_repeated = self._response is not None and not self._strategy.carries_frames
+        is_repeated = self._response is not None and not self._carries_frames
         self._response = packed(response)
         if is_repeated:
             return []
@@ -259,30 +244,29 @@ class ResponsesReader:
     def _end_events(self, response: Json, frame: bytes | None, *, ok: bool) -> list[Event]:
         """Emit the end and, if it carries no frame, what only the final response says."""
         usage = RESPONSES_USAGE.read(response.get("usage"))
-        if self._translated is None:
-            return [ResponseEnded(None, frame, ok=ok, usage=usage)]
+        end = ResponseEnded(None, frame, ok=ok, usage=usage)
+        rest = [] if self._carries_frames else self._read_rest(response)
+        return [*rest, *self._framing.make_end(end, response, self._error)]
+
+    def _read_rest(self, response: Json) -> list[Event]:
+        """Emit what only the final response says."""
         events = self._start(response, None) if response and self._response is None else []
         for number, item in self._final_output:
             if isinstance(item, dict):
                 events += self._items.read_rest(number, item)
-        if ok and response.get("status") not in ("failed", "cancelled"):
-            reason = _finish_reason(response, has_calls=self._translated.has_calls)
-            events.append(Finished(LANE, None, reason))
-            return [*events, ResponseEnded(None, None, ok=True, usage=usage)]
-        error = self._error or read_failure(response)
-        return [*events, ResponseEnded(None, None, ok=False, usage=usage, error=error)]
+        return events
 
     def _missing_end(self, error: ErrorDetail) -> bytes | None:
         """Make the end that upstream did not send, with the output so far."""
         if self._response is None:
             if self._error is not None:
                 return None
-            return self._strategy.make_frame("error", {**error.as_dict(), "param": None})
+            return self._framing.make_frame("error", {**error.as_dict(), "param": None})
         self._final_output = self._output.reconcile(None)
         response = parse_object(self._response, loads_exact) or {}
         output = [item for _, item in self._final_output]
         failed = as_failed({**response, "output": output}, error)
-        return self._strategy.make_frame("response.failed", {"response": failed})
+        return self._framing.make_frame("response.failed", {"response": failed})
 
     _HANDLERS: ClassVar[dict[str, _Handler]] = {
         "response.created": _on_lifecycle,
@@ -293,9 +277,3 @@ class ResponsesReader:
         "response.failed": _on_end,
         "error": _on_error,
     }
-
-
-def _finish_reason(response: Json, *, has_calls: bool) -> FinishReason:
-    details = response.get("incomplete_details")
-    reason = string(details.get("reason")) if isinstance(details, dict) else ""
-    return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")

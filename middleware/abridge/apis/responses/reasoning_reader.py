@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from abridge.apis.json import string
 from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import content_kind_of
-from abridge.apis.responses.frames import FrameStrategy, change_frame, no_frame
+from abridge.apis.responses.frames import change_frame, no_frame
+from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -35,9 +36,9 @@ from abridge.core.events import (
 class ReasoningReader:
     """Reads the reasoning items of one response."""
 
-    def __init__(self, output: OutputItems, strategy: FrameStrategy, *, hides_raw: bool) -> None:
+    def __init__(self, output: OutputItems, framing: Framing, *, hides_raw: bool) -> None:
         self._output = output
-        self._strategy = strategy
+        self._framing = framing
         self._hides_raw = hides_raw
 
     def begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
@@ -96,7 +97,7 @@ class ReasoningReader:
         events = self._release_held(item)
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}
-        frame = self._strategy.make_frame("response.output_item.done", fields)
+        frame = self._framing.make_frame("response.output_item.done", fields)
         return [*events, *self.complete(item, item.done, frame)]
 
     def abort(self) -> list[Event]:
@@ -120,7 +121,7 @@ class ReasoningReader:
             *_reasoning_deltas(item, item.contents.finish(done)),
             *item.native.finish(done),
         ]
-        if not self._strategy.carries_frames:
+        if not self._framing.carries_frames:
             events += _state_events(item, done)
         if self._hides_raw:
             self._output.dropped += count_unknown_fields(done)

@@ -1,22 +1,139 @@
-"""The response object: as the client is shown upstream's, and as one begins that is translated."""
+"""The response object as upstream wrote it, and as the client is shown it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Protocol
 
-from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
-from abridge.apis.json import objects, string
+from abridge.apis.json import loads_exact, packed, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
-from abridge.apis.responses.reasoning import LANE, as_shown, is_reasoning, without_raw_content
+from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.frames import parse_frame
+from abridge.apis.responses.reasoning import (
+    LANE,
+    as_shown,
+    is_reasoning,
+    without_raw_content,
+    without_reasoning,
+)
+from abridge.apis.responses.summaries import WireEvents, write_part
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
-from abridge.core.events import NO_SUMMARY, ResponseEnded
+from abridge.core.events import (
+    NO_SUMMARY,
+    Event,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+)
 
 TRANSCRIPT_FIELDS = ("input_messages", "output_messages")
 """Fields with all that the model read, earlier reasoning included, and wrote, in its own format
 (vLLM's `enable_response_messages`)."""
+
+
+class Response(Protocol):
+    """Builds what the frames of upstream do not say: parts of it, or all of a translated one."""
+
+    @property
+    def final(self) -> Json | None:
+        """The finished response as the client saw it."""
+
+    def so_far(self) -> Json | None:
+        """Return the response so far, if it has begun and may be repeated."""
+
+    def build(self, event: Event) -> WireEvents:
+        """Build the events of a stream for one that carries no frame."""
+
+    def note(self, event: Event) -> None:
+        """Take an event of a response that is not a stream."""
+
+    def build_whole(self, end: ResponseEnded) -> Json | None:
+        """Build the whole response; None if upstream's body is to go out as it is."""
+
+
+class UpstreamResponse:
+    """Show what upstream wrote in this API. See the protocol `Response`."""
+
+    def __init__(self, display: Display) -> None:
+        self.final: Json | None = None
+        self._display = display
+        self._beginning: bytes | None = None
+        self._item_ids: dict[int, str] = {}  # of reasoning items, by output index
+        self._envelopes = EnvelopeSealer(display.seal)
+
+    def so_far(self) -> Json | None:
+        return parse_object(self._beginning) if self._beginning is not None else None
+
+    def build(self, event: Event) -> WireEvents:
+        """Build the parts of Abridge's summaries."""
+        if not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone):
+            return iter(())
+        address: Json = {
+            "item_id": self._item_ids.get(event.item, ""),
+            "output_index": event.item,
+            "summary_index": event.index,
+        }
+        return write_part(event, address)
+
+    def note(self, event: Event) -> None:
+        """Do nothing: the end brings the whole body."""
+
+    def build_whole(self, end: ResponseEnded) -> Json | None:
+        response = parse_object(end.frame or b"", loads_exact) if end.ok else None
+        return None if response is None else self._show_final(response, end)
+
+    def show(self, event: Event) -> Json | None:
+        """Return what a frame says as the client is shown it; None if that is as it came."""
+        match event:
+            case ReasoningStarted():
+                return self._show_item_start(event)
+            case ReasoningEnded():
+                return self._show_item_end(event)
+            case ResponseStarted():
+                self._store_beginning(event)
+            case ResponseEnded():
+                return self._show_end(event)
+        return None
+
+    def _show_item_start(self, event: ReasoningStarted) -> Json | None:
+        added = parse_frame(event.frame)
+        self._item_ids[event.item] = string(added["item"].get("id"))
+        if self._display.show_raw:
+            return None
+        item = without_reasoning(added["item"])
+        item.pop("encrypted_content", None)
+        return {**added, "item": item}
+
+    def _show_item_end(self, event: ReasoningEnded) -> Json | None:
+        done = parse_frame(event.frame)
+        blob = self._envelopes.get_blob(event.item, done["item"])
+        item = as_shown(done["item"], event.summary, self._display, blob)
+        return None if item == done["item"] else {**done, "item": item}
+
+    def _store_beginning(self, event: ResponseStarted) -> None:
+        response = parse_frame(event.frame).get("response")
+        if isinstance(response, dict):
+            self._beginning = packed(snapshot(response, self._display))
+
+    def _show_end(self, event: ResponseEnded) -> Json | None:
+        ended = parse_frame(event.frame)
+        response = ended.get("response")
+        if not isinstance(response, dict):
+            return None
+        shown = self._show_final(response, event)
+        if event.ok and event.error is not None:
+            return {"type": "response.failed", "response": as_failed(shown, event.error)}
+        return None if shown == response else {**ended, "response": shown}
+
+    def _show_final(self, response: Json, end: ResponseEnded) -> Json:
+        self.final = show_final(response, end, self._item_ids, self._display, self._envelopes)
+        return self.final
 
 
 def snapshot(response: Json, display: Display) -> Json:
@@ -69,68 +186,3 @@ def _show_response(
     if not display.show_raw:
         shown.update(dict.fromkeys(filter(response.get, TRANSCRIPT_FIELDS)))
     return {**response, **shown}
-
-
-PARAM_DEFAULTS: Json = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
-    "metadata": {},
-    "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "prompt_cache_key": None,
-    "safety_identifier": None,
-    "temperature": 1.0,
-    "tool_choice": "auto",
-    "top_logprobs": 0,
-    "top_p": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "truncation": "disabled",
-}
-"""Values of the parameters that the request does not set. Which of them a response must have:
-openresponses, `ResponseResource`."""
-
-FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
-"""Fields that have the same value whatever the request says."""
-
-
-def new_response(
-    echo: RequestEcho, display: Display, response_id: str, model: str, created: int
-) -> Json:
-    """Return a response that has just begun."""
-    body = echo.body
-    requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
-    return {
-        "id": response_id,
-        "object": "response",
-        "created_at": created,
-        "status": "in_progress",
-        "completed_at": None,
-        "error": None,
-        "incomplete_details": None,
-        **PARAM_DEFAULTS,
-        **requested,
-        **FIXED_FIELDS,
-        "store": echo.stored,
-        "model": model,
-        "output": [],
-        "reasoning": {
-            "effort": _as_object(body.get("reasoning")).get("effort"),
-            "summary": display.style if display.show_summary else None,
-        },
-        "text": {"format": {"type": "text"}, **_as_object(body.get("text"))},
-        "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
-        "usage": None,
-    }
-
-
-def _fill_tool(tool: Json) -> Json:
-    """Return a function with all its fields. It is strict unless the request says otherwise."""
-    if tool.get("type") != "function":
-        return tool
-    return {"description": None, "parameters": None, "strict": True, **tool}
-
-
-def _as_object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from typing import Any
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
-from abridge.apis.json import string
+from abridge.apis.json import objects, string
 from abridge.apis.openai import ANSWER_TOO_LONG, CONNECTION_LOST, MintId, mint_id
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.response import new_response
 from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
@@ -47,6 +47,70 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import Tool
 from abridge.core.usage import Tokens
+
+PARAM_DEFAULTS: Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "truncation": "disabled",
+}
+"""Values of the parameters that the request does not set. Which of them a response must have:
+openresponses, `ResponseResource`."""
+
+FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
+"""Fields that have the same value whatever the request says."""
+
+
+def new_response(
+    echo: RequestEcho, display: Display, response_id: str, model: str, created: int
+) -> Json:
+    """Return a response that has just begun."""
+    body = echo.body
+    requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "completed_at": None,
+        "error": None,
+        "incomplete_details": None,
+        **PARAM_DEFAULTS,
+        **requested,
+        **FIXED_FIELDS,
+        "store": echo.stored,
+        "model": model,
+        "output": [],
+        "reasoning": {
+            "effort": _as_object(body.get("reasoning")).get("effort"),
+            "summary": display.style if display.show_summary else None,
+        },
+        "text": {"format": {"type": "text"}, **_as_object(body.get("text"))},
+        "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
+        "usage": None,
+    }
+
+
+def _fill_tool(tool: Json) -> Json:
+    """Return a function with all its fields. It is strict unless the request says otherwise."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": True, **tool}
+
+
+def _as_object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 class TranslatedOutput:
@@ -178,7 +242,7 @@ INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_
 
 
 class TranslatedResponse:
-    """Builds one response.
+    """Build a response from translated events. See the protocol `Response`.
 
     The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
     characters.
@@ -187,30 +251,46 @@ class TranslatedResponse:
     def __init__(
         self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
     ) -> None:
-        self.response: Json | None = None  # as its last lifecycle event has it
-        self.is_over = False
         self._display = display
         self._output = TranslatedOutput(display, echo.tools, mint_id)
         self._echo = echo
         self._mint_id = mint_id
         self._room_left = limit
+        self._response: Json | None = None  # as its last lifecycle event has it
+        self._is_over = False
         self._lane: int | None = None
         self._finish_reason = ""
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
 
-    def stream(self, event: Event) -> WireEvents:
-        """Build what an event becomes in a stream, which is limited."""
+    @property
+    def final(self) -> Json | None:
+        return self._response if self._is_over else None
+
+    def so_far(self) -> Json | None:
+        return None if self._is_over else self._response
+
+    def build(self, event: Event) -> WireEvents:
+        """Build what an event becomes in a stream."""
         self._room_left -= text_size(event)
-        if self.is_over:
+        if self._is_over:
             return iter(())
         if self._room_left < 0:
             event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
-        return self.build(event)
+        return self._translate(event)
 
-    def build(self, event: Event) -> WireEvents:
-        """Build what an event becomes."""
-        if self.response is None:
+    def note(self, event: Event) -> None:
+        for _ in self._translate(event):
+            pass
+
+    def build_whole(self, end: ResponseEnded) -> Json:
+        self.note(end)
+        return self._response or {}
+
+    # Events
+
+    def _translate(self, event: Event) -> WireEvents:
+        if self._response is None:
             yield from self._start(event)
         if self._is_other_choice(event.lane):
             return
@@ -243,25 +323,25 @@ class TranslatedResponse:
         started = (
             event if isinstance(event, ResponseStarted) else ResponseStarted(None, None, "", "", 0)
         )
-        self.response = new_response(
+        self._response = new_response(
             self._echo,
             self._display,
             self._mint_id("resp_"),
             started.model or string(self._echo.body.get("model")),
             started.created or int(self._echo.now()),
         )
-        yield "response.created", {"response": self.response}
-        yield "response.in_progress", {"response": self.response}
+        yield "response.created", {"response": self._response}
+        yield "response.in_progress", {"response": self._response}
 
     def _end(self, event: ResponseEnded) -> WireEvents:
         yield from self._output.finish("completed" if event.ok else "incomplete")
-        self.is_over = True
-        response = self.response = self._build_final(event)
+        self._is_over = True
+        response = self._response = self._build_final(event)
         yield f"response.{response['status']}", {"response": response}
 
     def _build_final(self, event: ResponseEnded) -> Json:
         usage, merged = event.usage or self._usage, self._display.merge_usage
-        response = {**(self.response or {}), "output": self._output.items}
+        response = {**(self._response or {}), "output": self._output.items}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
         error = event.error
         if not event.ok:

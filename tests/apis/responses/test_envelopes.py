@@ -24,10 +24,12 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    ResponseEnded,
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages import scripts as messages
+from tests.apis.responses.test_writer_translated import composer
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, bridged, responses
 from tests.scripts import (
@@ -44,7 +46,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.test_responses_composed import composer
 
 Items = list[dict[str, Any]]
 
@@ -389,7 +390,7 @@ def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
     ]
     for event in (*events, Finished(0, None, "stop")):
         writer.note(event)
-    output = writer._translated._output.items
+    output = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["output"]
     pieces = [
         (event.text, "", False)
         if isinstance(event, ReasoningDelta)

@@ -1,8 +1,14 @@
-"""Read the items of the answer for a client of the same API: repair and carry their frames."""
+"""Frame the events of a stream: strategies that say what becomes of what upstream sends.
+
+There are two. `OriginalFrames` is for clients of Responses: an event carries the frame it came in,
+changed where it was repaired, or a new one where upstream left the event out. `TranslatedEvents`
+(`translation.py`) is for clients of other APIs: an event has no frame and says everything itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar, Protocol
 
 from abridge.apis.json import string
 from abridge.apis.responses.content_repair import ContentEvent
@@ -15,15 +21,70 @@ from abridge.apis.responses.contents import (
     event_text,
     without_content,
 )
-from abridge.apis.responses.frames import CARRY, change_frame
+from abridge.apis.responses.frames import change_frame, encode_event
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE
 from abridge.core.conversation import Json
-from abridge.core.events import ContentDelta, Event, Passthrough
+from abridge.core.events import ContentDelta, ErrorDetail, Event, Passthrough, ResponseEnded
 
 
-class CarriedAnswer:
-    """See `abridge.apis.responses.item_reader.AnswerReader`.
+class AnswerReader(Protocol):
+    """Reads the items of the answer, which are all but the reasoning."""
+
+    def begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
+        """Begin an item that was added."""
+
+    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+        """Return the item that takes an event: the one it names or, if that cannot, another."""
+
+    def read(self, item: OutputItem | None, event: Json, frame: bytes | None) -> list[Event] | None:
+        """Read an event that is not about reasoning; return None if it is out of order."""
+
+    def finish(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        """Read the event that ends an item."""
+
+    def close(self, status: str = "completed") -> list[Event]:
+        """Close the open item, if there is one, because others follow or the response ends."""
+
+
+class Framing(Protocol):
+    """Says what becomes of the events of one response."""
+
+    carries_frames: ClassVar[bool]
+
+    def make_frame(self, event_type: str, fields: Json) -> bytes | None:
+        """Make the frame of an event that upstream left out, if events carry frames."""
+
+    def make_answer_reader(self, output: OutputItems) -> AnswerReader: ...
+
+    def make_end(
+        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+    ) -> list[Event]:
+        """Return the last events. `error` was reported in the stream, if there was one."""
+
+
+class OriginalFrames:
+    """Carry upstream's frames, repaired. See the protocol `Framing`."""
+
+    carries_frames: ClassVar[bool] = True
+
+    def make_frame(self, event_type: str, fields: Json) -> bytes | None:
+        return encode_event(event_type, fields)
+
+    def make_answer_reader(self, output: OutputItems) -> OriginalAnswer:
+        return OriginalAnswer(output)
+
+    def make_end(
+        self,
+        end: ResponseEnded,
+        response: Json,  # noqa: ARG002 -- the frame has it
+        error: ErrorDetail | None,  # noqa: ARG002 -- it was sent
+    ) -> list[Event]:
+        return [end]
+
+
+class OriginalAnswer:
+    """Repair the items of the answer. See the protocol `AnswerReader`.
 
     An item is kept open until it is done, or until it may be complete and the next begins.
     """
@@ -89,7 +150,7 @@ class CarriedAnswer:
         item.is_open, item.is_closed_early = False, True
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}
-        return [*rest, Passthrough(LANE, CARRY.make_frame("response.output_item.done", fields))]
+        return [*rest, Passthrough(LANE, encode_event("response.output_item.done", fields))]
 
 
 def _answer_events(content_events: Iterable[ContentEvent]) -> list[Event]:

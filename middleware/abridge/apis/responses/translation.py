@@ -1,22 +1,37 @@
-"""Translate the items of the answer for a client of another API, as far as they are known.
+"""Translate Responses for clients of other APIs: into events that say everything themselves.
 
-A message becomes the pieces of its text, a call its head and the pieces of its arguments. All else
-of the answer is upstream's own affair.
+A message becomes the pieces of its text, a call its head and the pieces of its arguments. Items of
+other types are left out: upstream handles them itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from abridge.apis.json import objects, string
 from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import TEXT, content_kind_of, event_text
+from abridge.apis.responses.errors import read_failure
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE
 from abridge.core.conversation import Json
-from abridge.core.events import ContentDelta, Event, RefusalDelta, ToolCallDelta
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    Event,
+    Finished,
+    FinishReason,
+    RefusalDelta,
+    ResponseEnded,
+    ToolCallDelta,
+)
+
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
 
 ARGUMENT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Types of calls that the client answers, and the field of their arguments."""
@@ -40,6 +55,36 @@ TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
 
+class TranslatedEvents:
+    """Translate what upstream sends. See the protocol `Framing`."""
+
+    carries_frames: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._answer: TranslatedAnswer | None = None
+
+    def make_frame(self, _event_type: str, _fields: Json) -> None:
+        """Return None: translated events carry no frame."""
+
+    def make_answer_reader(self, output: OutputItems) -> TranslatedAnswer:
+        self._answer = TranslatedAnswer(output)
+        return self._answer
+
+    def make_end(
+        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+    ) -> list[Event]:
+        if not end.ok or response.get("status") in ("failed", "cancelled"):
+            end.ok, end.error = False, error or read_failure(response)
+            return [end]
+        return [Finished(LANE, None, self._finish_reason(response)), end]
+
+    def _finish_reason(self, response: Json) -> FinishReason:
+        details = response.get("incomplete_details")
+        reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        has_calls = self._answer is not None and self._answer.has_calls
+        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+
+
 @dataclass(slots=True)
 class _Progress:
     """Progress in translating an item."""
@@ -52,7 +97,7 @@ _Translate = Callable[["TranslatedAnswer", OutputItem, _Progress, Json], list[Ev
 
 
 class TranslatedAnswer:
-    """See `abridge.apis.responses.item_reader.AnswerReader`.
+    """Translate the items of the answer. See the protocol `AnswerReader`.
 
     Items need not be kept in order: each event says which message or call it belongs to.
     """

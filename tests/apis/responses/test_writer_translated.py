@@ -10,6 +10,7 @@ import pytest
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function
 from abridge.core.events import (
@@ -27,7 +28,6 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import SummaryShare, Tokens
-from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_responses
 from tests.openapi import event_faults, faults
 from tests.pipeline import MUCH, Minting, bridged
@@ -76,9 +76,9 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
 
 
 def composer(asked: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
-    return ResponsesWriter(
-        PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
-    )
+    shown = Display(**display)
+    response = TranslatedResponse(shown, asked or RequestEcho(), MUCH, Minting())
+    return ResponsesWriter(shown, response)
 
 
 def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ResponsesStream:

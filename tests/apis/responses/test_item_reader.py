@@ -10,7 +10,7 @@ import pytest
 from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
-from abridge.apis.responses.reader import ResponsesReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_chat, check_responses, frames
 from tests.openapi import event_faults
@@ -98,7 +98,7 @@ class TestServers:
 
 def test_new_06_a_stream_that_is_right_keeps_its_bytes() -> None:
     stream = responses_stream(TURN)
-    reader = ResponsesReader(PROFILES["auto"], Display(), 1 << 20)
+    reader = RESPONSES.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream
     assert reader.faults == 0
@@ -197,7 +197,7 @@ class TestTheAnswer:
 
     def test_promise_9_no_more_waits_than_there_is_room_for(self) -> None:
         stream = events([SEARCH, message_item(1, TEXT * 9)])
-        reader = ResponsesReader(PROFILES["auto"], Display(), 1000)
+        reader = RESPONSES.reader(PROFILES["auto"], Display(), 1000)
         out = [reader.read(frame(each, each["type"])) for each in (*stream[:3], *stream[4:-1])]
         assert out[3] == []
         assert sum(map(len, out)) >= len(stream) - 1
