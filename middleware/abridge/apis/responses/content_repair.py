@@ -50,7 +50,7 @@ class _StreamedPart:
 
 
 class ContentRepair:
-    """Repairs the content of one item."""
+    """Repair the content of one item."""
 
     def __init__(
         self, address: Json, added: Json, reserve: Callable[[int], bool], make_frame: MakeFrame

@@ -14,7 +14,7 @@ MAX_BLOB_CHARS = 1 << 22
 
 
 class EnvelopeSealer:
-    """Seals the items of one response.
+    """Seal the items of one response.
 
     An item with only opaque state is not sealed: the client can return that as it is.
     """
@@ -36,7 +36,7 @@ class EnvelopeSealer:
 
 
 class EnvelopeBuilder:
-    """Collects one stretch of reasoning.
+    """Collect one stretch of reasoning.
 
     Make an item of each piece of text that opaque state belongs to, since each signature is for its
     own text, and one of the text after the last.

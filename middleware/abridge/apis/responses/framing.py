@@ -29,7 +29,7 @@ from abridge.core.events import ContentDelta, ErrorDetail, Event, Passthrough, R
 
 
 class AnswerReader(Protocol):
-    """Reads the items of the answer, which are all but the reasoning."""
+    """Read the items of the answer, which are all but the reasoning."""
 
     def begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
         """Begin an item that was added."""
@@ -48,14 +48,15 @@ class AnswerReader(Protocol):
 
 
 class Framing(Protocol):
-    """Says what becomes of the events of one response."""
+    """Say what becomes of the events of one response."""
 
     carries_frames: ClassVar[bool]
 
     def make_frame(self, event_type: str, fields: Json) -> bytes | None:
         """Make the frame of an event that upstream left out, if events carry frames."""
 
-    def make_answer_reader(self, output: OutputItems) -> AnswerReader: ...
+    def make_answer_reader(self, output: OutputItems) -> AnswerReader:
+        """Make the reader of the answer."""
 
     def make_end(
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None

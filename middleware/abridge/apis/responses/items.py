@@ -28,7 +28,7 @@ def _unlimited(_size: int) -> bool:
 
 
 class OutputItem:
-    """One output item: its beginning, its end, and what was streamed between them."""
+    """Hold one output item: its beginning, its end, and what was streamed between them."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
 class OutputItems:
-    """The items of one response, of which at most `limit` characters are stored.
+    """Hold the items of one response, of which at most `limit` characters are stored.
 
     At most one is open, of the reasoning or of the answer.
     """

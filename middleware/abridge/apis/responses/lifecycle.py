@@ -36,7 +36,7 @@ EVENT_STATUS = {
 
 
 class ResponseLifecycle:
-    """Repairs the lifecycle events of one response.
+    """Repair the lifecycle events of one response.
 
     Its first id stays its id; where upstream gives none, one is minted.
     """

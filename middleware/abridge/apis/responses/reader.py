@@ -1,9 +1,9 @@
 """Read the Responses API, a stream or a whole response, into events.
 
-A frame's way: `ResponsesReader` parses it and reads what is about the response. What is about an
-output item goes to `ItemReader`, which hands it on to `ReasoningReader` or to the reader of the
-answer. The latter belongs to a `Framing`, which makes events with frames for clients of the same
-API (`framing.py`), without for clients of others (`translation.py`).
+A frame's way: most continue the text of the open item, which `ItemReader.read_delta` finds out at
+once. Any other is read here if it is about the response. If it is about an output item, `ItemReader`
+hands it to `ReasoningReader` or to the reader of the answer, which a `Framing` chooses: events carry
+frames for clients of the same API (`framing.py`), none for clients of others (`translation.py`).
 
 Everything is in one lane. An item's number is its `output_index`.
 """
@@ -61,7 +61,7 @@ _Handler = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
 
 
 class ResponsesReader:
-    """Reads one response. See `abridge.apis.api.Reader`."""
+    """Read one response. See the protocol `Reader`."""
 
     def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
         self._framing = framing

@@ -1,4 +1,4 @@
-"""Read the reasoning items of a response: what the model thinks, and upstream's summary of it.
+"""Read the reasoning items of a response: raw reasoning, and the summary that upstream makes.
 
 A reasoning item that is still open when the next item begins is closed then. Its later events, like
 all events out of order, are counted as faults and dropped.
@@ -34,7 +34,7 @@ from abridge.core.events import (
 
 
 class ReasoningReader:
-    """Reads the reasoning items of one response."""
+    """Read the reasoning items of one response."""
 
     def __init__(self, output: OutputItems, framing: Framing, *, hides_raw: bool) -> None:
         self._output = output

@@ -38,7 +38,7 @@ TRANSCRIPT_FIELDS = ("input_messages", "output_messages")
 
 
 class Response(Protocol):
-    """Builds what the frames of upstream do not say: parts of it, or all of a translated one."""
+    """Build what no frame of upstream's says: summary parts, or all of a translated response."""
 
     @property
     def final(self) -> Json | None:

@@ -75,7 +75,7 @@ def write_part_done(address: Json, text: str, *, complete: bool = True) -> WireE
 
 
 class NativeSummaryRepair:
-    """Repairs the summary that upstream makes of one item."""
+    """Repair the summary that upstream makes of one item."""
 
     def __init__(
         self, output_index: int, item_id: str, make_frame: MakeFrame = encode_event
