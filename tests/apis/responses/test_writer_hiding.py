@@ -40,7 +40,7 @@ RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
 
 
 def hidden(out: bytes) -> ResponsesStream:
-    """The stream, having made sure that nothing of the reasoning is in it, however it is encoded."""
+    """Return the stream, having checked that it has no reasoning, however it is encoded."""
     for secret in SECRETS:
         assert secret.encode() not in out
     return check_responses(out)

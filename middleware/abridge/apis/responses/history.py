@@ -3,11 +3,9 @@
 A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
 own, whether or not the client still returns the reasoning between two of them.
 
-Read the input of a request that is translated from another API.
-
-A client of such an API sends everything the assistant said without a break as one message, whatever
-reasoning came in between. So all of that is one turn here, and the items of a response are restored
-as a whole.
+A client of another API sends everything the assistant wrote without a break as one message,
+whatever reasoning came in between. So in a translated request all of that is one joined turn, and
+the items of a response are restored as a whole.
 """
 
 from __future__ import annotations
@@ -40,16 +38,27 @@ _EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
 """Fields of an item that say nothing on their own."""
 
 
+TEXT_SEPARATOR = "\n\n"
+"""Separates texts that are joined."""
+
+ITEM_ORDER = {"reasoning": 0, "message": 1}
+"""Order of items for clients that have one place for text and one for calls."""
+
+TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
+"""Types of items that clients of another API are shown."""
+
+
 class ResponsesHistory:
-    """See `abridge.apis.api.History`."""
+    """Read and change the turns of one request. See the protocol `History`."""
 
     requires_reasoning = False
 
-    def __init__(self, body: Json) -> None:
+    def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
+        self._is_translated = is_translated
         input_value = body.get("input")
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
-        self._input_turns = list(self._read_turns(items))
+        self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
         previous = string(body.get("previous_response_id"))
         objects_given = objects(input_value if isinstance(input_value, list) else [input_value])
         other_input = (
@@ -63,9 +72,6 @@ class ResponsesHistory:
             *other_input,
             *self._input_turns,
         ]
-
-    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
-        return read_turns(items)
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
         removed_count, remaining = 0, []
@@ -100,7 +106,8 @@ class ResponsesHistory:
                     [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
                 )
         turn.items[:] = remaining
-        turn.reasoning_texts = self._reasoning_texts(remaining)
+        read_texts = joined_reasoning if self._is_translated else reasoning_texts
+        turn.reasoning_texts = read_texts(remaining)
         return is_opened
 
     def _open_blob(self, item: Json, turn: Turn, open_envelope: OpenEnvelope) -> Envelope | None:
@@ -114,7 +121,12 @@ class ResponsesHistory:
         return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", turn, string(item.get("id")))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
-        turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
+        """Restore the reasoning or, of a joined turn that says the same, all of the items."""
+        if self._is_translated and _canonical(original) == turn.encode_canonical():
+            turn.items[:] = original
+            return
+        reasoning = filter(is_reasoning, original) if self._is_translated else original
+        turn.items[:] = [*reasoning, *(item for item in turn.items if not is_reasoning(item))]
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """Remove the reasoning, and the ids of the turn's other items.
@@ -136,9 +148,6 @@ class ResponsesHistory:
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
         return self._body
-
-    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
-        return reasoning_texts(items)
 
     @cached_property
     def _input_indexes(self) -> dict[int, int]:
@@ -249,32 +258,6 @@ def _content_text(content: Any) -> str:
         if "text" not in part and "refusal" not in part
     ]
     return "\n".join([texts, *others])
-
-
-TEXT_SEPARATOR = "\n\n"
-"""Separates texts that are joined."""
-
-ITEM_ORDER = {"reasoning": 0, "message": 1}
-"""Order of items for clients that have one place for text and one for calls."""
-
-TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
-"""Types of items that clients of another API are shown."""
-
-
-class TranslatedResponsesHistory(ResponsesHistory):
-    """See `abridge.apis.api.History`."""
-
-    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
-        return read_joined_turns(items)
-
-    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
-        return joined_reasoning(items)
-
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        if _canonical(original) == turn.encode_canonical():
-            turn.items[:] = original
-        else:
-            super().restore(turn, list(filter(is_reasoning, original)))
 
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:

@@ -62,7 +62,7 @@ _PartType = Literal["output_text", "refusal"]
 
 
 class _ContentPart:
-    """Writes one content part."""
+    """Write one content part."""
 
     def __init__(self, part_type: _PartType, address: Json) -> None:
         self.type = part_type
@@ -100,7 +100,7 @@ class _ContentPart:
 
 
 class TranslatedMessage(TranslatedItem):
-    """Writes one message."""
+    """Write one message."""
 
     def __init__(self, item_id: str, index: int, number: int) -> None:
         super().__init__(item_id, index)
@@ -140,7 +140,7 @@ LATE_KINDS = ("local_shell", "tool_search")
 
 
 class TranslatedCall(TranslatedItem):
-    """Writes one call.
+    """Write one call.
 
     Stream arguments as they come, unless the tool is offered to upstream as a function: then what
     they are for the client is known once they are whole.
@@ -217,7 +217,7 @@ class TranslatedCall(TranslatedItem):
 
 
 class TranslatedReasoning(TranslatedItem):
-    """Writes one reasoning item."""
+    """Write one reasoning item."""
 
     def __init__(
         self, item_id: str, index: int, display: Display, state: str | None = None
