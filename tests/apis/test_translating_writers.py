@@ -10,8 +10,8 @@ import pytest
 
 from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG
 from abridge.apis.json import parse_object
-from abridge.apis.openai import ANSWER_TOO_LONG
 from abridge.core.events import (
     ContentDelta,
     Event,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis import sse
-from abridge.apis.openai import CONNECTION_LOST
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.core.events import ContentDelta, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
 from tests.apis.messages.legality import Told, check_told

@@ -18,8 +18,9 @@ from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_in
+from abridge.apis.openai import error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (

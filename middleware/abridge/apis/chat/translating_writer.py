@@ -25,15 +25,9 @@ from abridge.apis.chat.message import ARGUMENTS_FIELDS, MessageAccumulator
 from abridge.apis.chat.reader import DONE_FRAME, MAX_CHOICES
 from abridge.apis.chat.writer import PART_SEPARATOR, ReasoningFields
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import dumps, string
-from abridge.apis.openai import (
-    ANSWER_TOO_LONG,
-    CONNECTION_LOST,
-    MintId,
-    complete_logprobs,
-    failure_body,
-    mint_id,
-)
+from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import Json
