@@ -58,7 +58,7 @@ class TestChat:
         assert turn.calls == (ToolCall("c1", "f", '{"a": 1}'),)
         assert conversation.turns[3].answers_call == "c1"
 
-    def test_ogx_11_our_marks_and_summaries_are_taken_out(self, assistant: dict[str, Any]) -> None:
+    def test_our_marks_and_summaries_are_removed(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
         assert conversation.strip(turn, ours("our summary")) == (2, False)
         message = conversation.body()["messages"][2]
@@ -78,7 +78,7 @@ class TestChat:
         conversation.strip(turn, ours("our summary"))
         assert conversation.body()["messages"][2]["reasoning_details"] == [theirs]
 
-    def test_mlx_01_the_original_goes_back_in_the_field_upstream_used(
+    def test_the_original_goes_back_in_the_field_upstream_used(
         self, assistant: dict[str, Any]
     ) -> None:
         conversation, turn = self.read(assistant)
@@ -93,7 +93,7 @@ class TestChat:
         assert conversation.body()["messages"][2]["content"] == "<think>raw</think>So."
 
     @pytest.mark.parametrize("identity", ["call_1", "", None, []])
-    def test_each_call_gets_its_own_state_back_whatever_their_ids(self, identity: Any) -> None:
+    def test_each_call_gets_its_state_back_whatever_their_ids(self, identity: Any) -> None:
         call = {"id": identity, "function": {"name": "f", "arguments": "{}"}}
         conversation, turn = self.read({"role": "assistant", "tool_calls": [{**call}, {**call}]})
         original = {"tool_calls": [{"id": identity, "extra_content": "signature"}]}
@@ -148,7 +148,7 @@ class TestResponses:
         ]
         assert [len(turn.items) for turn in turns[1:]] == [1, 2, 1, 1, 1]
 
-    def test_ogx_11_our_summary_is_taken_out_and_the_empty_item_with_it(
+    def test_our_summary_is_removed_and_the_empty_item_with_it(
         self, items: list[dict[str, Any]]
     ) -> None:
         conversation = self.read(items)
@@ -176,7 +176,7 @@ class TestResponses:
             conversation.restore(conversation.turns[2], [original])
             assert conversation.body()["input"] == [items[0], original, *items[2:]]
 
-    def test_a_calls_turn_is_the_same_whether_reasoning_is_kept_or_dropped(
+    def test_a_turn_with_calls_is_the_same_with_and_without_reasoning(
         self, items: list[dict[str, Any]]
     ) -> None:
         kept, dropped = self.read(items), self.read([items[0], *items[2:]])
@@ -201,7 +201,7 @@ class TestResponses:
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
         assert self.read(given).body()["input"] == given
 
-    def test_trailing_reasoning_is_a_turn_of_its_own(self, items: list[dict[str, Any]]) -> None:
+    def test_trailing_reasoning_is_a_separate_turn(self, items: list[dict[str, Any]]) -> None:
         turns = self.read([*items, items[1]]).turns
         assert turns[-1].items == [items[1]]
 

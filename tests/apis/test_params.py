@@ -182,7 +182,7 @@ def test_a_responses_request_to_chat(spoken: Json, asked: Json) -> None:
     assert written.unsupported == []
 
 
-def test_what_is_unknown_within_an_object_goes_on_within_it() -> None:
+def test_unknown_keys_of_an_object_are_passed_on_in_it() -> None:
     reasoning = {"effort": "high", "exclude": True}
     question = responses_question(reasoning=reasoning, text={"verbosity": "low", "tone": "kind"})
     assert question.extra == {"reasoning": {"exclude": True}, "text": {"tone": "kind"}}
@@ -192,7 +192,7 @@ def test_what_is_unknown_within_an_object_goes_on_within_it() -> None:
     assert written.body["reasoning"] == {"exclude": True}
 
 
-def test_what_is_said_wins_over_what_is_unknown() -> None:
+def test_a_known_field_wins_over_an_unknown_one() -> None:
     question = chat_question(instructions="x", store_=1)
     question.extra["store"] = True
     body = to_responses(question).body
@@ -203,25 +203,25 @@ def test_the_profile_names_the_bound_of_an_answer() -> None:
     assert to_chat(responses_question(max_output_tokens=9), "vllm").body["max_tokens"] == 9
 
 
-def test_openai_s_least_bound_is_kept_to() -> None:
+def test_a_limit_below_openais_minimum_is_raised() -> None:
     question = chat_question(max_tokens=1)
     assert to_responses(question, "openai").body["max_output_tokens"] == 16
 
 
-def test_an_effort_is_said_as_the_profile_says_it() -> None:
+def test_the_effort_is_in_the_profiles_field() -> None:
     question = responses_question(reasoning={"effort": "none"})
     assert to_chat(question, "deepseek").body["thinking"] == {"type": "disabled"}
     question = responses_question(reasoning={"effort": "high"})
     assert unfit(to_chat(question, "qwen")) == {"reasoning.effort": False}
 
 
-def test_a_summary_that_is_raw_is_not_asked_for() -> None:
+def test_a_summary_that_is_raw_is_not_requested() -> None:
     question = chat_question(reasoning={"summary": "auto"})
     assert "reasoning" not in to_responses(question, "ollama").body
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1-mini", "openai/gpt-4o", "gpt-5-chat-latest"])
-def test_encrypted_content_is_not_asked_of_models_that_refuse(model: str) -> None:
+def test_encrypted_content_is_not_requested_of_models_that_refuse_it(model: str) -> None:
     assert "include" not in to_responses(chat_question(model=model)).body
 
 
@@ -280,7 +280,7 @@ IDLE = {
 }
 
 
-def test_defaults_and_nulls_say_nothing() -> None:
+def test_defaults_and_nulls_are_left_out() -> None:
     written = to_chat(responses_question(**IDLE))
     assert (written.body, written.unsupported) == ({"model": "m", "messages": [HELLO]}, [])
     fields: Json = {
@@ -376,7 +376,7 @@ def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, par
     assert caught.value.param == param
 
 
-def test_what_is_missing_is_said_to_be() -> None:
+def test_a_missing_field_is_reported() -> None:
     with pytest.raises(RequestError, match="Missing required parameter: 'messages'") as caught:
         chat.read_request({})
     assert caught.value.code == "missing_required_parameter"

@@ -55,7 +55,7 @@ def test_inline_reasoning_gets_a_field_streamed_or_not() -> None:
     assert message["choices"][0]["message"] == {"role": "assistant", **said}
 
 
-def test_upstreams_own_summary_stays() -> None:
+def test_a_native_summary_stays() -> None:
     detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
     said = {"reasoning": "Theirs.", "reasoning_details": [detail]}
     frames = chat_stream("", "So.")

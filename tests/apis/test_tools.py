@@ -46,7 +46,7 @@ def function(written: TranslatedRequest, place: int = 0) -> Json:
 
 
 @pytest.mark.parametrize(("said", "meant"), [({}, False), ({"strict": True}, True)])
-def test_ols_10_strict_keeps_its_meaning_toward_responses(said: Json, meant: bool) -> None:  # noqa: FBT001
+def test_strict_keeps_its_meaning_toward_responses(said: Json, meant: bool) -> None:  # noqa: FBT001
     tool = {"type": "function", "function": {**NESTED["function"], **said}}  # type: ignore[dict-item]
     written = to_responses(chat_question(tools=[tool]))
     assert written.body["tools"] == [{**FLAT, "strict": meant}]
@@ -56,7 +56,7 @@ def test_ols_10_strict_keeps_its_meaning_toward_responses(said: Json, meant: boo
     ("said", "meant"),
     [({}, True), ({"strict": None}, True), ({"strict": True}, True), ({"strict": False}, None)],
 )
-def test_ols_10_strict_keeps_its_meaning_toward_chat(said: Json, meant: bool | None) -> None:  # noqa: FBT001
+def test_strict_keeps_its_meaning_toward_chat(said: Json, meant: bool | None) -> None:  # noqa: FBT001
     tool = {**FLAT, "parameters": {**PARAMETERS, "additionalProperties": False}}
     written = to_chat(responses_question(tools=[{**tool, **said}]))
     assert function(written).get("strict") is meant
@@ -77,14 +77,14 @@ def test_ols_10_strict_keeps_its_meaning_toward_chat(said: Json, meant: bool | N
         },
     ],
 )
-def test_ols_10_what_cannot_be_strict_is_so_only_if_the_client_says_it(parameters: Any) -> None:
+def test_a_schema_that_cannot_be_strict_is_strict_only_on_request(parameters: Any) -> None:
     """Responses makes do where it cannot be, a chat upstream refuses."""
     tool = {**FLAT, "parameters": parameters}
     assert "strict" not in function(to_chat(responses_question(tools=[tool])))
     assert function(to_chat(responses_question(tools=[{**tool, "strict": True}])))["strict"] is True
 
 
-def test_ols_10_a_choice_of_none_keeps_the_tools() -> None:
+def test_a_choice_of_none_keeps_the_tools() -> None:
     written = to_chat(responses_question(tools=[FLAT], tool_choice="none"))
     assert (written.body["tool_choice"], len(written.body["tools"])) == ("none", 1)
     written = to_responses(chat_question(tools=[NESTED], tool_choice="none"))
@@ -112,7 +112,7 @@ def test_a_mode_is_the_same_on_both(mode: str) -> None:
     assert written.body["tool_choice"] == mode
 
 
-def test_a_choice_without_tools_is_not_told() -> None:
+def test_a_choice_without_tools_is_not_sent() -> None:
     written = to_chat(responses_question(tools=[], tool_choice="auto", parallel_tool_calls=True))
     assert set(written.body) == {"model", "messages"}
     written = to_responses(chat_question(tools=[], tool_choice="auto", parallel_tool_calls=True))
@@ -146,7 +146,7 @@ class TestAllowedTools:
     NAMED = ({"type": "function", "name": "a"}, {"type": "function", "name": "c"})
     CHOICE: ClassVar[Json] = {"type": "allowed_tools", "mode": "auto", "tools": list(NAMED)}
 
-    def test_are_named_where_that_is_known(self) -> None:
+    def test_allowed_tools_are_named_where_the_api_has_them(self) -> None:
         question = responses_question(tools=list(self.FLAT), tool_choice=self.CHOICE)
         written = to_chat(question, "openai")
         assert len(written.body["tools"]) == 3
@@ -180,7 +180,7 @@ class TestToolsInTheInput:
         "tools": [FLAT, {"type": "namespace", "name": "functions", "tools": [PATCH]}],
     }
 
-    def test_are_offered_and_say_nothing(self) -> None:
+    def test_tools_in_an_item_are_offered_and_send_no_message(self) -> None:
         written = to_chat(responses_question(self.ITEM, HELLO))
         assert list(written.tools) == ["f", "functions__apply_patch"]
         assert written.body["messages"] == [HELLO]
@@ -289,7 +289,7 @@ class TestCustom:
         assert "start: /x/" in offered["description"]
         assert "strict" not in offered
 
-    def test_is_itself_where_it_is_known(self) -> None:
+    def test_custom_tools_stay_custom_where_the_api_has_them(self) -> None:
         written = to_chat(responses_question(tools=[PATCH]), "openai")
         grammar = {"syntax": "lark", "definition": "start: /x/"}
         spelled = {
@@ -415,7 +415,7 @@ class TestSearch:
         assert item == {**self.CALL, "id": "tsc_1", "status": "completed", "arguments": given}
         check("ToolSearchCall", item)
 
-    def test_what_it_finds_is_offered_and_told(self) -> None:
+    def test_the_tools_it_finds_are_offered(self) -> None:
         question = responses_question(HELLO, self.CALL, self.FOUND, tools=[self.TOOL])
         written = to_chat(question)
         assert list(written.tools) == ["tool_search", "files__apply_patch"]

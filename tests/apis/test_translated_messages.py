@@ -56,7 +56,7 @@ def items(*said: Json, profile: str = "auto") -> list[Json]:
 
 
 class TestReasoningTowardChat:
-    def test_mlx_01_is_in_the_field_that_the_profile_reads(self) -> None:
+    def test_is_in_the_field_that_the_profile_reads(self) -> None:
         turn = (reasoning("Hm."), said("Hi"), HELLO)
         assert messages(*turn)[0]["reasoning_content"] == "Hm."
         assert messages(*turn, profile="vllm")[0]["reasoning"] == "Hm."
@@ -69,25 +69,25 @@ class TestReasoningTowardChat:
         assert details == [{"type": "reasoning.text", "text": "Hm.", "index": 0}]
 
     @pytest.mark.parametrize("profile", ["openai", "gemini", "xai"])
-    def test_mlx_01_is_not_sent_to_who_reads_none(self, profile: str) -> None:
+    def test_is_not_sent_to_who_reads_none(self, profile: str) -> None:
         written = to_chat(responses_question(reasoning("Hm."), said("Hi"), HELLO), profile)
         assert written.body["messages"][0] == {"role": "assistant", "content": "Hi"}
         assert unfit(written) == {"input[0]": False}
 
-    def test_mlx_01_absent_stays_absent(self) -> None:
+    def test_absent_stays_absent(self) -> None:
         assert messages(said("Hi"), HELLO)[0] == {"role": "assistant", "content": "Hi"}
 
-    def test_mlx_11_is_present_even_when_empty(self) -> None:
+    def test_is_present_even_when_empty(self) -> None:
         assert messages(call("c"), output("c"))[0]["reasoning_content"] == ""
         assert "reasoning" not in messages(call("c"), output("c"), profile="vllm")[0]
 
-    def test_mlx_05_rides_on_the_next_message(self) -> None:
+    def test_rides_on_the_next_message(self) -> None:
         assert messages(HELLO, reasoning("Hm."), said("Hi")) == [
             HELLO,
             {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."},
         ]
 
-    def test_mlx_05_rides_on_the_next_call(self) -> None:
+    def test_rides_on_the_next_call(self) -> None:
         assert messages(HELLO, reasoning("Hm."), call("c"), output("c")) == [
             HELLO,
             {
@@ -100,39 +100,39 @@ class TestReasoningTowardChat:
         ]
 
     @pytest.mark.parametrize("role", ["user", "system", "developer"])
-    def test_mlx_06_a_message_ends_the_wait(self, role: str) -> None:
+    def test_a_message_ends_the_wait(self, role: str) -> None:
         between = {"role": role, "content": "Now."}
         told = messages(HELLO, reasoning("Hm."), between, said("Hi"))
         assert not any("Hm." in str(message) for message in told)
 
-    def test_mlx_06_an_output_ends_the_wait(self) -> None:
+    def test_an_output_ends_the_wait(self) -> None:
         told = messages(call("c"), reasoning("Hm."), output("c"), said("Hi"))
         assert not any("Hm." in str(message) for message in told)
 
-    def test_mlx_06_a_call_s_turn_keeps_its_reasoning(self) -> None:
+    def test_a_call_s_turn_keeps_its_reasoning(self) -> None:
         told = messages(reasoning("Hm."), call("c"), output("c"), said("Hi"))
         assert [message.get("reasoning_content") for message in told] == ["Hm.", None, None]
 
-    def test_mlx_04_thinking_on_other_turns_is_ignored(self) -> None:
+    def test_thinking_on_other_turns_is_ignored(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         asked = {"role": "user", "content": [block, {"type": "text", "text": "Hello"}]}
         told = items({**asked, "thinking_blocks": [block], "reasoning_content": "Hm."})
         assert told == [{"type": "message", **HELLO}]
 
-    def test_mlx_07_parallel_calls_share_it(self) -> None:
+    def test_parallel_calls_share_it(self) -> None:
         told = messages(reasoning("Hm."), call("a"), call("b"), output("a"), output("b"))
         assert [message["role"] for message in told] == ["assistant", "tool", "tool"]
         assert [called["id"] for called in told[0]["tool_calls"]] == ["a", "b"]
         assert told[0]["reasoning_content"] == "Hm."
 
-    def test_mlx_08_trailing_reasoning_is_dropped(self) -> None:
+    def test_trailing_reasoning_is_dropped(self) -> None:
         assert messages(HELLO, reasoning("Hm.")) == [HELLO]
 
-    def test_mlx_08_consecutive_reasoning_accumulates(self) -> None:
+    def test_consecutive_reasoning_accumulates(self) -> None:
         told = messages(reasoning("One."), reasoning("Two."), said("Hi"), HELLO)
         assert told[0]["reasoning_content"] == "One.\n\nTwo."
 
-    def test_mlx_09_reasoning_may_be_all_there_is(self) -> None:
+    def test_reasoning_may_be_all_there_is(self) -> None:
         assert messages(reasoning("Hm.")) == [{"role": "user", "content": ""}]
 
     def test_a_summary_is_never_sent_as_reasoning(self) -> None:
@@ -173,7 +173,7 @@ class TestReasoningTowardResponses:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": list(blocks), **message}
         return items(HELLO, answer, HELLO)[1:-1]
 
-    def test_llm_01_thinking_becomes_a_summary(self) -> None:
+    def test_thinking_becomes_a_summary(self) -> None:
         block = {"type": "thinking", "thinking": "All of it."}
         assert self.blocks(block) == [
             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "All of it."}]},
@@ -182,7 +182,7 @@ class TestReasoningTowardResponses:
         signed = {**block, "signature": "abc"}
         assert self.blocks(signed) == self.blocks(block)
 
-    def test_llm_02_redacted_thinking_keeps_its_data(self) -> None:
+    def test_redacted_thinking_keeps_its_data(self) -> None:
         data = "gAAAA+/=\u00e9 \\n"
         assert self.blocks({"type": "redacted_thinking", "data": data})[0] == {
             "type": "reasoning",
@@ -194,13 +194,13 @@ class TestReasoningTowardResponses:
         "blocks",
         [None, [], [{"type": "redacted_thinking"}], [{"type": "redacted_thinking", "data": None}]],
     )
-    def test_llm_03_nothing_is_made_of_nothing(self, blocks: Any) -> None:
+    def test_nothing_is_made_of_nothing(self, blocks: Any) -> None:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": blocks}
         written = to_responses(chat_question(HELLO, answer, HELLO))
         assert [item["type"] for item in written.body["input"]] == ["message"] * 3
         assert written.unsupported == []
 
-    def test_llm_03_unknown_blocks_are_skipped_and_counted(self) -> None:
+    def test_unknown_blocks_are_skipped_and_counted(self) -> None:
         blocks = [
             {"type": "thinking", "thinking": "One."},
             {"type": "pondering", "text": "?"},
@@ -218,21 +218,21 @@ class TestReasoningTowardResponses:
         assert [(item["summary"] or [{}])[0].get("text") for item in made] == ["One.", None, "Two."]
         assert [item.get("encrypted_content") for item in made] == [None, "x", None]
 
-    def test_llm_04_reasoning_then_message_then_call(self) -> None:
+    def test_reasoning_then_message_then_call(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, tool_calls=[chat_call("c")])
         assert [item["type"] for item in made] == ["reasoning", "message", "function_call"]
 
-    def test_llm_05_empty_thinking_is_dropped(self) -> None:
+    def test_empty_thinking_is_dropped(self) -> None:
         assert len(self.blocks({"type": "thinking", "thinking": " \n"})) == 1
         assert len(self.blocks({"type": "thinking", "thinking": "", "signature": "abc"})) == 1
 
-    def test_llm_07_several_accumulate(self) -> None:
+    def test_several_accumulate(self) -> None:
         blocks = [{"type": "thinking", "thinking": text} for text in ("One.", "Two.")]
         made = self.blocks(*blocks)
         assert [item["type"] for item in made] == ["reasoning", "reasoning", "message"]
 
-    def test_llm_08_reasoning_before_a_call_alone(self) -> None:
+    def test_reasoning_before_a_call_alone(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, content=None, tool_calls=[chat_call("c")])
         assert [item["type"] for item in made] == ["reasoning", "function_call"]
@@ -264,7 +264,7 @@ class TestReasoningTowardResponses:
             },
         ],
     )
-    def test_mlx_02_reasoning_is_one_however_it_is_spelled(self, message: Json) -> None:
+    def test_reasoning_in_any_field_is_read_once(self, message: Json) -> None:
         assert items(HELLO, {"role": "assistant", **message}, HELLO)[1:-1] == [
             {
                 "type": "reasoning",
@@ -274,7 +274,7 @@ class TestReasoningTowardResponses:
             {"type": "message", "role": "assistant", "content": "Hi"},
         ]
 
-    def test_mlx_03_a_quoted_tag_is_the_answer_s(self) -> None:
+    def test_a_quoted_tag_is_the_answer_s(self) -> None:
         told = items({"role": "assistant", "content": "Say <think>x</think>."}, HELLO)
         assert told[0]["content"] == "Say <think>x</think>."
 
@@ -302,16 +302,16 @@ class TestReasoningTowardResponses:
         assert made[0]["summary"] == [{"type": "summary_text", "text": "In short."}]
         assert made[1]["encrypted_content"] == "gAAA"
 
-    def test_a_text_beside_blocks_that_hold_it_is_not_told_twice(self) -> None:
+    def test_a_text_beside_blocks_that_hold_it_is_sent_once(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, reasoning_content="Hm.")
         assert [item["type"] for item in made] == ["reasoning", "message"]
 
-    def test_mlx_06_reasoning_that_nothing_follows_is_dropped(self) -> None:
+    def test_reasoning_that_nothing_follows_is_dropped(self) -> None:
         answer = {"role": "assistant", "content": None, "reasoning_content": "Hm."}
         assert [item["type"] for item in items(HELLO, answer, HELLO)] == ["message", "message"]
 
-    def test_llm_09_encrypted_content_goes_back_as_it_came(self) -> None:
+    def test_encrypted_content_goes_back_as_it_came(self) -> None:
         block = {"type": "redacted_thinking", "data": "gAAA"}
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": [block]}
         written = to_responses(chat_question(HELLO, answer, HELLO))
@@ -397,11 +397,11 @@ class TestContent:
         part = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
         assert messages({"role": "user", "content": [part]})[0]["content"] == [part]
 
-    def test_audio_that_the_model_said(self) -> None:
+    def test_the_models_audio_is_passed_on(self) -> None:
         question = chat_question(HELLO, {"role": "assistant", "audio": {"id": "audio_1"}}, HELLO)
         assert to_chat(question).body["messages"][1]["audio"] == {"id": "audio_1"}
 
-    def test_audio_that_the_model_said_is_refused(self) -> None:
+    def test_the_models_audio_is_refused(self) -> None:
         answer = {"role": "assistant", "audio": {"id": "audio_1"}}
         written = to_responses(chat_question(HELLO, answer, HELLO))
         assert unfit(written) == {"messages[1].audio": True}
@@ -473,7 +473,7 @@ class TestOutputs:
         told = messages(HELLO, output("a"), said("Hi"), HELLO)
         assert [message["role"] for message in told] == ["user", "tool", "assistant", "user"]
 
-    def test_images_are_shown_after_the_last_of_them(self) -> None:
+    def test_images_of_outputs_follow_the_last_output(self) -> None:
         shown = [
             {"type": "input_text", "text": "A pixel."},
             {"type": "input_image", "image_url": PIXEL},
@@ -496,7 +496,7 @@ class TestOutputs:
         assert told[1]["content"] == "See the next message."
         assert told[2]["content"][1]["type"] == "image_url"
 
-    def test_what_no_tool_can_say_is_refused(self) -> None:
+    def test_an_output_that_no_tool_can_give_is_refused(self) -> None:
         said = [{"type": "input_video"}]
         written = to_chat(responses_question(call("a"), output("a", said)))
         assert unfit(written) == {"input[1].output": True}
@@ -505,7 +505,7 @@ class TestOutputs:
         for written in (to_responses(chat_question(message)), to_chat(chat_question(message))):
             assert unfit(written) == {"messages[0].content[0]": True}
 
-    def test_arguments_that_are_an_object_are_spelled(self) -> None:
+    def test_arguments_that_are_an_object_are_serialized(self) -> None:
         sloppy = {"id": "c", "function": {"name": "f", "arguments": {"a": 1}}}
         (item,) = items({"role": "assistant", "tool_calls": [sloppy]})
         assert item["arguments"] == '{"a":1}'
@@ -523,20 +523,20 @@ def test_images_in_an_answer_are_refused() -> None:
 
 class TestNames:
     @pytest.mark.parametrize("field", ["call_id", "name"])
-    def test_llm_trap_an_items_id_is_no_calls(self, field: str) -> None:
+    def test_an_items_id_is_no_calls(self, field: str) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f"}
         del call[field]
         with pytest.raises(RequestError) as refused:
             responses_question(HELLO, {**call, "arguments": "{}"})
         assert refused.value.param == f"input[1].{field}"
 
-    def test_llm_trap_nor_is_it_an_outputs(self) -> None:
+    def test_nor_is_it_an_outputs(self) -> None:
         output = {"type": "function_call_output", "id": "fc_1", "output": "7"}
         with pytest.raises(RequestError) as refused:
             responses_question(HELLO, output)
         assert refused.value.param == "input[1].call_id"
 
-    def test_llm_trap_a_calls_id_goes_where_it_belongs(self) -> None:
+    def test_a_calls_id_goes_where_it_belongs(self) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f"}
         output = {"type": "function_call_output", "id": "o_1", "call_id": "call_1", "output": "7"}
         messages = to_chat(responses_question({**call, "arguments": "{}"}, output)).body["messages"]

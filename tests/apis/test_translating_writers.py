@@ -85,7 +85,7 @@ def interleaved(count: int, *pieces: str) -> list[Event]:
     return [*heads, *rest]
 
 
-def test_promise_9_calls_that_take_turns_cost_no_more_the_longer_they_are(
+def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parsed: list[int] = []
@@ -123,7 +123,7 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_promise_9_a_response_that_is_too_long_for_one_event_fails(event: Event) -> None:
+def test_a_response_that_is_too_long_for_one_event_fails(event: Event) -> None:
     opening = ReasoningStarted(0, None, 0)
     out = streamed("responses", opening, *[event] * 1000, limit=2000)
     assert len(out) < 200_000
@@ -133,7 +133,7 @@ def test_promise_9_a_response_that_is_too_long_for_one_event_fails(event: Event)
     assert len(seen.response["output"]) == len(seen.items)
 
 
-def test_promise_9_so_does_a_completion_with_a_call_that_is() -> None:
+def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
     tool = Tool("patch", "custom", parameters={}, client_name="patch")
     called = [ToolCallDelta(0, None, call_index=0, id="call_0", name="patch")]
     called += [ToolCallDelta(0, None, call_index=0, arguments="x" * 10)] * 1000
@@ -144,7 +144,7 @@ def test_promise_9_so_does_a_completion_with_a_call_that_is() -> None:
     assert not seen.done
 
 
-def test_promise_9_a_long_answer_is_kept_in_as_much_as_it_takes() -> None:
+def test_a_long_answer_takes_no_more_memory_than_its_text() -> None:
     """And not in an object for each of its pieces."""
     writer = composer("responses")
     tracemalloc.start()
@@ -167,7 +167,7 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_ogx_05_a_total_alone_is_kept_as_it_is(api: str) -> None:
+def test_a_total_alone_stays_as_it_is(api: str) -> None:
     share = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
     end = ResponseEnded(None, None, ok=True, usage=Tokens(total=9), share=share)
     billed = RequestEcho({"stream_options": {"include_usage": True}})

@@ -141,7 +141,7 @@ def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
 
 @settings(max_examples=150)
 @given(turns())
-def test_what_responses_composes_its_teller_reads(events: list[Event]) -> None:
+def test_the_responses_reader_reads_what_the_responses_writer_writes(events: list[Event]) -> None:
     meant = turn_of(events)
     for told in both_ways("responses", events):
         assert answer_of(told) == answer_of(meant)
@@ -152,7 +152,7 @@ def test_what_responses_composes_its_teller_reads(events: list[Event]) -> None:
 
 @settings(max_examples=150)
 @given(turns())
-def test_what_chat_composes_its_teller_reads(events: list[Event]) -> None:
+def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) -> None:
     """Chat Completions has one place for reasoning and a summary of it, and one for all items."""
     meant = turn_of(events)
     said = [raw or "\n\n".join(native) for raw, native in reasoned(meant.answer)]
@@ -206,7 +206,7 @@ def shown_parts(emitted: list[Event]) -> list[str]:
 
 
 @given(turns(), st.sampled_from(["chat", "responses"]), st.data())
-def test_promise_7_a_turn_that_breaks_off_anywhere_ends_failed(
+def test_a_turn_that_breaks_off_anywhere_ends_failed(
     events: list[Event], api: str, data: st.DataObject
 ) -> None:
     kept = events[: data.draw(st.integers(0, len(events) - 2))]
@@ -225,7 +225,7 @@ def test_promise_7_a_turn_that_breaks_off_anywhere_ends_failed(
 
 
 @given(turns())
-def test_llm_09_a_client_that_returns_it_returns_opaque_state_byte_for_byte(
+def test_opaque_state_returns_byte_for_byte(
     events: list[Event],
 ) -> None:
     meant = turn_of(events).answer.sealed
@@ -245,7 +245,7 @@ def test_llm_09_a_client_that_returns_it_returns_opaque_state_byte_for_byte(
 
 
 @given(turns())
-def test_items_follow_each_other_as_they_were_said(events: list[Event]) -> None:
+def test_items_keep_the_order_of_the_events(events: list[Event]) -> None:
     """Reasoning stands before what it led to, on both APIs."""
     meant = [kind for kind, _ in groupby(kind.split()[0] for kind in turn_of(events).answer.order)]
     for told in both_ways("responses", events):

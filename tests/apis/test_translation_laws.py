@@ -111,26 +111,26 @@ def by_responses(speeches: list[Message]) -> list[Message]:
 
 @settings(max_examples=50)
 @given(conversations(thoughts | signed))
-def test_chat_says_what_was_meant(speeches: list[Message]) -> None:
+def test_chat_messages_keep_their_meaning(speeches: list[Message]) -> None:
     assert meant(by_chat(speeches)) == meant(speeches)
 
 
 @settings(max_examples=50)
 @given(conversations(thoughts | summaries))
-def test_responses_says_what_was_meant(speeches: list[Message]) -> None:
+def test_responses_items_keep_their_meaning(speeches: list[Message]) -> None:
     assert meant(by_responses(speeches)) == meant(speeches)
 
 
 @settings(max_examples=50)
 @given(conversations(thoughts))
-def test_there_and_back_again_means_the_same(speeches: list[Message]) -> None:
+def test_translation_there_and_back_keeps_the_meaning(speeches: list[Message]) -> None:
     assert meant(by_chat(by_responses(speeches))) == meant(speeches)
     assert meant(by_responses(by_chat(speeches))) == meant(speeches)
 
 
 @settings(max_examples=50)
 @given(conversations(thoughts))
-def test_llm_09_opaque_state_is_the_same_byte_for_byte(speeches: list[Message]) -> None:
+def test_opaque_state_is_the_same_byte_for_byte(speeches: list[Message]) -> None:
     def sealed(speeches: list[Message]) -> list[str]:
         parts = [part for speech in speeches for part in speech.parts]
         return [part.state for part in parts if isinstance(part, ReasoningPart) and part.state]

@@ -88,7 +88,7 @@ def in_order(way: Way, *, stream: bool) -> bool:
 
 @BOTH
 @EACH
-def test_att_01_each_call_gets_the_reasoning_since_the_previous_one(
+def test_each_call_gets_the_reasoning_since_the_previous_one(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     said = led((client, upstream), [A, CALL, B, CALL], stream=stream)
@@ -100,7 +100,7 @@ def test_att_01_each_call_gets_the_reasoning_since_the_previous_one(
 
 @BOTH
 @EACH
-def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some(
+def test_calls_with_none_between_refer_to_the_latest_that_had_some(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     assert led((client, upstream), [A, CALL, CALL, CALL], stream=stream) == [[A[1]], True, True]
@@ -108,22 +108,20 @@ def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some(
 
 @BOTH
 @EACH
-def test_att_03_a_call_without_reasoning_has_neither(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_a_call_without_reasoning_has_neither(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [SAY, CALL, CALL], stream=stream) == [False, False]
 
 
 @BOTH
 @EACH
-def test_att_04_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
+def test_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [("think", " \n"), CALL, CALL], stream=stream) == [False, False]
 
 
 @BOTH
 @pytest.mark.parametrize("upstream", ["responses", "messages"])
 @pytest.mark.parametrize("client", ["chat", "responses"])
-def test_att_04_several_blocks_go_to_one_call_in_order(
+def test_several_blocks_go_to_one_call_in_order(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     assert led((client, upstream), [A, B, CALL], stream=stream) == [[A[1], B[1]]]
@@ -131,16 +129,14 @@ def test_att_04_several_blocks_go_to_one_call_in_order(
 
 @BOTH
 @EACH
-def test_att_05_deltas_join_with_nothing_between(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream: bool) -> None:
     thought = "  a b\n\nc\td \u00e9\U0001f642 " * 9
     assert led((client, upstream), [("think", thought), CALL], stream=stream) == [[thought]]
 
 
 @BOTH
 @pytest.mark.parametrize("way", [way for way in WAYS if way != ("responses", "chat")])
-def test_att_06_what_nobody_shows_is_a_placeholder_in_its_place(way: Way, *, stream: bool) -> None:
+def test_hidden_reasoning_is_a_placeholder_in_its_place(way: Way, *, stream: bool) -> None:
     said = run(way, [A, REDACT, B, CALL], stream=stream)
     (parts,) = told(way[0], said, stream=stream)
     assert isinstance(parts, list)
@@ -151,7 +147,7 @@ def test_att_06_what_nobody_shows_is_a_placeholder_in_its_place(way: Way, *, str
 
 @BOTH
 @EACH
-def test_att_07_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
+def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
@@ -162,7 +158,7 @@ OUTPUT = {"id": "sho_1", "type": "shell_call_output", "call_id": "call_sh", "out
 
 
 @BOTH
-def test_att_08_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
+def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
     *, stream: bool
 ) -> None:
     output = [reasoning_item(0, "A"), SERVER, RUN, reasoning_item(3, "B"), SHELL, OUTPUT, SERVER]
@@ -180,9 +176,7 @@ def test_att_08_tools_of_the_servers_are_attributed_and_their_results_are_no_cal
 
 @BOTH
 @EACH
-def test_att_09_a_turn_without_a_call_stays_as_it_is(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
     way = client, upstream
     said = [run(way, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
     assert said[0] == said[1]
@@ -190,7 +184,7 @@ def test_att_09_a_turn_without_a_call_stays_as_it_is(
 
 @BOTH
 @EACH
-def test_att_10_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
+def test_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
     data = run((client, upstream), [A, CALL, B, CALL], stream=stream)
     if client == "responses":
         final = check_responses(data).response if stream else json.loads(data)
@@ -203,7 +197,7 @@ def test_att_10_reasoning_is_in_no_arguments(client: str, upstream: str, *, stre
     assert [json.loads(one) for one in given] == [json.loads(ARGUMENTS)] * 2
 
 
-def test_att_11_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
+def test_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
     output = items([A, CALL, B, CALL])
     sent = responses_stream(output)
     last = json.loads(sent[-1].split(b"data: ")[1])
@@ -219,7 +213,7 @@ def test_att_11_what_the_final_response_lacks_is_filled_in_from_the_stream() -> 
     ]
 
 
-def test_att_11_obfuscation_passes() -> None:
+def test_obfuscation_passes() -> None:
     obfuscated = [
         frame.replace(b'"delta": "', b'"obfuscation": "xyz", "delta": "')
         for frame in responses_stream(items([A, CALL]))
@@ -246,7 +240,7 @@ def test_att_11_obfuscation_passes() -> None:
 @BOTH
 @EACH
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_new_03_hidden_reasoning_is_attributed_nowhere(
+def test_hidden_reasoning_is_attributed_nowhere(
     expose: Exposure, client: str, upstream: str, *, stream: bool
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
@@ -263,7 +257,7 @@ def test_new_03_hidden_reasoning_is_attributed_nowhere(
 @BOTH
 @EACH
 @pytest.mark.parametrize("details", [True, False])
-def test_att_05_parts_of_a_summary_stay_separate(
+def test_parts_of_a_summary_stay_separate(
     client: str, upstream: str, *, stream: bool, details: bool
 ) -> None:
     plan = SummaryPlan(part_chars=30, tail_chars=5)
@@ -285,7 +279,7 @@ def sealing(_: Envelope) -> str:
 @BOTH
 @EACH
 @pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
-def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
+def test_an_envelope_that_stands_for_an_item_is_a_placeholder(
     client: str, upstream: str, envelope: str, *, stream: bool
 ) -> None:
     how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
@@ -296,7 +290,7 @@ def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
         assert gist(told(client, data, stream=stream)) == [parts]
 
 
-def test_upstreams_own_summary_is_one() -> None:
+def test_a_native_summary_is_attributed_as_summary() -> None:
     part = {"type": "summary_text", "text": "Theirs."}
     output = [{**reasoning_item(0, ""), "summary": [part, {**part, "text": "More."}]}]
     data = b"".join(responses_stream([*output, call_item(1, "look", ARGUMENTS)]))
@@ -348,7 +342,7 @@ def test_any_turn_however_it_arrives(data: st.DataObject, way: Way, expose: str)
 
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.sampled_from(TOLD_WHOLE), st.sampled_from(EXPOSURES))
-def test_att_11_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> None:
+def test_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> None:
     streamed = told(way[0], run(way, steps, stream=True, expose=expose), stream=True)
     whole = told(way[0], run(way, steps, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
@@ -357,7 +351,7 @@ def test_att_11_streamed_and_whole_agree(steps: list[Step], way: Way, expose: st
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
 @example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
-def test_att_11_a_message_agrees_where_all_was_thought_before_it_called(
+def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
     steps: list[Step], calls: int, way: Way, expose: str
 ) -> None:
     said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
@@ -400,7 +394,7 @@ def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, st
 @BOTH
 @settings(max_examples=40, deadline=None)
 @given(steps=turns(), way=st.sampled_from(WAYS), room=st.integers(0, 600))
-def test_past_what_may_be_kept_nothing_is_said_rather_than_half(
+def test_over_the_limit_nothing_is_attributed(
     steps: list[Step], way: Way, room: int, *, stream: bool
 ) -> None:
     whole = led(way, steps, stream=stream)

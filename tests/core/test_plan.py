@@ -34,7 +34,7 @@ def ask(made: OverheadBudget, tokens: int) -> None:
         (2.0, 201, False),
     ],
 )
-def test_a_share_of_the_models_own_tokens(
+def test_the_limit_is_a_share_of_the_models_tokens(
     share: float | None, spent: int, *, allowed: bool
 ) -> None:
     made = budget(share)
@@ -43,11 +43,11 @@ def test_a_share_of_the_models_own_tokens(
     assert made.has_room() is allowed
 
 
-def test_the_first_call_is_always_within_it() -> None:
+def test_the_first_call_is_always_allowed() -> None:
     assert OverheadBudget(0.01).has_room()
 
 
-def test_a_call_that_still_runs_counts_as_far_as_it_is_known() -> None:
+def test_a_running_call_counts_as_far_as_it_is_known() -> None:
     made = budget()
     ask(made, 90)
     assert made.has_room()
@@ -77,7 +77,7 @@ def test_a_script_of_wide_characters_counts_for_more() -> None:
 
 
 class TestWoven:
-    def test_past_it_no_more_parts_are_asked_for_and_what_was_said_stays(self) -> None:
+    def test_over_the_limit_no_part_is_requested_and_emitted_text_stays(self) -> None:
         loom = Loom(replace(PARTS, max_overhead=0.5))
         loom.open()
         loom.raw(LINE)
@@ -91,7 +91,7 @@ class TestWoven:
         assert loom.ended.summaries[0, 0].error is None
         assert not loom.weaver.held_seconds
 
-    def test_with_more_said_there_is_more_to_spend(self) -> None:
+    def test_more_output_of_the_model_raises_the_limit(self) -> None:
         loom = Loom(replace(PARTS, max_overhead=0.5))
         loom.open()
         loom.raw(LINE)

@@ -37,7 +37,7 @@ def loom() -> Loom:
     return Loom()
 
 
-def test_new_01_a_part_speaks_while_the_model_still_thinks(loom: Loom) -> None:
+def test_a_part_is_emitted_while_the_model_still_reasons(loom: Loom) -> None:
     loom.open()
     loom.raw(LINE)
     loom.say(1, "first")
@@ -47,7 +47,7 @@ def test_new_01_a_part_speaks_while_the_model_still_thinks(loom: Loom) -> None:
     assert loom.told == ["started", "raw", "part 0", "0: first", "raw", "part 0 done", "raw"]
 
 
-def test_without_a_style_nothing_is_asked() -> None:
+def test_without_a_style_nothing_is_requested() -> None:
     loom = Loom(SummaryPlan(style=None))
     loom.think("x" * 5000)
     loom.answer()
@@ -57,7 +57,7 @@ def test_without_a_style_nothing_is_asked() -> None:
     assert loom.ended.share is None
 
 
-def test_ogx_08_whitespace_is_no_reasoning(loom: Loom) -> None:
+def test_whitespace_is_no_reasoning(loom: Loom) -> None:
     loom.think("  \n\n \t ")
     assert not loom.asked
     assert loom.told == ["started", "raw", "closed"]
@@ -76,7 +76,7 @@ def test_the_answer_waits_for_the_last_part(loom: Loom) -> None:
     assert loom.weaver.held_seconds == pytest.approx(0.5)
 
 
-def test_parts_asked_together_speak_in_order(loom: Loom) -> None:
+def test_parts_requested_together_are_emitted_in_order(loom: Loom) -> None:
     loom.open()
     loom.raw(LINE)
     loom.raw(NEXT)
@@ -88,7 +88,7 @@ def test_parts_asked_together_speak_in_order(loom: Loom) -> None:
     assert said == ["part 0", "0: first", "part 0 done", "part 1", "1: second", "part 1 done"]
 
 
-def test_a_part_that_fails_before_it_spoke_leaves_no_trace(loom: Loom) -> None:
+def test_a_part_that_fails_without_text_leaves_no_trace(loom: Loom) -> None:
     loom.open()
     loom.raw(LINE)
     loom.raw(NEXT)
@@ -100,14 +100,14 @@ def test_a_part_that_fails_before_it_spoke_leaves_no_trace(loom: Loom) -> None:
     assert loom.told[-1] == "closed: upstream_error"
 
 
-def test_a_part_that_fails_while_speaking_is_closed_as_it_stands(loom: Loom) -> None:
+def test_a_part_that_fails_midway_is_closed_as_it_stands(loom: Loom) -> None:
     loom.think("short thought")
     loom.say(1, "half a sen")
     loom.fail(1)
     assert loom.told[2:] == ["part 0", "0: half a sen", "part 0 cut", "closed: upstream_error"]
 
 
-def test_ogx_07_an_empty_part_is_a_failure_whose_cost_is_counted(loom: Loom) -> None:
+def test_an_empty_part_is_a_failure_whose_cost_is_counted(loom: Loom) -> None:
     loom.think("short thought")
     loom.finish(1, Tokens(10, 0, 10))
     loom.end()
@@ -138,7 +138,7 @@ class TestDeadline:
         assert loom.told[-2:] == ["closed: timeout", "answer"]
         assert loom.cancelled == [1]
 
-    def test_a_speaking_part_is_closed_at_the_end_of_the_grace(self, loom: Loom) -> None:
+    def test_a_part_being_emitted_is_closed_at_the_end_of_the_grace(self, loom: Loom) -> None:
         loom.think("short thought")
         loom.answer()
         loom.say(1, "so far")
@@ -147,7 +147,7 @@ class TestDeadline:
         assert loom.told[-3:] == ["part 0 cut", "closed: deadline", "answer"]
         assert loom.weaver.missed_deadline
 
-    def test_complete_parts_are_spoken_whole(self) -> None:
+    def test_complete_parts_are_emitted_whole(self) -> None:
         loom = Loom(replace(PARTS, first_token_timeout=9.0))
         loom.open()
         loom.raw(LINE)
@@ -197,7 +197,7 @@ class TestDeadline:
         assert loom.ended.share.incomplete
         assert loom.ended.share.tokens == Tokens()
 
-    def test_what_a_cancelled_part_says_later_is_not_used(self, loom: Loom) -> None:
+    def test_later_text_of_a_cancelled_part_is_ignored(self, loom: Loom) -> None:
         loom.think("short thought")
         loom.wait(5.0)
         before = list(loom.told)
@@ -222,7 +222,7 @@ class TestLanes:
         assert loom.told[-2:] == ["held", "ended"]
         assert loom.weaver.done
 
-    def test_new_02_the_turn_to_be_sealed_waits_in_its_place(self, loom: Loom) -> None:
+    def test_a_recorded_turn_waits_in_its_place(self, loom: Loom) -> None:
         heard = RecordedTurn(Turn("assistant"), "lane nought thinks", [], ())
         loom.think("lane nought thinks", lane=0)
         loom.answer("held", lane=0)
@@ -252,7 +252,7 @@ class TestLanes:
 
 
 class TestStretches:
-    def test_a_new_stretch_of_an_item_gets_parts_of_its_own(self, loom: Loom) -> None:
+    def test_a_new_stretch_of_an_item_gets_new_parts(self, loom: Loom) -> None:
         loom.think("the first stretch")
         loom.write(1, "one")
         loom.answer("text")
@@ -262,7 +262,7 @@ class TestStretches:
         loom.write(2, "two")
         assert loom.told[-5:] == ["part 1", "1: two", "part 1 done", "closed", "more"]
 
-    def test_a_later_stretchs_part_does_not_speak_before_its_turn(self, loom: Loom) -> None:
+    def test_a_later_stretchs_part_is_not_emitted_before_its_turn(self, loom: Loom) -> None:
         loom.think("the first stretch")
         loom.answer("text")
         loom.think("the second stretch")
@@ -288,7 +288,7 @@ class TestStretches:
 
 
 class TestNative:
-    def test_ogx_14_a_native_summary_that_speaks_first_owns_its_item(self, loom: Loom) -> None:
+    def test_a_native_summary_that_comes_first_replaces_ours(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
         loom.upstream(NativeSummary(0, loom.frame(), 0, 0, "delta", "theirs"))
@@ -300,7 +300,7 @@ class TestNative:
         loom.end()
         assert loom.ended.summaries[0, 0].native
 
-    def test_native_parts_are_appended_after_ours(self, loom: Loom) -> None:
+    def test_native_parts_follow_ours(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
         loom.say(1, "ours")
@@ -331,7 +331,7 @@ class TestRefused:
         assert loom.asked[1].passage.text.startswith(LINE)
         assert len(loom.asked[1].passage.text) > len(LINE)
 
-    def test_a_refused_part_is_asked_for_again_at_the_end(self, loom: Loom) -> None:
+    def test_a_refused_part_is_requested_again_at_the_end(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
         loom.refuse(1)
@@ -348,7 +348,7 @@ class TestRefused:
 
 
 class TestFailure:
-    def test_promise_7_a_failure_drains_the_queue_and_comes_last(self, loom: Loom) -> None:
+    def test_a_failure_drains_the_queue_and_comes_last(self, loom: Loom) -> None:
         loom.open()
         loom.raw(LINE)
         loom.say(1, "spoken")
@@ -365,7 +365,7 @@ class TestFailure:
         loom.end(ok=False)
         assert loom.told[-3:] == ["closed: upstream_error", "answer", "ended"]
 
-    def test_after_a_failure_nothing_is_asked(self, loom: Loom) -> None:
+    def test_after_a_failure_nothing_is_requested(self, loom: Loom) -> None:
         loom.open()
         loom.upstream(ErrorReported(None, loom.frame(), BROKEN))
         loom.raw(LINE * 3)
@@ -405,7 +405,7 @@ class TestSubstitute:
         loom.wait(5.0)
         assert loom.told[-3:] == ["part 0 done", "closed: deadline", "answer"]
 
-    def test_it_does_not_for_a_part_that_has_spoken(self, loom: Loom) -> None:
+    def test_the_fallback_does_not_replace_emitted_text(self, loom: Loom) -> None:
         loom.think("short thought")
         loom.say(1, "half")
         loom.fail(1)
@@ -413,7 +413,7 @@ class TestSubstitute:
 
 
 class TestBounds:
-    def test_promise_9_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+    def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
         loom = Loom(replace(PARTS, held_limit=100))
         loom.think("short thought")
         for _ in range(5):
@@ -438,9 +438,7 @@ class TestBounds:
         ],
         ids=lambda event: type(event).__name__,
     )
-    def test_promise_9_what_is_told_without_frames_is_not_held_without_bound(
-        self, loom: Loom, event: Event
-    ) -> None:
+    def test_translated_events_count_against_the_held_limit(self, loom: Loom, event: Event) -> None:
         loom = Loom(replace(PARTS, held_limit=1000))
         loom.upstream(ReasoningStarted(0, None, 0))
         loom.upstream(ReasoningDelta(0, None, 0, "short thought"))
@@ -469,7 +467,7 @@ def test_reasoning_that_ends_before_the_first_cut_is_a_whole(loom: Loom) -> None
     assert loom.asked[1].passage.whole
 
 
-def test_ogx_03_concise_is_one_part_asked_for_at_the_end() -> None:
+def test_concise_is_one_part_requested_at_the_end() -> None:
     loom = Loom(replace(PARTS, style="concise"))
     loom.open()
     loom.raw(LINE * 10)
@@ -488,7 +486,7 @@ def test_live_false_asks_at_the_end() -> None:
     assert list(loom.asked) == [1]
 
 
-def test_ogx_04_the_shares_of_several_parts_add_up(loom: Loom) -> None:
+def test_the_shares_of_several_parts_add_up(loom: Loom) -> None:
     loom.open()
     loom.raw(LINE)
     loom.raw(NEXT)

@@ -57,12 +57,12 @@ def test_auto_comes_first_and_the_others_in_order() -> None:
     assert [name for name, row in PROFILES.items() if row.learns] == ["auto"]
 
 
-def test_a_tag_begins_as_whoever_looks_for_one_expects() -> None:
+def test_every_tag_begins_with_a_character_that_readers_look_for() -> None:
     """See `abridge.apis.chat.inline.split_inline`."""
     assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
 
 
-def test_the_readme_names_each() -> None:
+def test_the_readme_names_each_profile() -> None:
     told = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
     assert all(f"`{name}`" in told for name in PROFILES)
 
@@ -109,9 +109,7 @@ def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[byt
         ("qwen", "high", {}),
     ],
 )
-def test_how_much_to_think_is_said_in_the_providers_words(
-    name: str, effort: str, said: dict[str, Any]
-) -> None:
+def test_the_effort_is_in_the_providers_field(name: str, effort: str, said: dict[str, Any]) -> None:
     assert PROFILES[name].thinking_fields(effort) == said
 
 
@@ -167,7 +165,7 @@ THINKS_THERE = {"reasoning": {"effort": "low"}}
         ("deepseek", "deepseek-v4-pro", THINKS, ()),
     ],
 )
-def test_ols_08_what_a_reasoning_model_refuses_is_removed(
+def test_fields_that_a_reasoning_model_rejects_are_removed(
     name: str, model: str, asks: dict[str, Any], dropped: tuple[str, ...]
 ) -> None:
     body = {"model": model, **SAMPLED, **asks}
@@ -247,7 +245,7 @@ def test_a_row_reads_what_was_recorded(recording: Recording) -> None:
 
 
 @needs_recordings
-def test_whoever_was_recorded_is_in_the_atlas() -> None:
+def test_every_recorded_provider_has_a_row() -> None:
     assert {recorded(recording).name for recording in recordings()} == set(RECORDED.values())
 
 

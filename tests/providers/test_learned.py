@@ -148,7 +148,7 @@ def test_the_latest_counts_and_silence_does_not() -> None:
     assert learned.refine(AUTO, "m").returns.place == "reasoning"
 
 
-def test_text_does_not_unsay_what_only_a_server_can_show() -> None:
+def test_text_does_not_override_what_only_a_server_can_show() -> None:
     learned = Learned()
     for seen in (Observation("tags"), Observation("reasoning"), Observation("tags")):
         learned.record("m", seen)
@@ -161,7 +161,7 @@ def test_text_counts_where_there_is_nothing_else() -> None:
     assert learned.refine(AUTO, "m").returns.place == "tags"
 
 
-def test_a_masked_summary_is_known_until_a_true_one_comes() -> None:
+def test_a_raw_summary_is_remembered_until_a_real_one_comes() -> None:
     learned = Learned()
     learned.record("m", Observation(summary_is_raw=True))
     learned.record("m", NO_OBSERVATION)
@@ -177,7 +177,7 @@ def test_a_profile_that_was_chosen_is_not_refined(name: str) -> None:
     assert learned.refine(PROFILES[name], "m") is PROFILES[name]
 
 
-def test_an_unopened_block_is_told_when_it_is_no_coincidence_and_never_acted_upon() -> None:
+def test_unopened_blocks_are_reported_and_change_nothing() -> None:
     learned, unopened = Learned(), Observation(unopened_tags=1)
     learned.record("m", unopened)
     assert not learned.seems_prefilled("m")

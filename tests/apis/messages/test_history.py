@@ -82,7 +82,7 @@ class TestTurns:
             [thinking("Hm."), {"type": "server_tool_use", "id": "s", "input": {}}, text("Hi")],
         ],
     )
-    def test_mlx_10_a_turn_heard_is_known_when_it_comes_back(self, content: list[Block]) -> None:
+    def test_a_recorded_turn_is_recognized_when_it_returns(self, content: list[Block]) -> None:
         """However it was heard, and whichever pieces the client returns it in."""
         one, other = reader(), reader()
         told(stream(content), one)
@@ -116,12 +116,12 @@ class TestChanges:
         conversation = MessagesHistory(request("Hi", list(content), [result()]))
         return conversation, conversation.turns[2]
 
-    def test_ogx_11_a_summary_of_ours_is_taken_out(self) -> None:
+    def test_our_summary_is_removed(self) -> None:
         conversation, turn = self.read(thinking("ours"), redacted("ZGF0YQ"), tool_use())
         assert conversation.strip(turn, lambda said: said == "ours") == (1, False)
         assert conversation.body()["messages"][1]["content"] == [redacted("ZGF0YQ"), tool_use()]
 
-    def test_what_the_model_thought_is_left_alone(self) -> None:
+    def test_the_models_reasoning_is_left_alone(self) -> None:
         conversation, turn = self.read(*ANSWER)
         assert conversation.strip(turn, nothing) == (0, True)
         assert conversation.body()["messages"][1]["content"] == ANSWER
@@ -130,7 +130,7 @@ class TestChanges:
         conversation, turn = self.read(thinking("", "c2ln"), tool_use())
         assert conversation.strip(turn, nothing) == (0, False)
 
-    def test_mlx_11_blocks_go_back_before_everything_else_as_they_were(self) -> None:
+    def test_blocks_go_back_before_everything_else_as_they_were(self) -> None:
         conversation, turn = self.read(thinking("", "c2ln"), text("So."), tool_use())
         conversation.restore(turn, ANSWER[:2])
         content = conversation.body()["messages"][1]["content"]
@@ -141,7 +141,7 @@ class TestChanges:
         conversation.restore(conversation.turns[2], ANSWER[:1])
         assert conversation.body()["messages"][1]["content"] == [ANSWER[0], text("So.")]
 
-    def test_llm_09_hidden_reasoning_comes_back_whole(self) -> None:
+    def test_hidden_reasoning_comes_back_whole(self) -> None:
         by = reader()
         told(stream(ANSWER), by)
         (heard,) = by.recorded_turns()

@@ -55,7 +55,7 @@ def streamed(frames: list[bytes]) -> Told:
 
 
 class TestWhatIsTold:
-    def test_att_12_thinking_text_and_calls(self) -> None:
+    def test_thinking_text_and_calls(self) -> None:
         seen = streamed(stream(CONTENT, "tool_use"))
         assert seen.lines == [
             ("opened", "0"),
@@ -78,7 +78,7 @@ class TestWhatIsTold:
         assert second == ["toolu_1", "look", "{}"]
         assert seen.reason == "tool_calls"
 
-    def test_att_11_a_body_tells_the_same(self) -> None:
+    def test_a_body_gives_the_same_events(self) -> None:
         one, other = whole(CONTENT, "tool_use"), streamed(stream(CONTENT, "tool_use"))
         assert one.lines == other.lines
         assert [json.loads(call[2]) for call in one.calls] == [
@@ -90,21 +90,21 @@ class TestWhatIsTold:
         first = reader().read(begin())
         assert first == [ResponseStarted(None, None, "msg_1", "claude-opus-4-5", 0)]
 
-    def test_a_call_is_told_before_its_arguments_are_there(self) -> None:
+    def test_a_call_is_reported_before_its_arguments_arrive(self) -> None:
         by = reader()
         by.read(begin())
         assert by.read(start(0, tool_use(3, "look"))) == [
             ToolCallDelta(0, None, call_index=0, id="toolu_3", name="look")
         ]
 
-    def test_thinking_goes_on_as_it_comes(self) -> None:
+    def test_thinking_is_passed_on_as_it_comes(self) -> None:
         by = reader()
         by.read(begin())
         by.read(start(0, thinking("", "")))
         events = by.read(delta(0, "thinking", thinking="So."))
         assert [type(event).__name__ for event in events] == ["ReasoningStarted", "ReasoningDelta"]
 
-    def test_llm_05_thinking_that_says_nothing_is_no_item(self) -> None:
+    def test_empty_thinking_is_no_item(self) -> None:
         seen = streamed(stream([thinking("", ""), text("Hi")]))
         assert seen.lines == [("text", "Hi")]
 
@@ -112,14 +112,14 @@ class TestWhatIsTold:
         seen = streamed(stream([thinking("", "b25seQ"), text("Hi")]))
         assert seen.lines[:3] == [("opened", "0"), ("signed", "b25seQ"), ("closed",)]
 
-    def test_llm_03_redacted_thinking_without_data_makes_nothing(self) -> None:
+    def test_redacted_thinking_without_data_makes_nothing(self) -> None:
         for block in (redacted(""), {"type": "redacted_thinking"}):
             assert whole([block, text("Hi")]).lines == [("text", "Hi")]
 
     def test_text_blocks_are_one_text(self) -> None:
         assert streamed(stream([text("One, "), text("two.")])).lines == [("text", "One, two.")]
 
-    def test_citations_are_not_told(self) -> None:
+    def test_citations_are_dropped(self) -> None:
         frames = stream([text("Hi")])
         frames.insert(4, delta(0, "citations", citation={"type": "page_location"}))
         assert streamed(frames).lines == [("text", "Hi")]
@@ -158,13 +158,13 @@ class TestStops:
             ("a reason of tomorrow", "stop"),
         ],
     )
-    def test_ols_07_the_finish_is_mapped(self, given: str, reason: str) -> None:
+    def test_the_finish_is_mapped(self, given: str, reason: str) -> None:
         seen = streamed(stream([text("Hi")], given))
         assert seen.reason == whole([text("Hi")], given).reason == reason
         assert seen.text == "Hi"
 
     @pytest.mark.parametrize("given", ["tool_use", "end_turn", None])
-    def test_ols_07_with_calls_a_loop_goes_on(self, given: str | None) -> None:
+    def test_with_calls_a_loop_goes_on(self, given: str | None) -> None:
         assert whole([tool_use()], given).reason == "tool_calls"
 
     def test_a_call_cut_short_by_the_bound_is_a_length_stop(self) -> None:
@@ -175,12 +175,12 @@ class TestStops:
 
 
 class TestUsage:
-    def test_ogx_04_figures_are_cumulative_and_include_the_cache(self) -> None:
+    def test_figures_are_cumulative_and_include_the_cache(self) -> None:
         seen = streamed(stream([text("Hi")])).end
         assert seen is not None
         assert seen.usage == Tokens(23, 70, 93, 50, cached=7, cache_written=5)
 
-    def test_ogx_05_what_nobody_reported_is_unknown(self) -> None:
+    def test_what_nobody_reported_is_unknown(self) -> None:
         seen = whole([text("Hi")], usage=None).end
         assert seen is not None
         assert seen.usage is None
@@ -212,7 +212,7 @@ class TestRepairs:
             ("text", "Hi"),
         ]
 
-    def test_a_call_without_its_start_cannot_be_told(self) -> None:
+    def test_a_call_without_its_start_is_a_fault(self) -> None:
         by = reader()
         frames = [begin(), delta(0, "input_json", partial_json="{}"), *finish()]
         assert check_told(told(frames, by)).calls == []
@@ -251,7 +251,7 @@ class TestRepairs:
         assert seen.lines == [("text", "One, "), ("call", "0"), ("text", "two.")]
         assert seen.calls[0][2] == "{}"
 
-    def test_the_end_of_a_call_is_told_outside_of_thinking(self) -> None:
+    def test_the_end_of_a_call_ends_thinking_first(self) -> None:
         frames = [begin(), start(0, tool_use(0)), start(1, thinking("Hm.")), stop(0), stop(1)]
         seen = streamed([*frames, *finish("tool_use")])
         assert seen.lines[1:] == [("opened", "0"), ("raw", "Hm."), ("signed", "c2ln"), ("closed",)]
@@ -292,7 +292,7 @@ class TestRepairs:
         frames = [begin(), start(0, tool_use(0, a=1)), stop(0), *finish("tool_use")]
         assert json.loads(streamed(frames).calls[0][2]) == {"a": 1}
 
-    def test_after_the_stop_nothing_is_said(self) -> None:
+    def test_after_the_stop_no_event_follows(self) -> None:
         by = reader()
         frames = stream([text("Hi")])
         frames[-1:-1] = [start(1, text("more")), delta(0, "text", text="more")]
@@ -330,14 +330,14 @@ class TestRepairs:
             event("message_start", message=7),
         ],
     )
-    def test_ols_03_what_has_no_sense_is_counted_and_dropped(self, odd: bytes) -> None:
+    def test_events_that_make_no_sense_are_counted_and_dropped(self, odd: bytes) -> None:
         by = reader()
         frames = stream([text("Hi")])
         frames.insert(3, odd)
         assert check_told(told(frames, by)).text == "Hi"
         assert by.faults == 1
 
-    def test_ols_03_structured_content_where_a_string_was_expected(self) -> None:
+    def test_structured_content_where_a_string_was_expected(self) -> None:
         content = [
             {"type": "thinking", "thinking": ["x"], "signature": {}},
             {"type": "text", "text": None},
@@ -350,7 +350,7 @@ class TestRepairs:
 class TestFailures:
     OVERLOADED = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
-    def test_an_error_in_the_stream_is_told_once_and_ends_it(self) -> None:
+    def test_an_error_in_the_stream_is_reported_once_and_ends_it(self) -> None:
         seen = streamed([*stream(CONTENT)[:6], self.OVERLOADED])
         assert seen.failures == ["Overloaded"]
         assert seen.end is not None
@@ -387,7 +387,7 @@ class TestFailures:
 
 
 class TestHeard:
-    def test_llm_09_the_blocks_are_kept_byte_for_byte(self) -> None:
+    def test_the_original_blocks_are_recorded_byte_for_byte(self) -> None:
         for by, events in self.read(CONTENT):
             (heard,) = by.recorded_turns()
             assert heard.original == CONTENT[:2]
@@ -401,7 +401,7 @@ class TestHeard:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
             assert by.recorded_turns() == []
 
-    def test_past_the_limit_nothing_is_kept_and_all_is_told(self) -> None:
+    def test_over_the_limit_no_turn_is_recorded_and_all_events_come(self) -> None:
         for content in ([thinking("x" * 60)], [thinking("x", "s" * 60)], [redacted("d" * 60)]):
             for by, events in self.read([*content, text("Hi")], limit=50):
                 assert by.recorded_turns() == []
@@ -417,7 +417,7 @@ class TestHeard:
         yield other, other.read_whole(json.dumps(message(content)).encode())
 
 
-def test_att_12_the_weaver_takes_what_is_told() -> None:
+def test_the_sequencer_takes_the_events() -> None:
     loom = Loom()
     content = [thinking("One thought. " * 4), *search(), thinking("Two. " * 9), text("So.")]
     for happening in told(stream(content)):
@@ -463,7 +463,7 @@ def test_whole_and_streamed_agree(content: list[Block]) -> None:
 
 
 @given(BLOCKS, st.data())
-def test_new_06_whatever_the_order_what_is_told_is_legal(
+def test_events_are_legal_in_whatever_order_blocks_come(
     content: list[Block], data: st.DataObject
 ) -> None:
     """Events lost, repeated and out of order."""
@@ -476,7 +476,7 @@ def test_new_06_whatever_the_order_what_is_told_is_legal(
 @pytest.mark.parametrize(
     "name", [path.name for path in sorted(RECORDINGS.glob("anthropic*.response.*"))]
 )
-def test_att_12_recordings_are_told_as_they_are(name: str) -> None:
+def test_recordings_are_read_as_they_are(name: str) -> None:
     data, by = (RECORDINGS / name).read_bytes(), reader()
     if name.endswith(".json"):
         content = json.loads(data)["content"]

@@ -117,7 +117,7 @@ class TestSpeeches:
         assert spoken["system"] == "Be brief.\n\nBe kind."
         assert len(spoken["messages"]) == 1
 
-    def test_instructions_alone_are_said_by_the_user(self) -> None:
+    def test_instructions_alone_become_a_user_message(self) -> None:
         spoken = body(said("system", "Say hello."))
         assert "system" not in spoken
         assert spoken["messages"][0]["content"] == [{"type": "text", "text": "Say hello."}]
@@ -165,7 +165,7 @@ class TestSpeeches:
             said("user", "Hi", "  "), said("assistant", "\n", CALL), said("tool", OUTPUT)
         )[:2] == [("user", ["text"]), ("assistant", ["tool_use"])]
 
-    def test_a_refusal_is_what_the_assistant_said(self) -> None:
+    def test_a_refusal_is_the_assistants_text(self) -> None:
         spoken = body(
             said("user", "Hi"), said("assistant", RefusalPart("No.")), said("user", "Why?")
         )
@@ -181,13 +181,13 @@ class TestThoughts:
         content: list[Json] = body(*said_so, **asked)["messages"][1]["content"]
         return content
 
-    def test_llm_02_opaque_state_goes_back_byte_for_byte(self) -> None:
+    def test_opaque_state_goes_back_byte_for_byte(self) -> None:
         assert self.turn(SIGNED, REDACTED, CALL)[:2] == [
             {"type": "thinking", "thinking": "I think.", "signature": "c2ln"},
             {"type": "redacted_thinking", "data": "ZGF0YQ=="},
         ]
 
-    def test_llm_04_reasoning_text_and_call_in_this_order(self) -> None:
+    def test_reasoning_text_and_call_in_this_order(self) -> None:
         kinds = [block["type"] for block in self.turn(SIGNED, "So.", CALL)]
         assert kinds == ["thinking", "text", "tool_use"]
 
@@ -197,10 +197,10 @@ class TestThoughts:
     @pytest.mark.parametrize(
         "thought", [ReasoningPart(text="x"), ReasoningPart(summary=("y",)), ReasoningPart()]
     )
-    def test_llm_03_what_nobody_signed_makes_nothing(self, thought: ReasoningPart) -> None:
+    def test_unsigned_reasoning_is_left_out(self, thought: ReasoningPart) -> None:
         assert [block["type"] for block in self.turn(thought, CALL)] == ["tool_use"]
 
-    def test_mlx_11_a_provider_that_misses_its_reasoning_gets_it_unsigned(self) -> None:
+    def test_a_provider_that_misses_its_reasoning_gets_it_unsigned(self) -> None:
         content = self.turn(ReasoningPart(text="x", summary=("y",)), CALL, profile="deepseek")
         assert content[0] == {"type": "thinking", "thinking": "x", "signature": ""}
 
@@ -208,10 +208,10 @@ class TestThoughts:
         content = self.turn(ReasoningPart(summary=("y",)), CALL, profile="deepseek")
         assert content[0]["type"] == "tool_use"
 
-    def test_mlx_04_thinking_on_a_users_turn_is_ignored(self) -> None:
+    def test_thinking_on_a_users_turn_is_ignored(self) -> None:
         assert messages(said("user", SIGNED, "Hi")) == [("user", ["text"])]
 
-    def test_mlx_08_trailing_reasoning_is_dropped(self) -> None:
+    def test_trailing_reasoning_is_dropped(self) -> None:
         assert messages(said("user", "Hi"), said("assistant", "A", SIGNED), said("user", "B")) == [
             ("user", ["text"]),
             ("assistant", ["text"]),
@@ -221,7 +221,7 @@ class TestThoughts:
             ("user", ["text", "text"])
         ]
 
-    def test_reasoning_waits_for_what_the_assistant_says_next(self) -> None:
+    def test_reasoning_joins_the_assistants_next_message(self) -> None:
         spoken = messages(said("user", "Hi"), said("assistant", SIGNED), said("assistant", "A"))
         assert spoken[1] == ("assistant", ["thinking", "text"])
 
@@ -329,7 +329,7 @@ class TestParts:
         assert second["is_error"] is True
         assert third == {"type": "tool_result", "tool_use_id": "c"}
 
-    def test_ids_of_other_providers_are_spelled_in_allowed_letters(self) -> None:
+    def test_ids_of_other_providers_are_written_in_allowed_letters(self) -> None:
         call, output = ToolCallPart("functions.f:0", "f", "{}"), ToolOutputPart("functions.f:0", ())
         spoken = body(said("assistant", call), said("tool", output))["messages"]
         assert spoken[0]["content"][0]["id"] == "functions_f_0"
@@ -346,7 +346,7 @@ class TestTools:
         assert written.tools == {"look": LOOK, "hear": HEAR}
         assert "tool_choice" not in written.body
 
-    def test_ols_10_strict_is_what_the_client_said(self) -> None:
+    def test_strict_is_what_the_client_set(self) -> None:
         closed = {"type": "object", "properties": {}, "additionalProperties": False}
         tools = [
             Tool("a", parameters=closed, strict=True),
@@ -389,7 +389,7 @@ class TestTools:
             (ToolChoice("required", ("look",)), {"type": "tool", "name": "look"}),
         ],
     )
-    def test_ols_10_the_choice_keeps_the_tools(self, choice: ToolChoice, spelled: Json) -> None:
+    def test_the_choice_keeps_the_tools(self, choice: ToolChoice, spelled: Json) -> None:
         spoken = body(tools=[LOOK, HEAR], tool_choice=choice)
         assert spoken["tool_choice"] == spelled
         assert len(spoken["tools"]) == 2
@@ -412,7 +412,7 @@ class TestTools:
     def test_without_tools_there_is_no_choice(self) -> None:
         assert "tool_choice" not in body(tool_choice=ToolChoice("auto"))
 
-    def test_where_no_tool_can_be_forced_the_client_is_told(self) -> None:
+    def test_where_no_tool_can_be_forced_the_choice_is_unsupported(self) -> None:
         choice = ToolChoice("required", ("look",))
         asked = {"tools": [LOOK], "tool_choice": choice, "model": NEWEST}
         assert unfit(**asked) == [("tool_choice", True)]
@@ -452,7 +452,7 @@ class TestThinking:
         assert spoken["thinking"] == {"type": "adaptive", "display": "summarized"}
         assert spoken["output_config"] == {"effort": level}
 
-    def test_an_effort_that_nobody_knows_is_upstreams_default(self) -> None:
+    def test_an_unknown_effort_is_upstreams_default(self) -> None:
         assert "output_config" not in body(model=NEWEST, effort="utmost")
 
     def test_a_wish_for_a_summary_is_one_for_thinking(self) -> None:
@@ -480,20 +480,20 @@ class TestThinking:
         assert written.body["output_config"] == {"effort": "low"}
         assert [left.essential for left in written.unsupported] == [False]
 
-    def test_a_model_that_does_not_think_is_not_asked_to(self) -> None:
+    def test_a_model_that_does_not_think_gets_no_thinking_parameters(self) -> None:
         written = write(model=OLD, effort="high", param_names={"effort": "reasoning.effort"})
         assert "thinking" not in written.body
         assert [left.param for left in written.unsupported] == ["reasoning.effort"]
         assert body(model=OLD, native_style="auto").get("thinking") is None
 
     @pytest.mark.parametrize("model", [BUDGET, LATE, "claude-sonnet-5"])
-    def test_it_gives_way_to_a_forced_tool(self, model: str) -> None:
+    def test_thinking_yields_to_a_forced_tool(self, model: str) -> None:
         choice = ToolChoice("required")
         spoken = body(model=model, effort="high", tools=[LOOK], tool_choice=choice)
         assert "thinking" not in spoken
         assert spoken["tool_choice"] == {"type": "any"}
 
-    def test_what_the_client_says_in_anthropics_words_wins(self) -> None:
+    def test_anthropics_own_parameters_win(self) -> None:
         own = {"type": "enabled", "budget_tokens": 3000}
         spoken = body(effort="high", extra={"thinking": own, "container": "c"})
         assert spoken["thinking"] == own
@@ -512,7 +512,7 @@ class TestSampling:
         assert (spoken["temperature"], spoken["top_k"]) == (0, 5)
         assert body(params={"top_p": 0.5})["top_p"] == 0.5
 
-    def test_defaults_need_not_be_said(self) -> None:
+    def test_defaults_are_not_sent(self) -> None:
         spoken = body(model=NEWEST, params={"temperature": 1, "top_p": 1.0})
         assert not {"temperature", "top_p"} & spoken.keys()
 
@@ -520,7 +520,7 @@ class TestSampling:
     def test_above_one_it_is_refused_by_name(self, model: str) -> None:
         assert unfit(model=model, params={"temperature": 1.5}) == [("temperature", True)]
 
-    def test_ols_08_models_that_sample_in_their_own_way(self) -> None:
+    def test_sampling_parameters_are_left_out_where_the_model_takes_none(self) -> None:
         values = {"temperature": 0.5, "top_p": 0.5, "top_k": 5}
         written = write(model=NEWEST, params=values)
         assert not values.keys() & written.body.keys()
@@ -629,7 +629,7 @@ def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | 
         ("kimi-k3", "deepseek-v4"),
     ],
 )
-def test_a_model_is_known_by_any_of_its_names(name: str, like: str) -> None:
+def test_a_model_is_recognized_by_any_of_its_names(name: str, like: str) -> None:
     asked = {"effort": "high", "tools": [LOOK], "tool_choice": ToolChoice("auto")}
     one, other = write(model=name, **asked), write(model=like, **asked)
     assert {**one.body, "model": like} == other.body
@@ -677,7 +677,7 @@ PARTS: dict[str, Any] = {
 @pytest.mark.parametrize(
     "name", [path.name for path in sorted(RECORDINGS.glob("anthropic*.request.json"))]
 )
-def test_llm_09_recorded_requests_come_back_as_they_were(name: str) -> None:
+def test_recorded_requests_are_written_as_they_were(name: str) -> None:
     given = json.loads((RECORDINGS / name).read_bytes())
     written = MESSAGES.write_request(question_of(given), UpstreamOptions(PROFILES["auto"]))
     says_nothing: list[tuple[str, Any]] = [

@@ -111,7 +111,7 @@ class Plot:
     plot=PLOTS,
     history=TABLES,
 )
-async def test_promise_10_mlx_10_nothing_is_said_where_it_was_not_thought(
+async def test_no_reasoning_appears_in_another_conversation(
     name: str, expose: str, people: list[Any], plot: list[Step], history: Json
 ) -> None:
     provider = PROVIDERS[name]()

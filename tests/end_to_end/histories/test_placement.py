@@ -48,7 +48,7 @@ async def send(provider: Provider, messages: list[Json], **more: Json | None) ->
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("more", [{}, {"reasoning": None}], ids=["summary", "no summary"])
-async def test_mlx_01_mlx_11_it_goes_where_its_provider_reads_it(
+async def test_reasoning_goes_where_its_provider_reads_it(
     name: str, field: str, said: str, more: dict[str, None]
 ) -> None:
     """And nowhere else."""
@@ -60,7 +60,7 @@ async def test_mlx_01_mlx_11_it_goes_where_its_provider_reads_it(
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("said", ["an answer", "both"])
-async def test_mlx_01_an_answer_in_parts_stays_the_answer(name: str, said: str) -> None:
+async def test_an_answer_in_parts_stays_the_answer(name: str, said: str) -> None:
     provider, turn = PROVIDERS[name](), SAID[said]
     message, *results = told(turn, "reasoning_content")
     parts = [{"type": "text", "text": turn.text}]
@@ -72,9 +72,7 @@ async def test_mlx_01_an_answer_in_parts_stays_the_answer(name: str, said: str) 
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("said", SAID)
-async def test_mlx_01_what_several_fields_repeat_stands_where_it_is_read(
-    name: str, said: str
-) -> None:
+async def test_repeated_reasoning_is_sent_in_the_field_that_is_read(name: str, said: str) -> None:
     provider, turn = PROVIDERS[name](), SAID[said]
     sent = await send(provider, told(turn, *FIELDS))
     ((heard,),) = provider.heard(sent.body)
@@ -83,7 +81,7 @@ async def test_mlx_01_what_several_fields_repeat_stands_where_it_is_read(
 
 
 @pytest.mark.parametrize("name", ["anthropic", "deepseek", "minimax"])
-async def test_promise_3_a_copy_that_a_client_makes_is_a_summary_too(name: str) -> None:
+async def test_a_copy_that_a_client_makes_is_a_summary_too(name: str) -> None:
     """LiteLLM's client keeps, and returns, a second one beside each field it does not know."""
     provider = PROVIDERS[name]()
     client = Client(stage(provider), provider, "chat")

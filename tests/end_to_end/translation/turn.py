@@ -1,4 +1,4 @@
-"""One turn, said by an upstream on any API, and asked for by a client on any: NEW-05.
+"""One turn, said by an upstream on any API, and asked for by a client on any.
 
 The turn is the same whoever says it: it thinks, answers or calls, and is billed.
 """
