@@ -63,8 +63,8 @@ def of_responses(*items: Any) -> ResponsesHistory:
     return ResponsesHistory({"input": json.loads(json.dumps([USER, *items]))})
 
 
-def of_chat(*said: Any) -> ChatHistory:
-    return ChatHistory({"messages": json.loads(json.dumps([USER, *said]))})
+def of_chat(*message_fields: Any) -> ChatHistory:
+    return ChatHistory({"messages": json.loads(json.dumps([USER, *message_fields]))})
 
 
 def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
@@ -73,7 +73,7 @@ def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
     return found
 
 
-def said(given: Json, replica: Sealer | None = None) -> Json:
+def message_fields(given: Json, replica: Sealer | None = None) -> Json:
     """What upstream gets of this message."""
     found: Json = unseal(of_chat(given), replica)["messages"][1]
     return found
@@ -167,21 +167,21 @@ class TestChat:
     )
     def test_the_opened_reasoning_is_all_of_the_messages(self, lists: Json) -> None:
         content = [{"type": "text", "text": "So."}] if "content" in lists else "So."
-        assert said(message(**lists)) == message(**KEPT, content=content)
+        assert message_fields(message(**lists)) == message(**KEPT, content=content)
 
     def test_inline_reasoning_goes_back_inline(self) -> None:
         inline = f"<think>{THOUGHT}</think>So."
         blob = sealer().seal(Envelope([{"content": inline}], call_ids=("call_1",), text="So."))
-        assert said(message(reasoning_details=[detail(blob)])) == message(content=inline)
+        assert message_fields(message(reasoning_details=[detail(blob)])) == message(content=inline)
 
     @pytest.mark.parametrize("blob", [SAID, FOREIGN])
     @pytest.mark.parametrize("above", [{}, {"reasoning_details": [detail(SAID)]}])
     def test_an_envelope_is_removed_from_a_copy_too(self, blob: str, above: Json) -> None:
         """LiteLLM's client keeps, and returns, beside a message what it does not know of it."""
         copies = {"reasoning": "Ours.", "reasoning_details": [detail(blob)], "refusal": None}
-        kept = KEPT if above or blob is SAID else {}
-        assert said(message(**above, provider_specific_fields=copies)) == message(
-            **kept, provider_specific_fields={"refusal": None}
+        remaining = KEPT if above or blob is SAID else {}
+        assert message_fields(message(**above, provider_specific_fields=copies)) == message(
+            **remaining, provider_specific_fields={"refusal": None}
         )
 
     @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ class TestChat:
     def test_in_another_turn_it_is_removed(self, edit: Json) -> None:
         by, edited = sealer(), message(**edit)
         given = {**edited, "reasoning_details": [detail(SAID)], "reasoning_content": "Ours."}
-        assert said(given, by) == edited
+        assert message_fields(given, by) == edited
         assert by.dropped == {"edited": 1}
 
     def test_an_unusable_one_is_removed_with_all_but_others_state(self) -> None:
@@ -209,7 +209,7 @@ class TestChat:
             reasoning_details=[theirs, detail(FOREIGN)],
             thinking_blocks=[signature, block(FOREIGN)],
         )
-        assert said(given, by) == message(reasoning_details=[theirs])
+        assert message_fields(given, by) == message(reasoning_details=[theirs])
         assert by.dropped == {"foreign": 2}
 
     @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ class TestChat:
 
     def test_other_state_is_left_as_it_is(self) -> None:
         theirs = message(thinking_blocks=[block("x"), 7, None], reasoning_details={"data": "y"})
-        assert said(theirs) == theirs
+        assert message_fields(theirs) == theirs
 
     def test_the_turn_reflects_the_opened_envelope(self) -> None:
         conversation = of_chat(message(reasoning="Ours.", reasoning_details=[detail(SAID)]))
@@ -308,7 +308,7 @@ def test_where_it_cannot_belong_it_is_removed() -> None:
 
 def test_a_blob_leaves_the_rest_of_what_nobody_expected_it_in() -> None:
     tool = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
-    assert said({**tool, "thinking_blocks": [block(SAID)]}) == tool
+    assert message_fields({**tool, "thinking_blocks": [block(SAID)]}) == tool
 
 
 def test_a_messages_history_has_no_envelopes() -> None:

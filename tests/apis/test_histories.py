@@ -12,7 +12,7 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 
 
-def ours(*texts: str) -> Callable[[str], bool]:
+def is_ours(*texts: str) -> Callable[[str], bool]:
     return lambda text: text in texts
 
 
@@ -60,14 +60,14 @@ class TestChat:
 
     def test_our_marks_and_summaries_are_removed(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
-        assert conversation.strip(turn, ours("our summary")) == (2, False)
+        assert conversation.strip(turn, is_ours("our summary")) == (2, False)
         message = conversation.body()["messages"][2]
         assert message.keys() == {"role", "content", "tool_calls", "vendor"}
 
     def test_raw_reasoning_is_left_alone(self, assistant: dict[str, Any]) -> None:
         assistant["reasoning"] = "raw"
         conversation, turn = self.read(assistant)
-        assert conversation.strip(turn, ours("our summary")) == (2, True)
+        assert conversation.strip(turn, is_ours("our summary")) == (2, True)
         assert conversation.body()["messages"][2]["reasoning"] == "raw"
 
     def test_our_details_are_taken_out_and_others_stay(self, assistant: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ class TestChat:
         mine = {"type": "reasoning.summary", "summary": "our summary", "index": 1}
         assistant["reasoning_details"] = [theirs, mine]
         conversation, turn = self.read(assistant)
-        conversation.strip(turn, ours("our summary"))
+        conversation.strip(turn, is_ours("our summary"))
         assert conversation.body()["messages"][2]["reasoning_details"] == [theirs]
 
     def test_the_original_goes_back_in_the_field_upstream_used(
@@ -152,13 +152,13 @@ class TestResponses:
         self, items: list[dict[str, Any]]
     ) -> None:
         conversation = self.read(items)
-        assert conversation.strip(conversation.turns[2], ours("our summary")) == (1, False)
+        assert conversation.strip(conversation.turns[2], is_ours("our summary")) == (1, False)
         assert conversation.body()["input"] == [items[0], *items[2:]]
 
     def test_an_item_with_opaque_state_keeps_it(self, items: list[dict[str, Any]]) -> None:
         items[1]["encrypted_content"] = "gAAAA"
         conversation = self.read(items)
-        conversation.strip(conversation.turns[2], ours("our summary"))
+        conversation.strip(conversation.turns[2], is_ours("our summary"))
         assert conversation.body()["input"][1]["encrypted_content"] == "gAAAA"
         assert conversation.body()["input"][1]["summary"] == []
 
@@ -179,12 +179,12 @@ class TestResponses:
     def test_a_turn_with_calls_is_the_same_with_and_without_reasoning(
         self, items: list[dict[str, Any]]
     ) -> None:
-        kept, dropped = self.read(items), self.read([items[0], *items[2:]])
-        assert [turn.encode_identity() for turn in kept.turns] == [
+        stays, dropped = self.read(items), self.read([items[0], *items[2:]])
+        assert [turn.encode_identity() for turn in stays.turns] == [
             turn.encode_identity() for turn in dropped.turns
         ]
         assert (
-            PrefixDigest().extended_by(kept.turns).digest()
+            PrefixDigest().extended_by(stays.turns).digest()
             == PrefixDigest().extended_by(dropped.turns).digest()
         )
 

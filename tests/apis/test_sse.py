@@ -20,7 +20,7 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("stream", "said"),
+    ("stream", "expected"),
     [
         (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
         (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
@@ -34,12 +34,12 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
         (b"", []),
     ],
 )
-def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
-    assert [sse.frame_data(frame) for frame in decode(stream, [])] == said
+def test_data_of_each_frame(stream: bytes, expected: list[bytes | None]) -> None:
+    assert [sse.frame_data(frame) for frame in decode(stream, [])] == expected
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "expected"),
     [
         (b'data: {"a":1}', [b'{"a":1}']),
         (b'data: {"a":1}\n', [b'{"a":1}']),
@@ -54,11 +54,11 @@ def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
         (b"\n", []),
     ],
 )
-def test_the_rest_is_a_frame_if_its_data_is_complete(rest: bytes, said: list[bytes]) -> None:
+def test_the_rest_is_a_frame_if_its_data_is_complete(rest: bytes, expected: list[bytes]) -> None:
     for before in ([], [b"first"]):
         stream = b"".join(b"data: %b\n\n" % data for data in before) + rest
         found = [sse.frame_data(frame) for frame in decode(stream, list(range(60)))]
-        assert found == [*before, *said]
+        assert found == [*before, *expected]
 
 
 def test_a_byte_order_mark_is_none_of_the_first_frame() -> None:
@@ -118,8 +118,8 @@ def test_an_event_is_never_named_by_what_would_break_its_line(name: str | None) 
 
 @given(st.lists(st.sampled_from(["data: a", "event: b\ndata: {}", ": c", "id: 1"]), max_size=6))
 @pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
-def test_joined_frames_are_split(line: str, said: list[str]) -> None:
-    frames = [(one.replace("\n", line) + line * 2).encode() for one in said]
+def test_joined_frames_are_split(line: str, expected: list[str]) -> None:
+    frames = [(one.replace("\n", line) + line * 2).encode() for one in expected]
     assert sse.split_frames(b"".join(frames)) == frames
 
 

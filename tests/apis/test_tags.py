@@ -129,7 +129,7 @@ def test_no_more_than_so_many_blanks_are_held_back() -> None:
 def test_an_interruption_frees_what_may_yet_become_a_block(
     before: str, held: tuple[str, str], after: tuple[str, str]
 ) -> None:
-    def told(pieces: list[TagPiece]) -> tuple[str, str]:
+    def joined(pieces: list[TagPiece]) -> tuple[str, str]:
         raw, text = (
             "".join(piece.text for piece in pieces if piece.kind == kind)
             for kind in ("raw", "text")
@@ -138,8 +138,8 @@ def test_an_interruption_frees_what_may_yet_become_a_block(
 
     splitter = TagSplitter(TAGS)
     splitter.feed(before)
-    assert told(splitter.interrupt()) == held
-    assert told(splitter.feed("<think>x</think>y")) == after
+    assert joined(splitter.interrupt()) == held
+    assert joined(splitter.feed("<think>x</think>y")) == after
 
 
 def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:

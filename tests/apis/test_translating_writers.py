@@ -31,27 +31,27 @@ from tests.pipeline import COMPOSERS, MUCH, Minting
 from tests.told import Told, read_turn
 
 APIS = ("chat", "responses")
-ASKED = RequestEcho()
+REQUEST = RequestEcho()
 END = ResponseEnded(None, None, ok=True)
 
 
-def composer(api: str, asked: RequestEcho = ASKED, limit: int = MUCH) -> Writer:
+def make_writer(api: str, asked: RequestEcho = REQUEST, limit: int = MUCH) -> Writer:
     return COMPOSERS[api](PROFILES["auto"], Display(show_raw=True), asked, limit, Minting())
 
 
 def streamed(api: str, *events: Event, **how: Any) -> bytes:
-    return b"".join(map(composer(api, **how).write, [*events, END]))
+    return b"".join(map(make_writer(api, **how).write, [*events, END]))
 
 
 def whole(api: str, *events: Event) -> dict[str, Any]:
-    writer = composer(api)
+    writer = make_writer(api)
     for event in events:
         writer.note(event)
     body: dict[str, Any] = json.loads(writer.write_whole(END))
     return body
 
 
-def both_ways(api: str, *events: Event) -> list[Told]:
+def streamed_and_whole(api: str, *events: Event) -> list[Told]:
     body = json.dumps(whole(api, *events)).encode()
     return [read_turn(api, streamed(api, *events)), read_turn(api, body, streamed=False)]
 
@@ -60,7 +60,7 @@ def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
     said = [ContentDelta(lane, None, text) for lane, text in texts]
     stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
-    for told in both_ways("responses", *said, *stops):
+    for told in streamed_and_whole("responses", *said, *stops):
         assert (told.answer.text, told.answer.stop) == ("AB", "stop")
     assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
 
@@ -146,7 +146,7 @@ def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
 
 def test_a_long_answer_takes_no_more_memory_than_its_text() -> None:
     """And not in an object for each of its pieces."""
-    writer = composer("responses")
+    writer = make_writer("responses")
     tracemalloc.start()
     for number in range(110_000):
         writer.write(ContentDelta(0, None, f"{number:6}"))
@@ -171,11 +171,11 @@ def test_a_total_alone_stays_as_it_is(api: str) -> None:
     share = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
     end = ResponseEnded(None, None, ok=True, usage=Tokens(total=9), share=share)
     billed = RequestEcho({"stream_options": {"include_usage": True}})
-    usage = json.loads(composer(api, billed).write_whole(end))["usage"]
+    usage = json.loads(make_writer(api, billed).write_whole(end))["usage"]
     assert usage["total_tokens"] == 9
     assert sum(figure for name, figure in usage.items() if name.endswith("put_tokens")) == 0
     assert usage["reasoning_summary"]["total_tokens"] == 15
-    writer = composer(api, billed)
+    writer = make_writer(api, billed)
     told = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
     assert told.usage is not None
     assert told.usage.total == 9

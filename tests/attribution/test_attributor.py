@@ -140,11 +140,13 @@ def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(said: list[
 @given(steps)
 def test_nothing_is_attributed_twice_and_nothing_raw_is_lost(said: list[Step]) -> None:
     led, turn = follow(*said)
-    told = [part for parts in (*(one.parts for one in led), turn.unattributed) for part in parts]
-    thought = "".join(step[2] for step in said if step[:2] == ("think", RAW))
-    letters = [letter for part in told if part.kind == RAW for letter in part.text]
-    assert sorted(filter(str.strip, letters)) == sorted(filter(str.strip, thought))
-    assert all(part.text.strip() for part in told if part.kind != REDACTED)
+    attributed = [
+        part for parts in (*(one.parts for one in led), turn.unattributed) for part in parts
+    ]
+    reasoning = "".join(step[2] for step in said if step[:2] == ("think", RAW))
+    letters = [letter for part in attributed if part.kind == RAW for letter in part.text]
+    assert sorted(filter(str.strip, letters)) == sorted(filter(str.strip, reasoning))
+    assert all(part.text.strip() for part in attributed if part.kind != REDACTED)
 
 
 @given(steps, st.integers(0, 12 * ENTRY_OVERHEAD))

@@ -38,24 +38,24 @@ from tests.scripts import (
     responses_stream,
 )
 
-Way = tuple[str, str]
+ApiPair = tuple[str, str]
 """A client's API, and upstream's."""
 
 CLIENTS = {api.name: api for api in APIS}
-BRIDGED: list[Way] = [
+BRIDGED: list[ApiPair] = [
     ("chat", "responses"),
     ("chat", "messages"),
     ("responses", "chat"),
     ("responses", "messages"),
 ]
-TOLD_WHOLE = [("responses", "responses"), *[way for way in BRIDGED if way[1] != "chat"]]
+ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pair[1] != "chat"]]
 """Whose answers say, streamed or not, what was thought before which call."""
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
-WAYS: list[Way] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
+PAIRS: list[ApiPair] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-EACH = pytest.mark.parametrize(("client", "upstream"), WAYS)
+EACH = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 
 A, B, SAY, CALL, REDACT = (
     ("think", "First.\n"),
@@ -67,23 +67,23 @@ A, B, SAY, CALL, REDACT = (
 
 
 def pipeline(client: str, upstream: str, room: int | None = MUCH, **how: Any) -> Pipeline:
-    way = {} if client == upstream else {"upstream": upstream}
-    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **way, **how})
+    pair = {} if client == upstream else {"upstream": upstream}
+    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **how})
 
 
-def run(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
-    data = spelled(way[1], steps, stream=stream)
-    run = pipeline(*way, **how)
+def run(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
+    data = spelled(pair[1], steps, stream=stream)
+    run = pipeline(*pair, **how)
     return run.stream(data) if stream else run.whole(data)
 
 
-def led(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
-    return gist(told(way[0], run(way, steps, stream=stream, **how), stream=stream))
+def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
+    return gist(told(pair[0], run(pair, steps, stream=stream, **how), stream=stream))
 
 
-def in_order(way: Way, *, stream: bool) -> bool:
+def in_order(pair: ApiPair, *, stream: bool) -> bool:
     """Whether it is known what was thought before which call: a message does not say it."""
-    return stream or way[1] != "chat"
+    return stream or pair[1] != "chat"
 
 
 @BOTH
@@ -135,14 +135,14 @@ def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream:
 
 
 @BOTH
-@pytest.mark.parametrize("way", [way for way in WAYS if way != ("responses", "chat")])
-def test_hidden_reasoning_is_a_placeholder_in_its_place(way: Way, *, stream: bool) -> None:
-    said = run(way, [A, REDACT, B, CALL], stream=stream)
-    (parts,) = told(way[0], said, stream=stream)
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
+def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
+    said = run(pair, [A, REDACT, B, CALL], stream=stream)
+    (parts,) = told(pair[0], said, stream=stream)
     assert isinstance(parts, list)
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
-    assert led(way, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
+    assert led(pair, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
 
 
 @BOTH
@@ -177,8 +177,8 @@ def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
 @BOTH
 @EACH
 def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
-    way = client, upstream
-    said = [run(way, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
+    pair = client, upstream
+    said = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
     assert said[0] == said[1]
 
 
@@ -330,21 +330,21 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(WAYS), st.sampled_from(["both", "raw"]))
-def test_any_turn_however_it_arrives(data: st.DataObject, way: Way, expose: str) -> None:
-    steps = data.draw(turns(items=way != ("responses", "chat")))
-    sent = spelled(way[1], steps, stream=True)
+@given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
+def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
+    steps = data.draw(turns(items=pair != ("responses", "chat")))
+    sent = spelled(pair[1], steps, stream=True)
     cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
-    out = pipeline(*way, expose=expose).stream(sent, cuts)
-    joins = way == ("chat", "chat")
-    assert gist(told(way[0], out, stream=True)) == expected(steps, joins=joins)
+    out = pipeline(*pair, expose=expose).stream(sent, cuts)
+    joins = pair == ("chat", "chat")
+    assert gist(told(pair[0], out, stream=True)) == expected(steps, joins=joins)
 
 
 @settings(max_examples=60, deadline=None)
-@given(turns(), st.sampled_from(TOLD_WHOLE), st.sampled_from(EXPOSURES))
-def test_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> None:
-    streamed = told(way[0], run(way, steps, stream=True, expose=expose), stream=True)
-    whole = told(way[0], run(way, steps, stream=False, expose=expose), stream=False)
+@given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
+def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
+    streamed = told(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
+    whole = told(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -352,11 +352,11 @@ def test_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> N
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
 @example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
 def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
-    steps: list[Step], calls: int, way: Way, expose: str
+    steps: list[Step], calls: int, pair: ApiPair, expose: str
 ) -> None:
     said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
-    streamed = told(way[0], run(way, said, stream=True, expose=expose), stream=True)
-    whole = told(way[0], run(way, said, stream=False, expose=expose), stream=False)
+    streamed = told(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
+    whole = told(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -378,10 +378,14 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
 
 @BOTH
 @settings(max_examples=25, deadline=None)
-@given(steps=turns(), way=st.sampled_from(WAYS), expose=st.sampled_from(["both", "raw", "summary"]))
-def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, stream: bool) -> None:
+@given(
+    steps=turns(), pair=st.sampled_from(PAIRS), expose=st.sampled_from(["both", "raw", "summary"])
+)
+def test_nothing_else_is_changed(
+    steps: list[Step], pair: ApiPair, expose: str, *, stream: bool
+) -> None:
     plain, said = (
-        run(way, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
+        run(pair, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
     )
     if not stream:
         assert unmarked(json.loads(said)) == json.loads(plain)
@@ -393,12 +397,12 @@ def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, st
 
 @BOTH
 @settings(max_examples=40, deadline=None)
-@given(steps=turns(), way=st.sampled_from(WAYS), room=st.integers(0, 600))
+@given(steps=turns(), pair=st.sampled_from(PAIRS), room=st.integers(0, 600))
 def test_over_the_limit_nothing_is_attributed(
-    steps: list[Step], way: Way, room: int, *, stream: bool
+    steps: list[Step], pair: ApiPair, room: int, *, stream: bool
 ) -> None:
-    whole = led(way, steps, stream=stream)
-    said = led(way, steps, stream=stream, room=room)
+    whole = led(pair, steps, stream=stream)
+    said = led(pair, steps, stream=stream, room=room)
     same = [one == other for one, other in zip(said, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
     assert said[known:] == [False] * (len(said) - known)

@@ -104,15 +104,15 @@ def test_a_cut_has_the_text_before_it() -> None:
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
 def test_context_stays_in_proportion_to_the_reasoning(stretches: list[str]) -> None:
     made = segmenter(part_chars=200, tail_chars=0)
-    sent = thought = 0
+    sent = reasoning_text = 0
     for stretch in stretches:
         last = [*made.feed(stretch), made.end_stretch()]
         for cut in filter(None, last):
             assert len(cut.before) <= MAX_CONTEXT
             sent += len(cut.text) + len(cut.before)
-        thought += len(stretch) + 2
+        reasoning_text += len(stretch) + 2
         made.begin_stretch()
-    assert sent <= (1 + MAX_CONTEXT_RATIO) * thought
+    assert sent <= (1 + MAX_CONTEXT_RATIO) * reasoning_text
 
 
 def test_a_rest_is_taken_along_by_the_next_stretch() -> None:

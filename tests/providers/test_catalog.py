@@ -63,8 +63,8 @@ def test_every_tag_begins_with_a_character_that_readers_look_for() -> None:
 
 
 def test_the_readme_names_each_profile() -> None:
-    told = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
-    assert all(f"`{name}`" in told for name in PROFILES)
+    section = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
+    assert all(f"`{name}`" in section for name in PROFILES)
 
 
 def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
@@ -99,7 +99,7 @@ def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[byt
 
 
 @pytest.mark.parametrize(
-    ("name", "effort", "said"),
+    ("name", "effort", "expected"),
     [
         ("auto", "low", {"reasoning_effort": "low"}),
         ("auto", "none", {"reasoning_effort": "none"}),
@@ -109,13 +109,15 @@ def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[byt
         ("qwen", "high", {}),
     ],
 )
-def test_the_effort_is_in_the_providers_field(name: str, effort: str, said: dict[str, Any]) -> None:
-    assert PROFILES[name].thinking_fields(effort) == said
+def test_the_effort_is_in_the_providers_field(
+    name: str, effort: str, expected: dict[str, Any]
+) -> None:
+    assert PROFILES[name].thinking_fields(effort) == expected
 
 
 def test_it_is_nested_where_the_provider_nests_it() -> None:
-    said = Profile("p", effort_field="output_config.effort").thinking_fields("high")
-    assert said == {"output_config": {"effort": "high"}}
+    expected = Profile("p", effort_field="output_config.effort").thinking_fields("high")
+    assert expected == {"output_config": {"effort": "high"}}
 
 
 SAMPLED = {"temperature": 0.2, "top_p": 0.9, "frequency_penalty": 1, "stop": ["x"], "seed": 7}
@@ -170,8 +172,8 @@ def test_fields_that_a_reasoning_model_rejects_are_removed(
 ) -> None:
     body = {"model": model, **SAMPLED, **asks}
     assert set(PROFILES[name].drop_rejected(body, model)) == set(dropped)
-    kept = {**SAMPLED, **asks}.keys() - {field.partition(".")[0] for field in dropped}
-    assert body.keys() == {"model", *kept}
+    remaining = {**SAMPLED, **asks}.keys() - {field.partition(".")[0] for field in dropped}
+    assert body.keys() == {"model", *remaining}
 
 
 def test_what_stands_beside_a_nested_field_stays() -> None:
@@ -233,14 +235,14 @@ def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]
 @needs_recordings
 @pytest.mark.parametrize("recording", recordings(), ids=lambda recording: recording.name)
 def test_a_row_reads_what_was_recorded(recording: Recording) -> None:
-    profile, said = recorded(recording), said_in(recording, recording.data)
+    profile, expected = recorded(recording), said_in(recording, recording.data)
     raw, text, seen = read(recording, profile)
-    assert raw.split() == ("" if said.native else said.raw).split()
-    assert said.text.split() == text.split() or recording.api == "responses"
-    if recording.api == "chat" and (said.raw.strip() or said.native):
+    assert raw.split() == ("" if expected.native else expected.raw).split()
+    assert expected.text.split() == text.split() or recording.api == "responses"
+    if recording.api == "chat" and (expected.raw.strip() or expected.native):
         assert seen.place in profile.reasoning_in
     if recording.api == "responses":
-        assert seen == Observation(summary_is_raw=False if said.native else None)
+        assert seen == Observation(summary_is_raw=False if expected.native else None)
         assert recording.api in profile.apis
 
 
@@ -265,9 +267,9 @@ def returned(name: str) -> list[dict[str, Any]]:
 )
 def test_reasoning_came_back_in_its_field(recording: str, name: str) -> None:
     returns = PROFILES[name].returns
-    said = [message[returns.place] for message in returned(recording)]
-    assert any(said)
-    assert returns.required_even_empty or all(said)
+    expected = [message[returns.place] for message in returned(recording)]
+    assert any(expected)
+    assert returns.required_even_empty or all(expected)
 
 
 @needs_recordings

@@ -29,13 +29,13 @@ SUMMARY = [{"type": "summary_text", "text": THOUGHT}]
 CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-def seen_in(api: Api, said: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
+def seen_in(api: Api, answer: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
     """What a reader saw in a stream, or in a whole body."""
     reader = api.reader(AUTO, Display(show_raw=raw), 1 << 20)
-    if isinstance(said, dict):
-        reader.read_whole(json.dumps(said).encode())
+    if isinstance(answer, dict):
+        reader.read_whole(json.dumps(answer).encode())
     else:
-        for frame in said:
+        for frame in answer:
             reader.read(frame)
         reader.end()
     return reader.observed()
@@ -99,7 +99,7 @@ def test_it_sees_what_it_hides(*, raw: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "masked"),
+    ("item", "is_raw"),
     [
         (reasoning_item(0, THOUGHT), None),
         (reasoning_item(0, "", summary=SUMMARY), False),
@@ -109,17 +109,17 @@ def test_it_sees_what_it_hides(*, raw: bool) -> None:
 )
 @pytest.mark.parametrize("name", ["auto", "ollama"])
 def test_a_responses_reader_sees_whether_a_summary_is_one(
-    item: dict[str, Any], name: str, *, masked: bool | None
+    item: dict[str, Any], name: str, *, is_raw: bool | None
 ) -> None:
     """Whatever it was told before: the profile in force may be learned, and out of date."""
     output = [item, message_item(1, "Hi")]
-    for said in (responses_stream(output), [json.dumps(response(output)).encode()]):
+    for answer in (responses_stream(output), [json.dumps(response(output)).encode()]):
         reader = RESPONSES.reader(PROFILES[name], Display(), 1 << 20)
-        if len(said) == 1:
-            reader.read_whole(said[0])
-        for frame in said if len(said) > 1 else ():
+        if len(answer) == 1:
+            reader.read_whole(answer[0])
+        for frame in answer if len(answer) > 1 else ():
             reader.read(frame)
-        assert reader.observed() == Observation(summary_is_raw=masked)
+        assert reader.observed() == Observation(summary_is_raw=is_raw)
 
 
 # What is made of it

@@ -14,7 +14,7 @@ from abridge.apis import sse
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.core.events import ContentDelta, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
-from tests.apis.messages.legality import Told, check_told
+from tests.apis.messages.legality import ReadAnswer, check_events
 from tests.apis.messages.scripts import (
     Block,
     begin,
@@ -22,6 +22,7 @@ from tests.apis.messages.scripts import (
     event,
     finish,
     message,
+    read_frames,
     reader,
     redacted,
     search,
@@ -30,10 +31,9 @@ from tests.apis.messages.scripts import (
     stream,
     text,
     thinking,
-    told,
     tool_use,
 )
-from tests.core.sequencer_driver import Loom
+from tests.core.sequencer_driver import SequencerDriver
 from tests.scripts import THOUGHT
 from tests.shared import RECORDINGS, needs_recordings
 
@@ -46,15 +46,15 @@ CONTENT = [
 ]
 
 
-def whole(content: list[Block], stop: str | None = "end_turn", **more: Any) -> Told:
-    return check_told(reader().read_whole(json.dumps(message(content, stop, **more)).encode()))
+def whole(content: list[Block], stop: str | None = "end_turn", **more: Any) -> ReadAnswer:
+    return check_events(reader().read_whole(json.dumps(message(content, stop, **more)).encode()))
 
 
-def streamed(frames: list[bytes]) -> Told:
-    return check_told(told(frames))
+def streamed(frames: list[bytes]) -> ReadAnswer:
+    return check_events(read_frames(frames))
 
 
-class TestWhatIsTold:
+class TestEvents:
     def test_thinking_text_and_calls(self) -> None:
         seen = streamed(stream(CONTENT, "tool_use"))
         assert seen.lines == [
@@ -127,7 +127,7 @@ class TestWhatIsTold:
     def test_the_tools_of_the_server_are_skipped_and_counted(self) -> None:
         by = reader()
         content = [thinking("One."), *search(), thinking("Two."), text("So."), tool_use()]
-        seen = check_told(told(stream(content, "tool_use"), by))
+        seen = check_events(read_frames(stream(content, "tool_use"), by))
         assert seen.raw == ["One.", "Two."]
         assert [call[0] for call in seen.calls] == ["toolu_0"]
         assert seen.items == 2
@@ -137,7 +137,7 @@ class TestWhatIsTold:
         by = reader()
         frames = stream([{"type": "hologram", "light": 1}, text("Hi")])
         frames[3:3] = [delta(0, "hologram", light=2), event("weather", sun=True)]
-        seen = check_told(told(frames, by))
+        seen = check_events(read_frames(frames, by))
         assert seen.lines == [("text", "Hi")]
         assert seen.end is not None
         assert seen.end.ok
@@ -215,7 +215,7 @@ class TestRepairs:
     def test_a_call_without_its_start_is_a_fault(self) -> None:
         by = reader()
         frames = [begin(), delta(0, "input_json", partial_json="{}"), *finish()]
-        assert check_told(told(frames, by)).calls == []
+        assert check_events(read_frames(frames, by)).calls == []
         assert by.faults == 1
 
     def test_thinking_without_its_stop_ends_when_something_else_begins(self) -> None:
@@ -228,7 +228,7 @@ class TestRepairs:
         frames = stream([thinking("One."), text("Hi")])
         late = frames.index(stop(0)) + 1
         frames[late:late] = [delta(0, "thinking", thinking="late"), stop(0)]
-        assert check_told(told(frames, by)).raw == ["One."]
+        assert check_events(read_frames(frames, by)).raw == ["One."]
         assert by.faults == 2
 
     def test_thinking_is_over_when_another_block_goes_on(self) -> None:
@@ -242,7 +242,7 @@ class TestRepairs:
             delta(1, "thinking", thinking="late"),
             *finish(),
         ]
-        assert check_told(told(frames, by)).lines[-1] == ("text", "Hi")
+        assert check_events(read_frames(frames, by)).lines[-1] == ("text", "Hi")
         assert by.faults == 1
 
     def test_an_index_used_again_is_another_block(self) -> None:
@@ -296,15 +296,15 @@ class TestRepairs:
         by = reader()
         frames = stream([text("Hi")])
         frames[-1:-1] = [start(1, text("more")), delta(0, "text", text="more")]
-        assert check_told(told(frames, by)).text == "Hi"
+        assert check_events(read_frames(frames, by)).text == "Hi"
         assert by.faults == 2
         assert by.read(event("ping")) == []
         assert by.faults == 3
 
     def test_without_a_beginning_it_has_no_name(self) -> None:
-        seen = told(stream([text("Hi")])[1:])
+        seen = read_frames(stream([text("Hi")])[1:])
         assert seen[0] == ResponseStarted(None, None, "", "", 0)
-        assert check_told(seen).text == "Hi"
+        assert check_events(seen).text == "Hi"
 
     def test_without_a_message_stop_it_is_complete_all_the_same(self) -> None:
         seen = streamed(stream([text("Hi")])[:-1]).end
@@ -317,7 +317,7 @@ class TestRepairs:
 
     def test_the_mark_that_gateways_send_at_the_end_is_no_fault(self) -> None:
         by = reader()
-        check_told(told([*stream([text("Hi")]), b"data: [DONE]\n\n", b": bye\n\n"], by))
+        check_events(read_frames([*stream([text("Hi")]), b"data: [DONE]\n\n", b": bye\n\n"], by))
         assert by.faults == 0
 
     @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ class TestRepairs:
         by = reader()
         frames = stream([text("Hi")])
         frames.insert(3, odd)
-        assert check_told(told(frames, by)).text == "Hi"
+        assert check_events(read_frames(frames, by)).text == "Hi"
         assert by.faults == 1
 
     def test_structured_content_where_a_string_was_expected(self) -> None:
@@ -363,9 +363,9 @@ class TestFailures:
         assert seen is not None
         assert not seen.ok
 
-    @pytest.mark.parametrize("kept", range(1, len(stream(CONTENT)) - 2))
-    def test_a_cut_stream_ends_failed_wherever_it_is_cut(self, kept: int) -> None:
-        seen = streamed(stream(CONTENT, "tool_use")[:kept])
+    @pytest.mark.parametrize("length", range(1, len(stream(CONTENT)) - 2))
+    def test_a_cut_stream_ends_failed_wherever_it_is_cut(self, length: int) -> None:
+        seen = streamed(stream(CONTENT, "tool_use")[:length])
         assert seen.end is not None
         assert seen.end.error == CONNECTION_LOST
         assert seen.reason is None
@@ -376,26 +376,26 @@ class TestFailures:
 
     def test_an_error_body_and_what_is_no_body(self) -> None:
         error = {"type": "error", "error": {"type": "api_error", "message": "Oops"}}
-        seen = check_told(reader().read_whole(json.dumps(error).encode())).end
+        seen = check_events(reader().read_whole(json.dumps(error).encode())).end
         assert seen is not None
         assert seen.error is not None
         assert seen.error.message == "Oops"
         for body in (b"<html>", b"[]", b'{"content": "x"}'):
-            nothing = check_told(reader().read_whole(body)).end
+            nothing = check_events(reader().read_whole(body)).end
             assert nothing is not None
             assert not nothing.ok
 
 
-class TestHeard:
+class TestRecordedTurns:
     def test_the_original_blocks_are_recorded_byte_for_byte(self) -> None:
         for by, events in self.read(CONTENT):
-            (heard,) = by.recorded_turns()
-            assert heard.original == CONTENT[:2]
-            assert heard.raw == THOUGHT
-            assert heard.item_keys == ((0, 0), (0, 1))
-            assert heard.turn.text == "I look. "
-            assert [call.name for call in heard.turn.calls] == ["look", "look"]
-            assert check_told(events).items == 2
+            (recorded,) = by.recorded_turns()
+            assert recorded.original == CONTENT[:2]
+            assert recorded.raw == THOUGHT
+            assert recorded.item_keys == ((0, 0), (0, 1))
+            assert recorded.turn.text == "I look. "
+            assert [call.name for call in recorded.turn.calls] == ["look", "look"]
+            assert check_events(events).items == 2
 
     def test_without_reasoning_there_is_nothing_to_keep(self) -> None:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
@@ -405,28 +405,28 @@ class TestHeard:
         for content in ([thinking("x" * 60)], [thinking("x", "s" * 60)], [redacted("d" * 60)]):
             for by, events in self.read([*content, text("Hi")], limit=50):
                 assert by.recorded_turns() == []
-                assert check_told(events).text == "Hi"
+                assert check_events(events).text == "Hi"
 
     def test_arguments_past_the_limit_are_not_made_up(self) -> None:
         for _, events in self.read([tool_use(0, a="x" * 60)], limit=10):
-            assert json.loads(check_told(events).calls[0][2]) == {"a": "x" * 60}
+            assert json.loads(check_events(events).calls[0][2]) == {"a": "x" * 60}
 
     def read(self, content: list[Block], limit: int = 1 << 20) -> Any:
         one, other = reader(limit), reader(limit)
-        yield one, told(stream(content), one)
+        yield one, read_frames(stream(content), one)
         yield other, other.read_whole(json.dumps(message(content)).encode())
 
 
 def test_the_sequencer_takes_the_events() -> None:
-    loom = Loom()
+    driver = SequencerDriver()
     content = [thinking("One thought. " * 4), *search(), thinking("Two. " * 9), text("So.")]
-    for happening in told(stream(content)):
-        loom.upstream(happening)
-    for part in list(loom.asked):
-        loom.write(part, "said")
-    assert loom.ended.ok
-    assert len(loom.ended.summaries) == 2
-    assert [said.text for said in loom.emitted if isinstance(said, ContentDelta)] == ["So."]
+    for happening in read_frames(stream(content)):
+        driver.upstream(happening)
+    for part in list(driver.requested):
+        driver.write(part, "said")
+    assert driver.ended.ok
+    assert len(driver.ended.summaries) == 2
+    assert [said.text for said in driver.emitted if isinstance(said, ContentDelta)] == ["So."]
 
 
 BLOCKS = st.lists(
@@ -450,7 +450,7 @@ def test_any_split_of_the_bytes_gives_the_same(content: list[Block], data: st.Da
     for begins, ends in pairwise([0, *sorted(cuts), len(sent)]):
         for one in decoder.feed(sent[begins:ends]):
             events += by.read(one)
-    assert [*events, *by.end()] == told(frames)
+    assert [*events, *by.end()] == read_frames(frames)
 
 
 @given(BLOCKS)
@@ -468,8 +468,8 @@ def test_events_are_legal_in_whatever_order_blocks_come(
 ) -> None:
     """Events lost, repeated and out of order."""
     frames = stream(content)
-    check_told(told(data.draw(st.lists(st.sampled_from(frames), max_size=40))))
-    check_told(told(data.draw(st.permutations(frames))))
+    check_events(read_frames(data.draw(st.lists(st.sampled_from(frames), max_size=40))))
+    check_events(read_frames(data.draw(st.permutations(frames))))
 
 
 @needs_recordings
@@ -480,18 +480,18 @@ def test_recordings_are_read_as_they_are(name: str) -> None:
     data, by = (RECORDINGS / name).read_bytes(), reader()
     if name.endswith(".json"):
         content = json.loads(data)["content"]
-        seen = check_told(by.read_whole(data))
+        seen = check_events(by.read_whole(data))
     else:
         decoder = sse.FrameDecoder(1 << 20)
         frames = [*decoder.feed(data), *decoder.end()]
         content = contents([json.loads(sse.frame_data(frame) or b"") for frame in frames])
-        seen = check_told(told(frames, by))
+        seen = check_events(read_frames(frames, by))
     kinds = {kind: [block for block in content if block["type"] == kind] for kind in KINDS}
     assert seen.raw == [block["thinking"] for block in kinds["thinking"]]
     assert seen.text == "".join(block["text"] for block in kinds["text"])
     assert [call[0] for call in seen.calls] == [block["id"] for block in kinds["tool_use"]]
-    kept = [block for heard in by.recorded_turns() for block in heard.original]
-    assert kept == [block for block in content if block["type"] in KINDS[:2]]
+    length = [block for recorded in by.recorded_turns() for block in recorded.original]
+    assert length == [block for block in content if block["type"] in KINDS[:2]]
     assert seen.end is not None
     assert seen.end.ok
     assert (by.faults, by.dropped) == (0, 0)
