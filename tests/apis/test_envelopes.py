@@ -1,4 +1,4 @@
-"""Blobs in what clients send: what becomes of them, wherever they stand."""
+"""Envelopes in what clients send: opened, removed or refused, in whatever field they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests read as conversations, and changed as little as possible."""
+"""Request histories: their turns, and the smallest possible changes to them."""
 
 from __future__ import annotations
 

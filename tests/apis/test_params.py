@@ -1,4 +1,4 @@
-"""A request's plain parameters, from one API to the other."""
+"""A request's plain parameters, translated from one API to the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where no summary is made and nothing is hidden, an answer that is read is told as it came."""
+"""Where no summary is made and nothing is hidden, an answer goes out as it came."""
 
 from __future__ import annotations
 

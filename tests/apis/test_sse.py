@@ -1,4 +1,4 @@
-"""Frames, however they arrive."""
+"""Frames, however the bytes arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inline tags."""
+"""Inline reasoning between tags."""
 
 from __future__ import annotations
 

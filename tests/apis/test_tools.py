@@ -1,4 +1,4 @@
-"""A request's tools, and the choice of them, from one API to the other."""
+"""A request's tools, and the choice of them, translated from one API to the other."""
 
 from __future__ import annotations
 

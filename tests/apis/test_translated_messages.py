@@ -1,4 +1,4 @@
-"""A request's conversation, from one API to the other."""
+"""A request's messages, translated from one API to the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is composed of told events, one by one."""
+"""Translated events, written for clients of each API, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every turn that is composed, whatever pieces it was told in."""
+"""Rules that hold for every answer written from translated events, however it was split."""
 
 from __future__ import annotations
 

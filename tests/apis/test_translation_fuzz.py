@@ -1,4 +1,4 @@
-"""Whatever a client sends is understood, or refused by name; nothing else comes of it."""
+"""Any request is translated, or refused by the name of a field; nothing else happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation said in an API's words, and read again, means what it meant."""
+"""Messages written in an API's format, and read again, keep their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request of one API, as an upstream of the other gets it."""
+"""Requests of one API, written for an upstream of another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`attribute`: which reasoning led to which call, in a body of any API."""
+"""`attribute`: the reasoning that led to each call, in a body of any API."""
 
 from __future__ import annotations
 

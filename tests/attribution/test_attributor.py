@@ -1,4 +1,4 @@
-"""Which reasoning led to which call: the rules, and what holds whatever is thought and called."""
+"""The rules by which reasoning is attributed to calls, and what holds for every turn."""
 
 from __future__ import annotations
 

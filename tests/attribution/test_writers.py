@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, as each API's answers say it."""
+"""The attribution of calls in the answers of each API."""
 
 from __future__ import annotations
 

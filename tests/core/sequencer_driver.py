@@ -1,4 +1,4 @@
-"""Drives a Weaver by hand and keeps what it returned."""
+"""Drive a Sequencer by hand and record what it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summary may cost."""
+"""The limit on a summary's cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When reasoning becomes a part."""
+"""The cuts at which reasoning becomes a part."""
 
 from __future__ import annotations
 

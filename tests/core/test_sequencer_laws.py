@@ -1,4 +1,4 @@
-"""What holds for every run of the Weaver, whatever comes when."""
+"""Rules that hold for every run of the Sequencer, in whatever order its inputs come."""
 
 from __future__ import annotations
 

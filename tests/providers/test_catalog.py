@@ -1,4 +1,4 @@
-"""The atlas: that its rows are sound, and that what was recorded of a provider bears them out."""
+"""The catalog: its rows are sound, and recordings of the providers agree with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request refers to, what of it can be listed, and what upstream keeps of an answer."""
+"""References in a request, the items that can be listed, and what upstream stores of an answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Checks that told events are legal, and says in a few words what they tell.
+"""Check that translated events are legal, and put them into few words.
 
-It knows only what `abridge.turn.events` promises of them.
+It knows only what `abridge.core.events` promises of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Messages request as a conversation: its turns, and what of them is changed."""
+"""The history of a Messages request: its turns, and the changes made to them."""
 
 from __future__ import annotations
 

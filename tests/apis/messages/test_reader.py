@@ -1,4 +1,4 @@
-"""Anthropic Messages, told: streams and bodies, and what goes wrong with them."""
+"""Anthropic Messages answers, read: streams and bodies, and what goes wrong with them."""
 
 from __future__ import annotations
 

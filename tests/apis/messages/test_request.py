@@ -1,4 +1,4 @@
-"""Questions in the words of Anthropic Messages."""
+"""Requests written in the format of Anthropic Messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says in one answer, each piece of its reasoning marked with whose it is."""
+"""A model's answer, each piece of its reasoning marked with the conversation it belongs to."""
 
 from __future__ import annotations
 

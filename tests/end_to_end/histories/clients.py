@@ -1,4 +1,4 @@
-"""Clients that keep more or less of what they are told, on either API."""
+"""Clients that return more or less of an answer, on either API."""
 
 from __future__ import annotations
 

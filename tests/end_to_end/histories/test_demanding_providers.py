@@ -1,4 +1,4 @@
-"""Providers that refuse to go on without what was thought, and clients that drop it."""
+"""Providers that require earlier reasoning, and clients that drop it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasoning that its client carries, sealed, between processes that remember nothing."""
+"""Reasoning in envelopes that the client carries between processes without memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations that are alike, and never meet."""
+"""Conversations that are alike stay apart."""
 
 from __future__ import annotations
 

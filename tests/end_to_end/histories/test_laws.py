@@ -1,5 +1,6 @@
-"""Whoever talks with whatever provider, however, and in whatever order: nothing that was thought in
-one conversation is ever said in another, nor twice, nor in place of what a client said."""
+"""Any clients, any providers, in any order: no conversation's reasoning appears in another, nor twice,
+nor in place of what a client wrote.
+"""
 
 from __future__ import annotations
 

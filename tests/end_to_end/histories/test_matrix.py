@@ -1,4 +1,4 @@
-"""Every client over every provider: what was said is heard again, byte for byte."""
+"""Every client over every provider: reasoning returns byte for byte."""
 
 from __future__ import annotations
 

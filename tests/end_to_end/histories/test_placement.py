@@ -1,4 +1,4 @@
-"""However a client spells what was thought, a provider hears it where it listens."""
+"""In whatever field a client returns reasoning, the provider gets it in the one that it reads."""
 
 from __future__ import annotations
 

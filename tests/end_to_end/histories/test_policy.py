@@ -1,4 +1,4 @@
-"""What of earlier reasoning is sent, by setting and by what a provider insists on."""
+"""The earlier reasoning that is sent, by setting and by what a provider requires."""
 
 from __future__ import annotations
 

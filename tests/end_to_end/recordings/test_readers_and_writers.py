@@ -1,4 +1,4 @@
-"""Every recording, told for a client of another API, and composed anew for it."""
+"""Every recording, read and written for a client of another API."""
 
 from __future__ import annotations
 

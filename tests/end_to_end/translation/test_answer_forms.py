@@ -1,4 +1,4 @@
-"""What an answer may come in, and what may become of its summary, over every bridge."""
+"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of APIs."""
 
 from __future__ import annotations
 

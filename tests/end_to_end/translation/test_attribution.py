@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, through the whole of it: any client API over any upstream."""
+"""The attribution of calls, through the whole application, for each pair of APIs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a provider's ways and its settings come to, whether Abridge gets out of the way, engages, or
-asks on another API."""
+"""The effects of a provider's profile and its settings, whether a request passes, is engaged, or goes
+out on another API.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused over a bridge is named as its client names it."""
+"""A field that cannot be translated is reported under the client's name for it."""
 
 from __future__ import annotations
 

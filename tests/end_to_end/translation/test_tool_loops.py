@@ -1,4 +1,4 @@
-"""Tool loops over every bridge: what upstream said in each round is what it hears in the last."""
+"""Tool loops for each pair of APIs: upstream gets each round's reasoning back in the last."""
 
 from __future__ import annotations
 
