@@ -1,5 +1,5 @@
-"""Answers with something odd anywhere in them, translated for each client API: the result is legal, and
-hides what is to be hidden.
+"""Answers with something odd anywhere in them, translated for each client API: the result is legal,
+and hides what is to be hidden.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Any clients, any providers, in any order: no conversation's reasoning appears in another, nor twice,
-nor in place of what a client wrote.
+"""Any clients, any providers, in any order: no conversation's reasoning appears in another, nor
+twice, nor in place of what a client wrote.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of APIs."""
+"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of
+APIs.
+"""
 
 from __future__ import annotations
 

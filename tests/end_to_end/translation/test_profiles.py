@@ -1,5 +1,5 @@
-"""The effects of a provider's profile and its settings, whether a request passes, is engaged, or goes
-out on another API.
+"""The effects of a provider's profile and its settings, whether a request passes, is engaged, or
+goes out on another API.
 """
 
 from __future__ import annotations

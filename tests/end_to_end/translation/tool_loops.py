@@ -1,5 +1,5 @@
-"""A tool loop over two APIs: the rounds as an upstream sends them and expects them back, and clients
-that return more or less of them.
+"""A tool loop over two APIs: the rounds as an upstream sends them and expects them back, and
+clients that return more or less of them.
 """
 
 from __future__ import annotations

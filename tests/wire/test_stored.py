@@ -1,4 +1,4 @@
-"""References in a request, the items that can be listed, and what upstream stores of an answer."""
+"""What a request refers to, what of it can be listed, and what upstream keeps of an answer."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class TestAgain:
         assert find_summaries(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
-    def test_raw_is_taken_out(self, display: Display) -> None:
+    def test_new_03_raw_is_taken_out(self, display: Display) -> None:
         shown = self.shown()
         kept = response(
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
@@ -262,7 +262,7 @@ class TestAgain:
         )
 
     @pytest.mark.parametrize("masked", [True, False])
-    def test_raw_that_goes_by_the_name_of_a_summary_is_taken_out(self, masked: bool) -> None:  # noqa: FBT001
+    def test_new_03_raw_that_goes_by_the_name_of_a_summary_is_taken_out(self, masked: bool) -> None:  # noqa: FBT001
         said = [{"type": "summary_text", "text": THOUGHT}]
         telling = {} if masked else {"encrypted_content": THOUGHT}
         item = {"id": "rs_0", "type": "reasoning", "summary": said, **telling}
