@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,12 +13,18 @@ import pytest
 import abridge
 from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
-from abridge.apis.credentials import credential_header
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Observation
-from abridge.providers.profile import ApiName, Profile, ReasoningPlace, ReasoningReturn
+from abridge.providers.profile import (
+    ApiName,
+    Profile,
+    ReasoningPlace,
+    ReasoningReturn,
+    RejectedFields,
+    Tag,
+)
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
 from tests.shared import RECORDINGS, needs_recordings
 
@@ -79,23 +86,19 @@ def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
             assert not constants & names, file
 
 
+@pytest.mark.parametrize("table", [Profile, ReasoningReturn, RejectedFields, Tag])
+def test_every_column_is_read_by_the_code(table: type) -> None:
+    files = Path(abridge.__file__).parent.rglob("*.py")
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert {column.name for column in fields(table)} <= read
+
+
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-# What a profile says of a request
-
-
-@pytest.mark.parametrize(
-    ("name", "header"),
-    [
-        ("auto", (b"authorization", b"Bearer k")),
-        ("anthropic", (b"x-api-key", b"k")),
-        ("azure", (b"api-key", b"k")),
-    ],
-)
-def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[bytes, bytes]) -> None:
-    assert credential_header(b"k", PROFILES[name]) == header
+# The effect of a profile on a request
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class ReasoningReturn:
     wanted: bool = False  # without it answers get worse, or are errors
     required_on_calls: bool = False  # turns with tool calls are refused without it
     required_even_empty: bool = False  # if there was none, these turns need an empty string
-    rejects: tuple[ReasoningPlace, ...] = ()  # fields of a message that cause an error
+    rejects: tuple[ReasoningPlace, ...] = ()  # locations in a message that cause an error
 
 
 @dataclass(slots=True, frozen=True)
@@ -124,7 +124,9 @@ class Profile:
 
     name: str
     reasoning_in: tuple[ReasoningPlace, ...] = ("reasoning_content", "reasoning", "tags")
-    """Locations of raw reasoning in a chat answer, likeliest first."""
+    """Locations of raw reasoning in a chat answer, likeliest first. Readers also find it in a
+    field that is not listed; these are what `abridge profiles` shows.
+    """
     tags: tuple[Tag, ...] = TAGS  # inline tags to look for
     prefilled: bool = False
     """The prompt's template opens the first tag, so that only its closing tag appears."""
@@ -147,7 +149,7 @@ class Profile:
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`
-    source: str = ""
+    source: str = ""  # where its documentation says so
 
     @property
     def wants_reasoning(self) -> bool:
