@@ -417,7 +417,7 @@ class TestBridged:
             messages.tool_use(0, "look", at="it"),
         ]
         pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        for event in messages.told(messages.stream(blocks, "tool_use")):
+        for event in messages.read_frames(messages.stream(blocks, "tool_use")):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         said = heard_by_client(bytes(pipeline.out))[0]
         assert thoughts(said) == [

@@ -79,9 +79,9 @@ async def test_present_even_when_empty(
     client = Client(stage(provider), provider, api, keeps, stream)
     await loop(client)
     for sent in client.sent:
-        said = [one for one in sent.body["messages"] if one["role"] == "assistant"]
-        thoughts = [provider.ledger[serial].said.thought() for serial in sent.serials]
-        assert [message["reasoning_content"] for message in said] == thoughts
+        script = [one for one in sent.body["messages"] if one["role"] == "assistant"]
+        thoughts = [provider.ledger[serial].script.reasoning_text() for serial in sent.serials]
+        assert [message["reasoning_content"] for message in script] == thoughts
         assert_safe(sent, provider)
 
 

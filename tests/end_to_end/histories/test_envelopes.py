@@ -65,9 +65,9 @@ async def test_reasoning_survives_in_envelopes_of_another_api(
     client = await carried(provider, api, stream=stream)
     for sent in client.sent:
         for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
-            spelled = provider.ledger[serial].spelled
-            assert labels(str(turn)).keys() == labels(str(spelled)).keys()
-            assert provider.ledger[serial].said.thought() in texts(turn)
+            written = provider.ledger[serial].written
+            assert labels(str(turn)).keys() == labels(str(written)).keys()
+            assert provider.ledger[serial].script.reasoning_text() in texts(turn)
         assert_safe(sent, provider)
     assert not provider.refusals
 

@@ -16,7 +16,7 @@ APIS = pytest.mark.parametrize("api", ["chat", "responses"])
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 ALTERED = [name for name, kind in PROVIDERS.items() if not kind.seals]
 EACH = pytest.mark.parametrize("name", ALTERED)
-TOLD_APART = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDERS[n].distinct])
+DISTINGUISHABLE = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDERS[n].distinct])
 
 
 async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
@@ -36,7 +36,7 @@ def hiding(name: str, api: str, *, stream: bool = False) -> Client:
 
 @pytest.mark.matrix(2)
 @APIS
-@TOLD_APART
+@DISTINGUISHABLE
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_two_conversations_that_are_the_same(api: str, name: str, *, at_once: bool) -> None:
     """Word for word, but for the ids of their calls and what was thought."""
@@ -132,7 +132,7 @@ async def test_a_conversation_that_forks(api: str, name: str) -> None:
 
 
 @APIS
-@TOLD_APART
+@DISTINGUISHABLE
 async def test_an_edited_question(api: str, name: str) -> None:
     """What calls are known by stays known; what only words are known by does not."""
     client = hiding(name, api)
@@ -143,7 +143,7 @@ async def test_an_edited_question(api: str, name: str) -> None:
     before = set(client.serials)
 
     def due(entry: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
-        return bool(entry.said.calls) or entry.said.serial not in before
+        return bool(entry.script.calls) or entry.script.serial not in before
 
     assert_due(edited, due)
 
@@ -161,7 +161,7 @@ async def test_an_edited_question_before_calls_that_anyone_could_make(api: str) 
 
 @pytest.mark.matrix(2)
 @APIS
-@TOLD_APART
+@DISTINGUISHABLE
 @pytest.mark.parametrize("word", ["Looking", "It is there"])
 async def test_an_edited_answer_stays_edited(api: str, name: str, word: str) -> None:
     """It is no longer the model's, and what was thought before other words is not said before
@@ -172,8 +172,8 @@ async def test_an_edited_answer_stays_edited(api: str, name: str, word: str) -> 
     client.question()
     await client.send()
     sent = client.sent[-1]
-    heard = client.provider.heard(sent.body)
-    assert [text for text, _ in sent.said if text.startswith("Edited")]
+    returned_reasoning = client.provider.returned_reasoning(sent.body)
+    assert [text for text, _ in sent.plain_turns if text.startswith("Edited")]
     assert_safe(sent, client.provider)
-    first, second, _ = client.provider.thought(client.serials)
-    assert heard in ([first, second, []], [first, [], []])
+    first, second, _ = client.provider.due_reasoning(client.serials)
+    assert returned_reasoning in ([first, second, []], [first, [], []])
