@@ -124,9 +124,7 @@ class Profile:
 
     name: str
     reasoning_in: tuple[ReasoningPlace, ...] = ("reasoning_content", "reasoning", "tags")
-    """Locations of raw reasoning in a chat answer, likeliest first. Readers also find it in a
-    field that is not listed; these are what `abridge profiles` shows.
-    """
+    """Locations of raw reasoning in a chat answer, likeliest first."""
     tags: tuple[Tag, ...] = TAGS  # inline tags to look for
     prefilled: bool = False
     """The prompt's template opens the first tag, so that only its closing tag appears."""
