@@ -38,7 +38,7 @@ _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ToolNames:
-    """Assigns the names under which upstream knows the tools.
+    """Assign the names under which upstream knows the tools.
 
     A tool always gets the same name, whatever kind of tool it was when it was called.
     """

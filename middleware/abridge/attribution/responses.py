@@ -37,7 +37,7 @@ _ITEM_DONE_BYTES, _TERMINAL_BYTES = (
 
 
 class ItemAttributor:
-    """Attributes the calls of one response, taking its items in order."""
+    """Attribute the calls of one response, taking its items in order."""
 
     def __init__(self, limit: int) -> None:
         self._attributor: Attributor[str] = Attributor(limit)

@@ -48,7 +48,7 @@ _INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class MessagesBuilder:
-    """Takes a request's messages in order; consecutive ones of one side become one message.
+    """Take a request's messages in order; consecutive ones of one side become one message.
 
     Instructions at the start become the `system` prompt. Later ones stay in their place, after the
     user's message, if the model accepts that and there is such a message; otherwise they join the

@@ -51,8 +51,10 @@ _Handler = Callable[["MessagesReader", Json], list[Event]]
 
 
 class MessagesReader:
-    """Reads one response. See `Reader`. Profile and display have no effect here: hiding reasoning
-    is the writer's job."""
+    """Read one response. See `Reader`.
+
+    Profile and display have no effect here: hiding reasoning is the writer's job.
+    """
 
     def __init__(self, _profile: Profile, _display: Display, limit: int) -> None:
         self._state = MessageState(limit)
