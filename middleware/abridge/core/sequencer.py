@@ -2,8 +2,7 @@
 
 The Sequencer is given upstream's events, the output of summarizers (deltas, ends and failures of
 parts) and the time. It returns what to do, in order: events to emit, `RequestPart` to have a
-summary part written, `CancelPart` to stop that. It performs no I/O, reads no clock and knows no
-API.
+summary part written, `CancelPart` to stop that. It knows no API.
 
 Theory of operation. Every event is processed twice, on arrival and on emission.
 
