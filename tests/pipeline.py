@@ -19,6 +19,7 @@ from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.plan import Passage, SummaryPlan
@@ -94,7 +95,7 @@ class Pipeline:
         self.reader = reader(self.profile, self.display, MUCH)
         self.writer = self._writer()
         if self.room is not None:
-            self.writer = self.api.attributing_writer(self.writer, self.display, self.room)
+            self.writer = ATTRIBUTING_WRITERS[self.api.name](self.writer, self.display, self.room)
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
         self.weaver = Sequencer(plan)

@@ -27,6 +27,7 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages import scripts as messages
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, bridged, responses
 from tests.scripts import (
@@ -43,7 +44,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.messages import scripts as messages
 from tests.wire.test_responses_composed import composer
 
 Items = list[dict[str, Any]]
@@ -343,7 +343,7 @@ class TestBridged:
             messages.text("Yes"),
         ]
         pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
-        for event in messages.told(messages.stream(blocks)):
+        for event in messages.read_frames(messages.stream(blocks)):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         output = check_responses(bytes(pipeline.out)).response["output"]
         assert ours(output) == [True, False, True]  # opaque state is no more to be sealed

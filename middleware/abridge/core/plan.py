@@ -1,7 +1,4 @@
-"""The settings for the summary of one response.
-
-The limit on a response's summary cost, relative to the model's own tokens.
-"""
+"""The plan for the summary of one response: its settings, and the budget for its cost."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ BYTES_PER_TOKEN = 4
 
 
 class OverheadBudget:
-    """Allows summarizer calls up to a share of the model's own tokens.
+    """Allow summarizer calls up to a share of the model's own tokens.
 
     The model's tokens are estimated, since they are reported when it is too late. A call's tokens
     are estimated until they are reported. The first call is always allowed. Without `max_overhead`

@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_in, mint_id
+from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.contents import change_frame
 from abridge.apis.responses.history import record_turns
 from abridge.apis.responses.item_reader import FramedItemReader, ItemReader

@@ -16,9 +16,11 @@ from typing import Any
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import dumps, objects, string
-from abridge.apis.openai import ANSWER_TOO_LONG, CONNECTION_LOST, MintId, error_body, mint_id
+from abridge.apis.openai import MintId, failure_body, mint_id
 from abridge.apis.responses.contents import encode_event
+from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.translated_items import (
     ItemStatus,
     TranslatedCall,
@@ -26,7 +28,7 @@ from abridge.apis.responses.translated_items import (
     TranslatedMessage,
     TranslatedReasoning,
 )
-from abridge.apis.responses.writer import WireEvents, as_failed
+from abridge.apis.responses.writer import WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
@@ -47,7 +49,7 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
     UsageReported,
-    said_size,
+    text_size,
 )
 from abridge.core.model_request import Tool
 from abridge.core.usage import Tokens
@@ -275,7 +277,7 @@ class ResponsesTranslatingWriter:
         self._error: ErrorDetail | None = None
 
     def write(self, event: Event) -> bytes:
-        self._room_left -= said_size(event)
+        self._room_left -= text_size(event)
         if self._is_over:
             return b""
         if self._room_left < 0:
@@ -297,9 +299,7 @@ class ResponsesTranslatingWriter:
         response = self._response or {}
         if end.error is None or not end.ok:
             return dumps(response)
-        error_answer = error_body(end.error.message, code=end.error.code)
-        error_answer["error"]["response"] = response
-        return dumps(error_answer)
+        return dumps(failure_body(end.error, response))
 
     @property
     def final_response(self) -> Json | None:

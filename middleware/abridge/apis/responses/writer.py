@@ -23,8 +23,9 @@ from typing import TypeAlias
 from abridge.apis import sse
 from abridge.apis.display import Display, Envelope, SealEnvelope
 from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
-from abridge.apis.openai import error_body
+from abridge.apis.openai import failure_body
 from abridge.apis.responses.contents import encode_event, parse_frame
+from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.reasoning import (
     LANE,
     as_shown,
@@ -37,7 +38,6 @@ from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.events import (
     NO_SUMMARY,
-    ErrorDetail,
     Event,
     NativeSummary,
     ReasoningDelta,
@@ -147,15 +147,6 @@ def show_final(
     return shown
 
 
-def as_failed(response: Json, failure: ErrorDetail) -> Json:
-    """Return the response as failed.
-
-    `error.code` is `server_error`: the API's description allows no code of our own.
-    """
-    error = {"code": "server_error", "message": failure.message}
-    return {**response, "status": "failed", "error": error}
-
-
 def _show_response(
     response: Json, display: Display, show_item: Callable[[int, Json], Json]
 ) -> Json:
@@ -237,9 +228,7 @@ class ResponsesWriter:
         )
         if end.error is None:
             return dumps(response)
-        error_answer = error_body(end.error.message, code=end.error.code)
-        error_answer["error"]["response"] = as_failed(response, end.error)
-        return dumps(error_answer)
+        return dumps(failure_body(end.error, as_failed(response, end.error)))
 
     # Frames
 
