@@ -19,7 +19,7 @@ from abridge.memory.stores import redis_client as line
 from abridge.memory.stores.redis import BATCH_SIZE, THREAD_BYTES, RedisStore
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, Store, StoreQuery
-from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
+from tests.memory.stores.cases import RING, TTL, Case, Seen, Time, in_redis
 from tests.redis import Server
 from tests.servers import nothing_left, refused, soon, until
 
@@ -105,7 +105,7 @@ async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Se
     await case.store.put({b"one": SECRET, b"two": b"other"})
     shelves = case.store._layout  # type: ignore[attr-defined]
     with redis_server.client() as client:
-        client.rename(shelves.value(b"one"), shelves.value(b"two"))
+        client.rename(shelves.value_key(b"one"), shelves.value_key(b"two"))
     assert await case.get(b"two") is None
     assert case.seen.last == ("get", "error")
 
@@ -195,11 +195,11 @@ async def test_much_is_sealed_and_opened_beside_the_loop(redis_server: Server) -
     where: list[tuple[str, bool]] = []
 
     class Watched(Box):
-        def lock(self, clear: bytes, bound: bytes) -> bytes:
+        def seal(self, clear: bytes, bound: bytes) -> bytes:
             where.append(("lock", threading.current_thread() is threading.main_thread()))
             return super().seal(clear, bound)
 
-        def unlock(self, data: bytes, bound: bytes) -> bytes | None:
+        def unseal(self, data: bytes, bound: bytes) -> bytes | None:
             where.append(("unlock", threading.current_thread() is threading.main_thread()))
             return super().unseal(data, bound)
 
@@ -396,4 +396,4 @@ async def test_tls_is_spoken_and_certificates_are_looked_at(
     assert "SSLCertVerificationError" in caplog.text
 
 
-CERTIFICATE = str(Path(__file__).parents[1] / "http" / "localhost.pem")
+CERTIFICATE = str(Path(__file__).parents[2] / "http" / "localhost.pem")

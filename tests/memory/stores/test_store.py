@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, StoreQuery
-from tests.history.stores import TTL, Case, in_memory, in_redis
+from tests.memory.stores.cases import TTL, Case, in_memory, in_redis
 from tests.redis import Server
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -243,7 +243,7 @@ class Both(RuleBasedStateMachine):
 
     @rule(marks=st.lists(DIGESTS, max_size=3))
     def mark(self, marks: list[bytes]) -> None:
-        self.ask("mark", marks)
+        self.ask("add_marks", marks)
 
     @rule(values=st.dictionaries(DIGESTS, VALUES, max_size=3))
     def put(self, values: dict[bytes, bytes]) -> None:
@@ -262,7 +262,7 @@ class Both(RuleBasedStateMachine):
     def all_is_the_same(self) -> None:
         digests = [bytes([letter]) for letter in b"abcdef"]
         places = (b"a", b"b")
-        self.ask("known", digests)
+        self.ask("has_marks", digests)
         self.ask("get", digests)
         self.ask(
             "recall", [StoreQuery(place, digest, False) for place in places for digest in digests]

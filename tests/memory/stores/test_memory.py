@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import ENTRY_OVERHEAD, StoreQuery
-from tests.history.stores import TTL, Time, in_memory
+from tests.memory.stores.cases import TTL, Time, in_memory
 
 PLACE = b"place"
 

@@ -9,7 +9,7 @@ import pytest
 from abridge.config.loading import require_extra
 from abridge.errors import SettingsError
 from abridge.memory.registry import open_shared_store
-from tests.history.stores import RING, TTL
+from tests.memory.stores.cases import RING, TTL
 
 ADDRESSES = [
     "redis://localhost",

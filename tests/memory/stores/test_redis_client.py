@@ -15,7 +15,7 @@ from abridge.memory.stores import redis_client as line
 from abridge.memory.stores.redis import RedisStore
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import StoreQuery
-from tests.history.stores import RING, TTL, Seen, Time
+from tests.memory.stores.cases import RING, TTL, Seen, Time
 from tests.redis import Server, forward, relay
 from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
 
