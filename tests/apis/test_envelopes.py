@@ -19,7 +19,7 @@ from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
 from abridge.core.conversation import PrefixDigest
 from abridge.errors import RequestError
-from abridge.memory.sealing import Sealer
+from abridge.memory.client_envelopes import Sealer
 from tests.sealing import NOW, sealer, unseal
 
 Json = dict[str, Any]

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 
+from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
 from abridge.memory.stores.memory import MemoryStore
-from abridge.memory.stores.store import Store, StoreQuery
+from abridge.memory.stores.redis import RedisBackend
+from abridge.memory.stores.redis_client import RedisConnection
+from abridge.memory.stores.sealing import ValueSealer
+from abridge.memory.stores.store import KeyNames, Store, StoreObserver, StoreQuery, observe_nothing
 from tests.redis import Server
 
 TTL = 3600.0
@@ -70,3 +74,14 @@ def in_redis(server: Server, ring: Keyring = RING) -> Case:
     namespace, seen = token_hex(8), Seen()
     store = open_shared_store(server.url, ring, ttl=TTL, namespace=namespace, observe=seen)
     return Case(store, lambda seconds: server.pass_time(seconds, namespace), seen)
+
+
+def redis_store(
+    connection: RedisConnection,
+    cipher: Cipher | None = None,
+    observe: StoreObserver = observe_nothing,
+) -> Store:
+    """A store over a connection that a test has made, or with a cipher of its own."""
+    names = KeyNames()
+    sealer = ValueSealer(cipher or Cipher(RING), names)
+    return Store(RedisBackend(connection, names, TTL), sealer=sealer, observe=observe)

@@ -9,7 +9,7 @@ import pytest
 from abridge.config.loading import require_extra
 from abridge.errors import SettingsError
 from abridge.memory.registry import open_shared_store
-from tests.history.stores import RING, TTL
+from tests.memory.stores.cases import RING, TTL
 
 ADDRESSES = [
     "redis://localhost",
@@ -59,7 +59,7 @@ def test_no_addresses(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("package", "who"),
-    [("redis.asyncio", "stores.redis_client"), ("cryptography.exceptions", "box")],
+    [("redis.asyncio", "stores.redis_client"), ("cryptography.exceptions", "cipher")],
 )
 def test_a_package_that_is_missing_is_named(
     package: str, who: str, monkeypatch: pytest.MonkeyPatch

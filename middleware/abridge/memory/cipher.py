@@ -1,4 +1,4 @@
-"""Authenticated encryption of values: readable only with the keys, and tamper-evident.
+"""The cipher under everything that is sealed: readable only with the keys, and tamper-evident.
 
 Each value is sealed with AES-256-GCM under its own key, derived from a key of the ring and a fresh
 salt, so no two values share a key and a nonce, however many there are. The associated data (where
@@ -22,7 +22,7 @@ from abridge.memory.keys import KEY_BYTES, Keyring
 MAX_VALUE_BYTES = 64 << 20
 """Largest value in the clear, in bytes."""
 
-BOX_VERSION = 1
+FORMAT_VERSION = 1
 
 NONCE_BYTES = 12
 
@@ -53,7 +53,7 @@ class CompressedValue:
         return inflated if len(inflated) == self.size and stream.eof else None
 
 
-class Box:
+class Cipher:
     """Seals with the first key of a ring, opens what any of its keys sealed.
 
     `use` separates what is sealed for different purposes. A value may have at most `limit` bytes in
@@ -71,9 +71,9 @@ class Box:
             raise ValueError(f"a value of {len(clear)} bytes is larger than {self.limit}")
         key = self._keys.primary
         header = _Header(key.id, secrets.token_bytes(SALT_BYTES), len(clear))
-        cipher, nonce = self._cipher(key.seal, header.salt)
+        aead, nonce = self._derive(key.seal, header.salt)
         header_bytes = header.pack()
-        return header_bytes + cipher.encrypt(
+        return header_bytes + aead.encrypt(
             nonce, zlib.compress(clear, COMPRESSION_LEVEL), header_bytes + associated_data
         )
 
@@ -91,16 +91,16 @@ class Box:
         if header is None or key is None or header.size > self.limit:
             return None
         header_bytes = header.pack()
-        cipher, nonce = self._cipher(key.seal, header.salt)
+        aead, nonce = self._derive(key.seal, header.salt)
         try:
             return CompressedValue(
-                cipher.decrypt(nonce, data[len(header_bytes) :], header_bytes + associated_data),
+                aead.decrypt(nonce, data[len(header_bytes) :], header_bytes + associated_data),
                 header.size,
             )
         except InvalidTag:
             return None
 
-    def _cipher(self, key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
+    def _derive(self, key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
         """Derive the key and the nonce for one value."""
         info = b"abridge box " + self._use
         derived = HKDF(SHA256(), KEY_BYTES + NONCE_BYTES, salt, info).derive(key)
@@ -117,7 +117,7 @@ class _Header:
 
     def pack(self) -> bytes:
         key_id = self.key_id.encode()
-        return _HEADER_STRUCT.pack(BOX_VERSION, len(key_id), self.salt, self.size) + key_id
+        return _HEADER_STRUCT.pack(FORMAT_VERSION, len(key_id), self.salt, self.size) + key_id
 
     @classmethod
     def unpack(cls, data: bytes) -> _Header | None:
@@ -125,6 +125,6 @@ class _Header:
             return None
         version, length, salt, size = _HEADER_STRUCT.unpack_from(data)
         key_id = data[_HEADER_STRUCT.size : _HEADER_STRUCT.size + length]
-        if version != BOX_VERSION or len(key_id) != length or not key_id.isascii():
+        if version != FORMAT_VERSION or len(key_id) != length or not key_id.isascii():
             return None
         return cls(key_id.decode(), salt, size)

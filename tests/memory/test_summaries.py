@@ -111,7 +111,7 @@ async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() 
 
 async def test_what_nobody_could_wait_for_is_told_later() -> None:
     class Stuck(MemoryStore):
-        async def mark(self, marks: Sequence[bytes]) -> bool:
+        async def add_marks(self, marks: Sequence[bytes]) -> bool:
             return await asyncio.Event().wait()
 
     shown, store = SummaryRegistry(KEYS, 60, Stuck(10_000, 60)), MemoryStore(10_000, 60)

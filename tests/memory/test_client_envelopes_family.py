@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.memory.sealing import model_family
+from abridge.memory.client_envelopes import model_family
 
 FAMILIES = {
     "gpt-5": (

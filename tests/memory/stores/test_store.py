@@ -1,9 +1,10 @@
-"""What every store promises, whatever it keeps things in."""
+"""What every store does, whatever its backend; a new backend is added to `BACKENDS`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -16,8 +17,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, StoreQuery
-from tests.history.stores import TTL, Case, in_memory, in_redis
+from abridge.memory.cipher import Cipher
+from abridge.memory.stores.sealing import ValueSealer
+from abridge.memory.stores.store import (
+    MARK_TTL_FACTOR,
+    MAX_ORIGINALS,
+    BackendError,
+    FoundOriginal,
+    KeyNames,
+    Store,
+    StoreQuery,
+)
+from tests.memory.stores.cases import RING, TTL, Case, Seen, Time, in_memory, in_redis
 from tests.redis import Server
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -25,12 +36,98 @@ pytestmark = pytest.mark.usefixtures("patient")
 PLACE = b"place"
 
 
-@pytest.fixture(params=["memory", "redis"])
+class DictBackend:
+    """All that a backend needs: what is here is sealed, and expires on a test's clock."""
+
+    name = "a dictionary"
+    in_process = False
+    size = None
+
+    def __init__(self, ttl: float, time: Callable[[], float], batch_size: int = 100) -> None:
+        self.batch_size = batch_size
+        self.values: dict[bytes, tuple[bytes, float]] = {}
+        self.prefixes: dict[bytes, list[bytes]] = {}
+        self.failing = False
+        self._ttl = ttl
+        self._time = time
+        self._names = KeyNames()
+
+    async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]:
+        return [self._find_original(*query) for query in queries]
+
+    async def add_original(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
+        others = [other for other in self._live_prefixes(turn_key) if other != prefix]
+        self.prefixes[turn_key] = [*others, prefix][-MAX_ORIGINALS:]
+        self._set(self._names.original(turn_key, prefix), value)
+
+    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._get(self._names.value(key)) for key in keys]
+
+    async def put(self, values: Mapping[bytes, bytes]) -> None:
+        for key, value in values.items():
+            self._set(self._names.value(key), value)
+
+    async def delete(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self.values.pop(self._names.value(key), None)
+
+    async def has_marks(self, marks: Sequence[bytes]) -> list[bool]:
+        return [self._get(self._names.mark(mark)) is not None for mark in marks]
+
+    async def add_marks(self, marks: Sequence[bytes]) -> None:
+        for mark in marks:
+            self._set(self._names.mark(mark), b"", MARK_TTL_FACTOR)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _find_original(self, turn_key: bytes, prefix: bytes, unique: bool) -> FoundOriginal | None:  # noqa: FBT001
+        live = self._live_prefixes(turn_key)
+        if prefix not in live and unique and len(live) == 1:
+            (prefix,) = live
+        value = self._get(self._names.original(turn_key, prefix)) if prefix in live else None
+        return (prefix, value) if value is not None else None
+
+    def _live_prefixes(self, turn_key: bytes) -> list[bytes]:
+        prefixes = self.prefixes.get(turn_key, [])
+        return [one for one in prefixes if self._get(self._names.original(turn_key, one))]
+
+    def _get(self, name: bytes) -> bytes | None:
+        if self.failing:
+            raise BackendError
+        value, expires = self.values.get(name, (None, 0.0))
+        return value if self._time() < expires else None
+
+    def _set(self, name: bytes, value: bytes, factor: float = 1) -> None:
+        if self.failing:
+            raise BackendError
+        self.values[name] = value, self._time() + factor * self._ttl
+
+
+def in_dict(cipher: Cipher | None = None, batch_size: int = 100) -> Case:
+    time, seen = Time(), Seen()
+    backend, sealer = (
+        DictBackend(TTL, time, batch_size),
+        ValueSealer(cipher or Cipher(RING), KeyNames()),
+    )
+    return Case(Store(backend, sealer=sealer, observe=seen), time.pass_, seen)
+
+
+def dict_backend(case: Case) -> DictBackend:
+    assert isinstance(case.store._backend, DictBackend)
+    return case.store._backend
+
+
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
+    "memory": lambda _: in_memory(),
+    "redis": lambda request: in_redis(request.getfixturevalue("redis_server")),
+    "dict": lambda _: in_dict(),
+}
+
+
+@pytest.fixture(params=BACKENDS)
 async def case(request: pytest.FixtureRequest) -> AsyncIterator[Case]:
-    if request.param == "memory":
-        case = in_memory()
-    else:
-        case = in_redis(request.getfixturevalue("redis_server"))
+    case = BACKENDS[request.param](request)
     yield case
     await case.store.aclose()
 
@@ -210,28 +307,102 @@ FEW = st.sampled_from([b"a", b"b"])
 VALUES = st.binary(max_size=3)
 
 
-class Both(RuleBasedStateMachine):
-    """The same operations on both stores, which have to answer the same."""
+class TestAnyBackend:
+    """What the store does for any backend, so that none does it by itself."""
 
-    server: Server
+    def test_what_leaves_the_process_in_the_clear_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="takes a sealer"):
+            Store(DictBackend(TTL, Time()))
+
+    async def test_a_backend_gets_nothing_in_the_clear(self) -> None:
+        case = in_dict()
+        await case.store.remember(PLACE, b"one", b"secret" * 10)
+        await case.store.put({b"key": b"secret" * 10})
+        values = dict_backend(case).values
+        assert len(values) == 2
+        assert not any(b"secret" in value for value, _ in values.values())
+
+    async def test_a_value_that_was_moved_does_not_open(self) -> None:
+        case = in_dict()
+        await case.store.put({b"one": b"1", b"two": b"2"})
+        values, names = dict_backend(case).values, KeyNames()
+        values[names.value(b"two")] = values[names.value(b"one")]
+        assert await case.store.get([b"one", b"two"]) == [b"1", None]
+        assert case.seen.last == ("get", "error")
+
+    async def test_a_value_that_is_too_large_is_not_stored(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        case = in_dict(Cipher(RING, limit=10))
+        await case.store.put({b"large": b"x" * 11, b"small": b"x" * 10})
+        assert case.seen.told == [("put", "error"), ("put", "ok")]
+        assert await case.store.get([b"large", b"small"]) == [None, b"x" * 10]
+        await case.store.remember(PLACE, b"one", b"x" * 11)
+        assert case.seen.last == ("remember", "error")
+        assert caplog.text.count("too large") == 1
+
+    async def test_a_failing_backend_is_a_miss(self) -> None:
+        case = in_dict()
+        await case.store.put({b"key": b"x"})
+        dict_backend(case).failing = True
+        await case.store.put({b"key": b"y"})
+        assert not await case.store.add_marks([b"mark"])
+        await case.store.remember(PLACE, b"one", b"x")
+        assert await case.store.get([b"key"]) == [None]
+        assert await case.store.has_marks([b"mark", b"other"]) == [False, False]
+        operations = ["put", "put", "mark", "remember", "get", "known"]
+        assert [operation for operation, _ in case.seen.told] == operations
+        assert {result for _, result in case.seen.told[1:]} == {"error"}
+
+    async def test_long_operations_are_split_into_batches(self) -> None:
+        case = in_dict(batch_size=5)
+        keys = [bytes([number]) for number in range(11)]
+        await case.store.put(dict.fromkeys(keys, b"x"))
+        assert await case.store.add_marks(keys)
+        assert await case.store.get(keys) == [b"x"] * len(keys)
+        assert all(await case.store.has_marks(keys))
+        await case.store.delete(keys)
+        counts = Counter(operation for operation, _ in case.seen.told)
+        assert counts == {"put": 3, "mark": 3, "get": 3, "known": 3, "delete": 3}
+
+    async def test_after_a_batch_that_failed_no_more_is_written(self) -> None:
+        case = in_dict(batch_size=5)
+        dict_backend(case).failing = True
+        keys = [bytes([number]) for number in range(15)]
+        assert not await case.store.add_marks(keys)
+        await case.store.put(dict.fromkeys(keys, b"x"))
+        assert case.seen.told == [("mark", "error"), ("put", "error")]
+
+
+def test_names_of_keys_never_change() -> None:
+    """What was stored by an earlier version is found, and opens: it is bound to its name."""
+    names = KeyNames("replicas")
+    assert names.original(b"\xff\x00:", b"p") == b"replicas:o:_wA6:cA"
+    assert names.value(b"key") == b"replicas:v:a2V5"
+    assert names.mark(b"mark") == b"replicas:m:bWFyaw"
+
+
+class AllBackends(RuleBasedStateMachine):
+    """The same operations on stores that have to answer the same."""
+
+    others: Callable[[], list[Case]]
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.memory, self.redis = in_memory(), in_redis(self.server)
+        self.cases = [in_memory(), *self.others()]
 
     def teardown(self) -> None:
-        self.run(self.redis.store.aclose())
+        for case in self.cases:
+            self.run(case.store.aclose())
         self.runner.close()
 
     def run(self, operation: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(operation)
 
     def ask(self, operation: str, *given: Any) -> None:
-        answers = [
-            self.run(getattr(case.store, operation)(*given)) for case in (self.memory, self.redis)
-        ]
-        assert answers[0] == answers[1]
+        first, *others = [self.run(getattr(case.store, operation)(*given)) for case in self.cases]
+        assert all(other == first for other in others)
 
     @rule(place=FEW, prefix=DIGESTS, value=VALUES)
     def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
@@ -243,7 +414,7 @@ class Both(RuleBasedStateMachine):
 
     @rule(marks=st.lists(DIGESTS, max_size=3))
     def mark(self, marks: list[bytes]) -> None:
-        self.ask("mark", marks)
+        self.ask("add_marks", marks)
 
     @rule(values=st.dictionaries(DIGESTS, VALUES, max_size=3))
     def put(self, values: dict[bytes, bytes]) -> None:
@@ -255,24 +426,33 @@ class Both(RuleBasedStateMachine):
 
     @rule(parts=st.sampled_from([0.35, 0.35, 0.7, 7.35]))
     def later(self, parts: float) -> None:
-        for case in (self.memory, self.redis):
+        for case in self.cases:
             case.later(parts * TTL)
 
     @invariant()
     def all_is_the_same(self) -> None:
         digests = [bytes([letter]) for letter in b"abcdef"]
         places = (b"a", b"b")
-        self.ask("known", digests)
+        self.ask("has_marks", digests)
         self.ask("get", digests)
         self.ask(
             "recall", [StoreQuery(place, digest, False) for place in places for digest in digests]
         )
         self.ask("recall", [StoreQuery(place, b"none", True) for place in places])
-        assert self.memory.seen.told == self.redis.seen.told
+        first, *others = [case.seen.told for case in self.cases]
+        assert all(other == first for other in others)
 
 
-def test_both_stores_answer_alike(redis_server: Server) -> None:
-    machine = type("BothHere", (Both,), {"server": redis_server})
+def answer_alike(others: Callable[[], list[Case]]) -> None:
+    machine = type("TheseBackends", (AllBackends,), {"others": staticmethod(others)})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
     )
+
+
+def test_a_backend_of_a_test_answers_like_the_one_in_memory() -> None:
+    answer_alike(lambda: [in_dict()])
+
+
+def test_redis_answers_like_memory(redis_server: Server) -> None:
+    answer_alike(lambda: [in_redis(redis_server)])

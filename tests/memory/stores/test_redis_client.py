@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from abridge.memory.box import Box
 from abridge.memory.stores import redis_client as line
-from abridge.memory.stores.redis import RedisStore
+from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
-from abridge.memory.stores.store import StoreQuery
-from tests.history.stores import RING, TTL, Seen, Time
+from abridge.memory.stores.store import LOG_INTERVAL, Store, StoreQuery
+from tests.memory.stores.cases import Seen, Time, redis_store
 from tests.redis import Server, forward, relay
 from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
 
@@ -32,9 +31,11 @@ def opened() -> asyncio.Event:
     return gate
 
 
-async def idle(store: RedisStore) -> None:
+async def idle(store: Store) -> None:
     """Wait until nothing goes on that nobody waits for."""
-    await until(lambda: not any(end._tasks for end in store._connection._loop_clients.values()))
+    backend = store._backend
+    assert isinstance(backend, RedisBackend)
+    await until(lambda: not any(end._tasks for end in backend._connection._loop_clients.values()))
 
 
 class Patience:
@@ -57,16 +58,16 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
 
 
 @asynccontextmanager
-async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[RedisStore, Seen]]:
+async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[Store, Seen]]:
     seen = Seen()
-    store = RedisStore(RedisConnection(url, clock or Time()), Box(RING), ttl=TTL, observe=seen)
+    store = redis_store(RedisConnection(url, clock or Time()), observe=seen)
     try:
         yield store, seen
     finally:
         await store.aclose()
 
 
-async def misses(store: RedisStore) -> bool:
+async def misses(store: Store) -> bool:
     """Whether each operation ends, and finds nothing."""
     await soon(store.remember(b"place", b"prefix", b"value"))
     await soon(store.add_marks([b"mark"]))
@@ -314,7 +315,7 @@ async def test_who_refuses_is_within_reach(
         assert seen.told == 5 * [("get", "error")]
         assert asked == 5
         assert caplog.text.count("refuses") == 1
-        clock.pass_(line.LOG_INTERVAL)
+        clock.pass_(LOG_INTERVAL)
         with patience:
             await soon(store.get([b"key"]))
         assert caplog.text.count("refuses") == 2

@@ -10,7 +10,7 @@ import pytest
 
 from tests.servers import HANG, LOOPS
 
-SOCKETS = ("test_line", "test_redis")
+SOCKETS = ("test_redis", "test_redis_client")
 
 
 def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:

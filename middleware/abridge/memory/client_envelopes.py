@@ -24,7 +24,7 @@ from hmac import compare_digest
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.core.conversation import Json, Turn
-from abridge.memory.box import Box, CompressedValue
+from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.tenants import keyed_digest
 
@@ -65,13 +65,13 @@ def model_family(model: str) -> str:
 DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
 """Default lifetime of a blob, in seconds."""
 
-MAX_BOX_BYTES = (1 << 32) - 1
-"""Largest size a box header can state, in bytes. A request's own limit is lower."""
+MAX_SEALED_BYTES = (1 << 32) - 1
+"""Largest size a sealed value's header can state, in bytes. A request's own limit is lower."""
 
 _SALT_BYTES, _TAG_BYTES = 16, 32
 
 _BLOB_HEADER = struct.Struct(f">Q{_SALT_BYTES}s{_TAG_BYTES}s")
-"""Time of sealing in seconds since the epoch, salt, owner tag. A box follows."""
+"""Time of sealing in seconds since the epoch, salt, owner tag. A sealed value follows."""
 
 
 class Sealer:
@@ -102,7 +102,7 @@ class Sealer:
         self._now = now
         self._ttl = ttl
         self._limit = limit
-        self._box = Box(keys, use=b"envelope", limit=MAX_BOX_BYTES)
+        self._cipher = Cipher(keys, use=b"envelope", limit=MAX_SEALED_BYTES)
         self._opened_blobs: dict[str, bytes | str] = {}
         self._room_left = self._copy_room_left = limit
         self.opened = 0
@@ -117,7 +117,7 @@ class Sealer:
         salt = secrets.token_bytes(_SALT_BYTES)
         header = _BLOB_HEADER.pack(int(self._now), salt, self._owner_tag(key, salt, tenant))
         blob_start = f"{ENVELOPE_PREFIX}{key.id}."
-        data = header + self._box.seal(encoded, blob_start.encode() + header)
+        data = header + self._cipher.seal(encoded, blob_start.encode() + header)
         return blob_start + urlsafe_b64encode(data).rstrip(b"=").decode()
 
     def open(self, blob: str, param: str, turn: Turn, item_id: str = "") -> Envelope | None:
@@ -172,8 +172,8 @@ class Sealer:
         key, data = self._keys.get(key_id), _decode_base64url(encoded)
         if key is None or data is None:
             raise damaged_error(param)
-        header, box = data[: _BLOB_HEADER.size], data[_BLOB_HEADER.size :]
-        compressed = self._box.decrypt(box, f"{ENVELOPE_PREFIX}{key_id}.".encode() + header)
+        header, sealed = data[: _BLOB_HEADER.size], data[_BLOB_HEADER.size :]
+        compressed = self._cipher.decrypt(sealed, f"{ENVELOPE_PREFIX}{key_id}.".encode() + header)
         if compressed is None:
             raise damaged_error(param)
         return key, header, compressed

@@ -17,9 +17,9 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
 from abridge.core.conversation import ToolCall, Turn
 from abridge.errors import RequestError
-from abridge.memory.box import Box, CompressedValue
+from abridge.memory.cipher import Cipher, CompressedValue
+from abridge.memory.client_envelopes import Sealer
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.sealing import Sealer
 from tests.sealing import NEW, NOW, OLD, ring, sealer
 
 PARAM = "input[3].encrypted_content"
@@ -259,13 +259,13 @@ class TestSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         boxes: list[bytes] = []
-        unwatched = Box.decrypt
+        unwatched = Cipher.decrypt
 
-        def watched(box: Box, data: bytes, bound: bytes) -> CompressedValue | None:
+        def watched(cipher: Cipher, data: bytes, bound: bytes) -> CompressedValue | None:
             boxes.append(data)
-            return unwatched(box, data, bound)
+            return unwatched(cipher, data, bound)
 
-        monkeypatch.setattr(Box, "decrypt", watched)
+        monkeypatch.setattr(Cipher, "decrypt", watched)
         blob, other = sealer().seal(ENVELOPE), sealer().seal(ENVELOPE)
         replica = sealer(limit=2 * _size(ENVELOPE))
         found = [opened(replica, blob) for _ in range(3)]

@@ -7,19 +7,24 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from secrets import token_bytes
 from typing import Any
 
 import pytest
 
-from abridge.memory.box import Box
+from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
 from abridge.memory.stores import redis_client as line
-from abridge.memory.stores.redis import BATCH_SIZE, THREAD_BYTES, RedisStore
+from abridge.memory.stores.redis import BATCH_SIZE, RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
-from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, Store, StoreQuery
-from tests.history.stores import RING, TTL, Case, Seen, Time, in_redis
+from abridge.memory.stores.store import (
+    MARK_TTL_FACTOR,
+    MAX_ORIGINALS,
+    KeyNames,
+    Store,
+    StoreQuery,
+)
+from tests.memory.stores.cases import RING, TTL, Case, Seen, Time, in_redis, redis_store
 from tests.redis import Server
 from tests.servers import nothing_left, refused, soon, until
 
@@ -55,15 +60,19 @@ async def fill(store: Store) -> None:
     await store.add_marks([b"a mark"])
 
 
-def namespace(store: Store) -> bytes:
-    assert isinstance(store, RedisStore)
-    return store._layout._namespace
+def backend(store: Store) -> RedisBackend:
+    assert isinstance(store._backend, RedisBackend)
+    return store._backend
+
+
+def names(store: Store) -> KeyNames:
+    return backend(store)._names
 
 
 def inside(server: Server, store: Store) -> dict[bytes, Any]:
     """All there is of a store, as somebody sees it who looks in."""
     with server.client() as client:
-        keys = list(client.scan_iter(namespace(store) + b":*"))
+        keys = list(client.scan_iter(names(store)._namespace + b":*"))
         return {
             key: client.get(key) if client.type(key) == b"string" else client.zrange(key, 0, -1)
             for key in keys
@@ -103,9 +112,9 @@ async def test_what_no_longer_counts_is_gone(case: Case, redis_server: Server) -
 
 async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Server) -> None:
     await case.store.put({b"one": SECRET, b"two": b"other"})
-    shelves = case.store._layout  # type: ignore[attr-defined]
+    name = names(case.store).value
     with redis_server.client() as client:
-        client.rename(shelves.value(b"one"), shelves.value(b"two"))
+        client.rename(name(b"one"), name(b"two"))
     assert await case.get(b"two") is None
     assert case.seen.last == ("get", "error")
 
@@ -180,41 +189,12 @@ async def test_a_recall_takes_two_trips_at_most(
 
 async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> None:
     seen = Seen()
-    store = RedisStore(
-        RedisConnection(redis_server.url), Box(RING, limit=10), ttl=TTL, observe=seen
-    )
+    store = redis_store(RedisConnection(redis_server.url), Cipher(RING, limit=10), seen)
     await store.put({b"large": b"x" * 11, b"small": b"x" * 10})
     assert seen.told == [("put", "error"), ("put", "ok")]
     assert await store.get([b"large", b"small"]) == [None, b"x" * 10]
     await store.remember(PLACE, PREFIX, b"x" * 11)
     assert seen.last == ("remember", "error")
-    await store.aclose()
-
-
-async def test_much_is_sealed_and_opened_beside_the_loop(redis_server: Server) -> None:
-    where: list[tuple[str, bool]] = []
-
-    class Watched(Box):
-        def lock(self, clear: bytes, bound: bytes) -> bytes:
-            where.append(("lock", threading.current_thread() is threading.main_thread()))
-            return super().seal(clear, bound)
-
-        def unlock(self, data: bytes, bound: bytes) -> bytes | None:
-            where.append(("unlock", threading.current_thread() is threading.main_thread()))
-            return super().unseal(data, bound)
-
-    store = RedisStore(RedisConnection(redis_server.url), Watched(RING), ttl=TTL)
-    much = {bytes([number]): token_bytes(THREAD_BYTES // 2) for number in range(2)}
-    await store.put({b"small": b"x"})
-    await store.put(much)
-    await store.get([b"small"])
-    assert await store.get(list(much)) == list(much.values())
-    assert where == [
-        ("lock", True),
-        *2 * [("lock", False)],
-        ("unlock", True),
-        *2 * [("unlock", False)],
-    ]
     await store.aclose()
 
 
@@ -246,9 +226,7 @@ async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
 
 async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server) -> None:
     seen = Seen()
-    store = RedisStore(
-        RedisConnection(refused().replace("http", "redis")), Box(RING), ttl=TTL, observe=seen
-    )
+    store = redis_store(RedisConnection(refused().replace("http", "redis")), observe=seen)
     marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
     assert not await store.add_marks(marks)
     await store.put(dict.fromkeys(marks, b"x"))
@@ -261,7 +239,7 @@ class TestOutages:
 
     async def test_a_crash_costs_nobody_an_answer(self, server: Server) -> None:
         clock, seen, answers = Time(), Seen(), []
-        store = RedisStore(RedisConnection(server.url, clock), Box(RING), ttl=TTL, observe=seen)
+        store = redis_store(RedisConnection(server.url, clock), observe=seen)
         await store.put({b"key": SECRET})
         killed = asyncio.Event()
 
@@ -288,7 +266,7 @@ class TestOutages:
 
     async def test_a_restart_between_two_requests_is_not_noticed(self, server: Server) -> None:
         seen = Seen()
-        store = RedisStore(RedisConnection(server.url), Box(RING), ttl=TTL, observe=seen)
+        store = redis_store(RedisConnection(server.url), observe=seen)
         await store.add_marks([b"mark"])
         server.kill()
         server.start()
@@ -356,8 +334,7 @@ class TestLoops:
 
         for close in (False, False, True):
             assert asyncio.run(use(close=close)) == [b"x"]
-        assert isinstance(store, RedisStore)
-        assert store._connection._loop_clients == {}
+        assert backend(store)._connection._loop_clients == {}
 
     def test_at_once(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
@@ -396,4 +373,4 @@ async def test_tls_is_spoken_and_certificates_are_looked_at(
     assert "SSLCertVerificationError" in caplog.text
 
 
-CERTIFICATE = str(Path(__file__).parents[1] / "http" / "localhost.pem")
+CERTIFICATE = str(Path(__file__).parents[2] / "http" / "localhost.pem")
