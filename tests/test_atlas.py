@@ -68,10 +68,10 @@ def test_so_is_what_is_peculiar_to_it(name: str, said: str) -> None:
 def test_programs_get_all_of_it() -> None:
     told = {row["name"]: row for row in json.loads(profiles("--json"))}
     assert list(told) == list(PROFILES)
-    assert told["deepseek"]["returns"]["even_empty"] is True
+    assert told["deepseek"]["returns"]["required_even_empty"] is True
     assert told["deepseek"]["thinking_off"] == {"thinking": {"type": "disabled"}}
     assert told["prefilled"]["tags"][0]["opening"] == "<think>"
-    assert told["xai"]["refuses"][0]["fields"][-1] == "stop"
+    assert told["xai"]["rejects"][0]["fields"][-1] == "stop"
     assert json.loads(profiles("zai", "--json")) == [told["zai"]]
 
 

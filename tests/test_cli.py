@@ -27,9 +27,8 @@ def invoke(*words: str, **environ: str) -> tuple[int, list[str]]:
     return result.exit_code, result.stderr.splitlines()
 
 
-@pytest.mark.parametrize("module", ["abridge", "abridge.cli.commands"])
-def test_it_runs_as_a_module(module: str) -> None:
-    command = [sys.executable, "-m", module, "--version"]
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "abridge", "--version"]
     said = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
     assert said.stdout == f"abridge {__version__}\n"
 

@@ -210,7 +210,3 @@ def _open_listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
         raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
-
-
-if __name__ == "__main__":
-    main()

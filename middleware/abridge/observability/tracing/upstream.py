@@ -102,7 +102,7 @@ class TracedApp:
             if trace is None:
                 call.end_span()
             else:
-                trace.asked(call)
+                trace.add_upstream_call(call)
 
     def _start_span(self, scope: Scope, record: Record | None) -> Span:
         route: Route | None = scope.get(ROUTE)
