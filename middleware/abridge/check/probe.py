@@ -13,7 +13,7 @@ from abridge.apis.api import Reader, UpstreamApi
 from abridge.apis.chat.reasoning import find_reasoning_fields
 from abridge.apis.display import Display
 from abridge.apis.json import objects, parse_object
-from abridge.check.upstream import CheckTarget, Finding, describe_error, read_chunks
+from abridge.check.reach import CheckTarget, Finding, describe_error, read_chunks
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,

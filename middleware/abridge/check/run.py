@@ -12,8 +12,8 @@ from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.check.probe import probe
+from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
-from abridge.check.upstream import CheckTarget, Finding, ReachResult, reach
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings
 from abridge.errors import SettingsError

@@ -10,7 +10,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.api import CHAT
-from abridge.check.upstream import CheckTarget, Finding, reach
+from abridge.check.reach import CheckTarget, Finding, reach
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage

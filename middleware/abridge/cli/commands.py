@@ -15,8 +15,8 @@ import click
 from abridge import __version__
 from abridge.app import create_app
 from abridge.check.effective import effective_toml
+from abridge.check.reach import Finding
 from abridge.check.run import Check
-from abridge.check.upstream import Finding
 from abridge.cli import profile_report
 from abridge.cli.options import nest_options, with_setting_options
 from abridge.config.loading import load_settings

@@ -28,10 +28,10 @@ from abridge.app import create_app
 from abridge.config.settings import ServerSettings, Settings, UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
-from abridge.demo.fields import MODEL_NAME
+from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
-from abridge.demo.screen import PlainRenderer, ScreenRenderer
-from abridge.demo.script import QUESTION, Renderer, ResponseProgress
+from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
+from abridge.demo.script import QUESTION
 from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
 
 

@@ -42,7 +42,7 @@ Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
 
-logger = logging.getLogger("abridge.summarize")
+logger = logging.getLogger(__name__)
 
 
 class Permit:

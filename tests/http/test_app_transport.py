@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.summarizers.model import upstream as inner
-from abridge.summarizers.model.upstream import AppTransport
+from abridge.http import app_transport
+from abridge.http.app_transport import AppTransport
 
 SCOPE: dict[str, Any] = {
     "type": "http",
@@ -57,7 +57,7 @@ async def no_task_is_left() -> AsyncIterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inner, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(app_transport, "CLOSE_SECONDS", 0.01)
 
 
 async def test_the_app_gets_the_request_in_a_copy_of_the_scope() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abridge.demo.screen import LineWrapper, wrap
+from abridge.demo.render import LineWrapper, wrap
 
 TEXTS = st.text(st.sampled_from("ab \n°—"), max_size=60)
 WIDTHS = st.integers(min_value=1, max_value=12)

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.demo.screen import SIDE_BY_SIDE_COLUMNS, Emphasis, render_lines
-from abridge.demo.script import DisplayedPart, ResponseProgress
+from abridge.demo.render import (
+    SIDE_BY_SIDE_COLUMNS,
+    DisplayedPart,
+    Emphasis,
+    ResponseProgress,
+    render_lines,
+)
 
 BARE, STYLED = Emphasis(styled=False), Emphasis(styled=True)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -13,8 +13,8 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.check.effective import effective_toml
+from abridge.check.reach import Finding
 from abridge.check.run import Check
-from abridge.check.upstream import Finding
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
 from tests.bridges.play import answer

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from abridge.demo.script import DisplayedPart, ResponseProgress
+from abridge.demo.render import DisplayedPart, ResponseProgress
 from tests.checker import frames
 from tests.scripts import RESPONSES_USAGE, message_item, reasoning_item, responses_stream
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Message
 
 from abridge.errors import UpstreamBroken
-from abridge.proxy.failures import log_in_one_line
+from abridge.proxy.calls import log_in_one_line
 from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, begin, call, scope_for
 from tests.proxy.upstreams import Asked, asked, between, settings

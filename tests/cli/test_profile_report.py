@@ -12,7 +12,7 @@ from abridge.cli.commands import main
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def profiles(*words: str) -> str:

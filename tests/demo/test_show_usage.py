@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from abridge.demo.script import ResponseProgress
+from abridge.demo.render import ResponseProgress
 from abridge.demo.show import usage_lines
 
 

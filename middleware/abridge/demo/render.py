@@ -1,22 +1,85 @@
-"""Wrap text that arrives in pieces.
+"""Show one response as it arrives: live in a terminal, or line by line where there is none.
 
-Print the demo where there is no terminal: line by line, each with a label.
-
-Show the demo in a terminal: thinking on the left, its summary beside it, the answer below.
-
-`render_lines` makes the lines and knows no terminal. `ScreenRenderer` repaints them on the
-alternate screen, so that the window may be resized and is restored at the end.
+`ResponseProgress` collects what the client has received so far. In a terminal, thinking is on the
+left, its summary beside it and the answer below: `render_lines` makes the lines and knows no
+terminal; `ScreenRenderer` repaints them on the alternate screen, so that the window may be resized
+and is restored at the end. Elsewhere, `PlainRenderer` prints lines, each with a label.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from time import monotonic
-from typing import Self, TextIO
+from typing import Protocol, Self, TextIO
 
-from abridge.demo.script import DisplayedPart, ResponseProgress
+from abridge.core.conversation import Json
+
+_TITLE = re.compile(r"\*\*(.+?)\*\*\s*")
+
+
+@dataclass
+class DisplayedPart:
+    """A part of the summary, which may still grow."""
+
+    text: str = ""
+    done: bool = False
+
+    @property
+    def title(self) -> str:
+        """The bold title, or an empty string."""
+        found = _TITLE.match(self.text)
+        return found[1] if found else ""
+
+    @property
+    def body(self) -> str:
+        return _TITLE.sub("", self.text, count=1) if self.title else self.text
+
+
+@dataclass
+class ResponseProgress:
+    """The state of one response. Times are in seconds since the request; None means not yet."""
+
+    thinking: str = ""
+    parts: list[DisplayedPart] = field(default_factory=list)
+    answer: str = ""
+    usage: Json | None = None  # set when the response completes
+    first_summary: float | None = None
+    thinking_ended: float | None = None
+
+    def apply(self, event: Json, now: float) -> None:
+        """Apply the next event of a Responses stream."""
+        match event["type"]:
+            case "response.reasoning_text.delta":
+                self.thinking += event["delta"]
+            case "response.reasoning_text.done":
+                self.thinking_ended = now
+            case "response.reasoning_summary_part.added":
+                self.parts.append(DisplayedPart())
+            case "response.reasoning_summary_text.delta":
+                self.parts[-1].text += event["delta"]
+                self.first_summary = now if self.first_summary is None else self.first_summary
+            case "response.reasoning_summary_part.done":
+                self.parts[-1].done = True
+            case "response.output_text.delta":
+                self.answer += event["delta"]
+            case "response.completed":
+                self.usage = event["response"].get("usage")
+
+
+class Renderer(Protocol):
+    """Shows the progress of a response while it runs, and once more when it has ended."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def show(self, progress: ResponseProgress) -> None: ...
+
+    def finish(self, progress: ResponseProgress) -> None: ...
 
 
 class LineWrapper:
