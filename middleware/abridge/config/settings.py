@@ -35,7 +35,7 @@ from abridge.config.setting_types import (
     TenantRule,
     explain_error,
 )
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import STYLES, SummaryStyle
 from abridge.providers.catalog import PROFILES
 from abridge.providers.defaults import Effort, RequestDefaults, Verbosity
 
@@ -77,8 +77,8 @@ class ServerSettings(Table):
 class SummarySettings(Table):
     """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
 
-    default: Literal["off", "auto", "concise", "detailed"] = "off"  # for requests that name none
-    allow: tuple[SummaryStyle, ...] = ("auto", "concise", "detailed")
+    default: Literal["off", SummaryStyle] = "off"  # for requests that name none
+    allow: tuple[SummaryStyle, ...] = tuple(STYLES)
     live: bool = True  # make parts while reasoning streams; false: one summary at its end
     part_chars: PositiveInt = 1500  # of reasoning for the first part; a quarter more for each next
     max_parts: PositiveInt = 12  # beyond it, each part takes twice as much reasoning

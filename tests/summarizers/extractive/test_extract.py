@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.core.events import ReasoningDelta
-from abridge.core.plan import Passage, SummaryStyle
+from abridge.core.plan import Passage
+from abridge.core.styles import SummaryStyle
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.extractive.extract import MAX_INPUT_CHARS, ExtractiveSummarizer, extract

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.config.settings import PromptSettings
-from abridge.core.plan import Passage, SummaryStyle
-from abridge.summarizers.model.prompts import INSTRUCTIONS, PartForm, Prompt, build_prompt, shorten
+from abridge.core.plan import Passage
+from abridge.core.styles import STYLES, SummaryStyle
+from abridge.summarizers.model.prompts import Prompt, build_prompt, shorten
 
 MARKER = "4f1d"
 
@@ -20,25 +21,35 @@ def told(passage: Passage, prompts: PromptSettings = PLAIN, most: int = 12_000) 
     return build_prompt(passage, marker=MARKER, prompts=prompts, max_input_chars=most)
 
 
+CONCISE = STYLES["concise"].single.instructions
+
+TITLED = STYLES["auto"].several.instructions
+
+DETAILED = STYLES["detailed"].single.instructions
+
+
 @pytest.mark.parametrize(
-    ("style", "whole", "form"),
+    ("style", "whole", "instructions"),
     [
-        ("concise", True, "concise"),
-        ("concise", False, "concise"),
-        ("auto", True, "concise"),
-        ("auto", False, "titled"),
-        ("detailed", True, "detailed"),
-        ("detailed", False, "detailed"),
+        ("concise", True, CONCISE),
+        ("concise", False, CONCISE),
+        ("auto", True, CONCISE),
+        ("auto", False, TITLED),
+        ("detailed", True, DETAILED),
+        ("detailed", False, DETAILED),
     ],
 )
-def test_ogx_03_each_style_has_its_form(style: SummaryStyle, whole: object, form: PartForm) -> None:
+def test_each_style_has_its_instructions(
+    style: SummaryStyle, whole: object, instructions: str
+) -> None:
     system = told(Passage("why", style, whole=bool(whole))).system
-    assert system.startswith(INSTRUCTIONS[form])
+    assert system.startswith(instructions)
 
 
-def test_only_parts_of_several_are_to_have_a_title() -> None:
-    assert "**" not in INSTRUCTIONS["concise"]
-    assert all("**" in INSTRUCTIONS[form] for form in ("titled", "detailed"))
+def test_only_a_part_of_several_and_a_detailed_one_get_a_title() -> None:
+    assert "**" not in CONCISE
+    assert "**" in TITLED
+    assert "**" in DETAILED
 
 
 def test_the_material_stands_between_marked_lines() -> None:

@@ -22,6 +22,7 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
+from abridge.core.styles import ExtractRules, part_form
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.cues import (
@@ -37,7 +38,6 @@ from abridge.summarizers.extractive.cues import (
     THINKING_ALOUD,
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
-from abridge.summarizers.model.prompts import choose_form
 
 MAX_TITLE_WORDS = 8
 
@@ -139,60 +139,6 @@ _QUESTION = re.compile(r"[?？]\W*$")
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
 
-@dataclass(slots=True, frozen=True)
-class ExtractRules:
-    """Length and preferences of an extract."""
-
-    chars_per_sentence: int  # characters of prose per sentence copied
-    min_sentences: int
-    max_sentences: int
-    max_chars: int  # characters in all
-    copy_all_chars: int  # prose up to this many characters is copied nearly whole
-    task_score: float  # score for stating the task
-    late_score: float  # score for a position near the end
-
-
-CONCISE = ExtractRules(
-    chars_per_sentence=1500,
-    min_sentences=1,
-    max_sentences=2,
-    max_chars=480,
-    copy_all_chars=0,
-    task_score=0.0,
-    late_score=2.5,
-)
-
-UNTITLED = ExtractRules(
-    chars_per_sentence=800,
-    min_sentences=1,
-    max_sentences=3,
-    max_chars=640,
-    copy_all_chars=240,
-    task_score=1.0,
-    late_score=2.0,
-)
-
-TITLED = ExtractRules(
-    chars_per_sentence=500,
-    min_sentences=1,
-    max_sentences=3,
-    max_chars=640,
-    copy_all_chars=160,
-    task_score=2.0,
-    late_score=0.5,
-)
-
-DETAILED = ExtractRules(
-    chars_per_sentence=250,
-    min_sentences=2,
-    max_sentences=7,
-    max_chars=1600,
-    copy_all_chars=400,
-    task_score=2.0,
-    late_score=0.5,
-)
-
-
 @dataclass(slots=True)
 class Candidate:
     """A sentence that may be copied."""
@@ -231,7 +177,8 @@ def extract(passage: Passage) -> str:
     """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
     passage is empty."""
     text = _keep_head_and_tail(passage.text)
-    rules = _choose_rules(passage)
+    form = part_form(passage.style, whole=passage.whole)
+    rules = form.extract
     sentences = list(split_sentences(text))
     chosen = _choose_sentences(
         _score_sentences(
@@ -243,17 +190,11 @@ def extract(passage: Passage) -> str:
         sentence.text for sentence in sorted(chosen, key=lambda sentence: sentence.position)
     )
     summary = clean(summary or " ".join(text.split())[:MAX_SENTENCE_CHARS]).strip()
-    if choose_form(passage) == "concise" or not summary:
+    if not form.titled or not summary:
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     title = choose_title([*headings, *(sentence.text for sentence in chosen)], passage.titles)
     return f"**{title}**\n\n{summary}" if title else summary
-
-
-def _choose_rules(passage: Passage) -> ExtractRules:
-    if passage.style == "auto" and passage.whole:
-        return UNTITLED
-    return {"concise": CONCISE, "titled": TITLED, "detailed": DETAILED}[choose_form(passage)]
 
 
 def _keep_head_and_tail(text: str) -> str:
