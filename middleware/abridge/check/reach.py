@@ -1,9 +1,4 @@
-"""One line of `abridge check`'s report.
-
-A server to check: an upstream or the summarizer's.
-
-Check that a server can be reached, and list its models.
-"""
+"""Check that a server can be reached, an upstream's or the summarizer's, and list its models."""
 
 from __future__ import annotations
 
@@ -27,6 +22,15 @@ Grade = Literal["ok", "note", "fault"]
 COLOURS: dict[Grade, str] = {"ok": "green", "note": "yellow", "fault": "red"}
 
 
+MAX_LISTED_MODELS = 3
+"""Model names printed."""
+
+MAX_RESPONSE_BYTES = 4 << 20
+"""Bytes read of a response."""
+
+_BRACKETED_REASON = re.compile(r"\[(.+)\]$")
+
+
 @dataclass(slots=True, frozen=True)
 class Finding:
     subject: str
@@ -36,12 +40,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{click.style(f'{self.grade:6}', COLOURS[self.grade])}{self.subject}: {self.text}"
-
-
-MAX_RESPONSE_BYTES = 4 << 20
-"""Bytes read of a response."""
-
-_BRACKETED_REASON = re.compile(r"\[(.+)\]$")
 
 
 @dataclass(slots=True, frozen=True)
@@ -114,10 +112,6 @@ def _os_error_text(error: BaseException | None) -> str | None:
             return os.strerror(error.errno)
         error = error.__cause__ or error.__context__
     return None
-
-
-MAX_LISTED_MODELS = 3
-"""Model names printed."""
 
 
 @dataclass(slots=True, frozen=True)

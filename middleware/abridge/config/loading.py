@@ -1,7 +1,6 @@
-"""Optional dependencies.
+"""Load settings, and what they name: secrets and optional packages.
 
-Load settings: defaults, then a TOML file, then the environment, then flags; the last wins.
-
+Settings come from defaults, then a TOML file, then the environment, then flags; the last wins.
 Every key is also a variable `ABRIDGE_SECTION__KEY`, and `ABRIDGE_UPSTREAMS` is the list of
 upstreams; lists and tables are written as JSON. Other variables with the prefix are ignored: a
 Kubernetes Service called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
@@ -22,22 +21,6 @@ from pydantic import ValidationError
 from abridge.config.setting_types import explain_error
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
-
-
-@contextmanager
-def require_extra(extra: str, key: str) -> Iterator[None]:
-    """Raise SettingsError if an import within the block fails.
-
-    `extra` is the extra that installs the package, `key` the setting that requires it.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        raise SettingsError(
-            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
-        ) from None
-
 
 ENV_PREFIX = "ABRIDGE_"
 
@@ -79,6 +62,21 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
         f"{key}: takes the name of an environment variable that holds the key, or of one that "
         "with _FILE at its end names a file; neither is set"
     )
+
+
+@contextmanager
+def require_extra(extra: str, key: str) -> Iterator[None]:
+    """Raise SettingsError if an import within the block fails.
+
+    `extra` is the extra that installs the package, `key` the setting that requires it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise SettingsError(
+            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
+        ) from None
 
 
 def _check_secret(value: str, source: str) -> str:

@@ -102,7 +102,7 @@ class Metrics:
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
-        "Always 1; the labels give the profile, and whether earlier reasoning is wanted or demanded.",
+        "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",
         "upstream",
         "profile",
         "reasoning",

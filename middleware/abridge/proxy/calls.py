@@ -1,9 +1,8 @@
-"""Failures of calls to upstreams, as error responses, exceptions and log lines.
+"""Call upstreams, and report the calls that fail.
 
 Before the response has begun, a failure becomes a status and a body in the API's error shape; after
-that, an exception. Neither contains anything that upstream or the client sent.
-
-Call upstreams, and count responses and failures.
+that, an exception. Neither contains anything that upstream or the client sent. Responses and
+failures are counted, and failures logged.
 """
 
 from __future__ import annotations
@@ -64,6 +63,36 @@ TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL)
 _log = logging.getLogger("abridge.proxy")
 
 
+class UpstreamCaller:
+    """Sends requests by the transport it owns, and records metrics."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
+        self._transport = transport
+        self._metrics = metrics
+
+    async def call(
+        self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
+    ) -> httpx.Response:
+        """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
+        started = monotonic()
+        try:
+            request = target.build_request(scope, body)
+            response = await self._transport.handle_async_request(request)
+        except TRANSPORT_ERRORS as error:
+            self.count_failure(target, classify_failure(error))
+            raise
+        self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
+        self._metrics.upstream_responses.labels(target.name, response.status_code).inc()
+        return response
+
+    def count_failure(self, target: UpstreamTarget, failure: Failure) -> None:
+        """Count a missing or incomplete response."""
+        self._metrics.upstream_failures.labels(target.name, failure.cause).inc()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
 def error_response(status: int, code: str, message: str) -> httpx.Response:
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return httpx.Response(
@@ -107,33 +136,3 @@ def log_in_one_line(record: logging.LogRecord) -> bool:
         record.msg, record.args = "upstream %s: %s", (error.upstream, error)
         record.exc_info = None
     return True
-
-
-class UpstreamCaller:
-    """Sends requests by the transport it owns, and records metrics."""
-
-    def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
-        self._transport = transport
-        self._metrics = metrics
-
-    async def call(
-        self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
-    ) -> httpx.Response:
-        """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
-        started = monotonic()
-        try:
-            request = target.build_request(scope, body)
-            response = await self._transport.handle_async_request(request)
-        except TRANSPORT_ERRORS as error:
-            self.count_failure(target, classify_failure(error))
-            raise
-        self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
-        self._metrics.upstream_responses.labels(target.name, response.status_code).inc()
-        return response
-
-    def count_failure(self, target: UpstreamTarget, failure: Failure) -> None:
-        """Count a missing or incomplete response."""
-        self._metrics.upstream_failures.labels(target.name, failure.cause).inc()
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()

@@ -1,10 +1,4 @@
-"""The folder in which processes share their metrics.
-
-A worker process, as uvicorn spawns it.
-
-Start workers, replace those that die, and wait until all have ended.
-
-Run the sidecar in several processes.
+"""Run the sidecar in several processes.
 
 Theory of operation. The first process, the supervisor, opens the sockets and serves nothing but the
 admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
@@ -51,6 +45,13 @@ from abridge.server.serve import (
     serve,
     wait_for_last_scrape,
 )
+
+START_TIMEOUT = 60.0
+"""Seconds within which a worker must start."""
+
+PING_TIMEOUT = 30.0
+"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
+a busy machine may be slow to answer, and killing it breaks its streams."""
 
 
 @contextmanager
@@ -133,14 +134,6 @@ class WorkerProcess(Process):
     def terminate(self) -> None:
         """Send SIGTERM. Unlike uvicorn's, it may be called again and keeps the pipe open."""
         self.process.terminate()
-
-
-START_TIMEOUT = 60.0
-"""Seconds within which a worker must start."""
-
-PING_TIMEOUT = 30.0
-"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
-a busy machine may be slow to answer, and killing it breaks its streams."""
 
 
 class WorkerSupervisor(Multiprocess):

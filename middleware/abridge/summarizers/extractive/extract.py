@@ -1,6 +1,4 @@
-"""Copy a title for a part from its own sentences.
-
-The built-in summarizer: extractive, in process, without a model, deterministic.
+"""The built-in summarizer: extractive, in process, without a model, deterministic.
 
 It copies. Each sentence gets a score. Words that announce a conclusion, a decision or a finding,
 words that other sentences use too, and a late position raise it; questions, thinking aloud, and
@@ -39,83 +37,6 @@ from abridge.summarizers.extractive.cues import (
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 
-MAX_TITLE_WORDS = 8
-
-MAX_TITLE_CHARS = 60
-
-MAX_WIDE_TITLE_CHARS = 24
-
-_TITLE_END = re.compile(
-    r"[;!?…(（，。；：！？、—–]|[.,:](?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
-)
-
-_TITLE_MARKUP = re.compile(r"(?<!\w)_|_(?!\w)|[*`\[\]#<>|~\\\"“”«»「」『』]")
-
-_WEAK_START = re.compile(
-    r"(?:that|there|it|this|these|the user|be|for|some|they|he|she)\b", re.IGNORECASE
-)
-
-_TITLE_EDGE_CHARS = " \t'‘’.,:;-–—"
-
-_LETTER = re.compile(r"[^\W\d_]")
-
-_WIDE_LETTER = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af]")
-
-
-def choose_title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
-    """Return the first short clause in `texts` that is not among the titles `taken`.
-
-    A clause of one or two words, or one that starts with a pronoun or the like, is used only if
-    there is none better.
-    """
-    known = {_comparison_key(candidate) for candidate in taken}
-    clauses = [
-        clause
-        for text in texts
-        if (clause := _extract_clause(text)) and _comparison_key(clause) not in known
-    ]
-    strong = [
-        candidate
-        for candidate in clauses
-        if candidate.count(" ") > 1 or _WIDE_LETTER.search(candidate)
-    ]
-    strong = [candidate for candidate in strong if not _WEAK_START.match(candidate)]
-    return next(iter(strong + clauses), None)
-
-
-def _extract_clause(text: str) -> str | None:
-    """Return the text before the first stop, without its lead-in; None if it is no title."""
-    plain = _TITLE_MARKUP.sub("", text[: 4 * MAX_TITLE_CHARS]).strip(_TITLE_EDGE_CHARS)
-    lead_in = LEAD_IN.match(plain)
-    start = lead_in.end() if lead_in else 0
-    end = _TITLE_END.search(plain, start + 1)
-    clause = _shorten_clause(plain[start : end.start() if end else None]).strip(_TITLE_EDGE_CHARS)
-    letters = len(_LETTER.findall(clause))
-    if letters < 4 or letters < len(clause.replace(" ", "")) * 2 // 3:
-        return None
-    return clause[0].upper() + clause[1:]
-
-
-def _shorten_clause(clause: str) -> str:
-    """Cut a clause to a title's length, before a word that would need another after it."""
-    if _WIDE_LETTER.search(clause):
-        return clause[:MAX_WIDE_TITLE_CHARS]
-    words = clause.split()
-    if len(words) <= MAX_TITLE_WORDS and len(clause) <= MAX_TITLE_CHARS:
-        return clause
-    head = " ".join(words[: MAX_TITLE_WORDS + 1])[: MAX_TITLE_CHARS + 1] + " "
-    breaks = [
-        match.start()
-        for match in CLAUSE_BREAK.finditer(head)
-        if match.start() >= MAX_TITLE_CHARS // 4
-    ]
-    return head[: breaks[-1]] if breaks else head[:MAX_TITLE_CHARS].rpartition(" ")[0]
-
-
-def _comparison_key(clause: str) -> str:
-    return "".join(filter(str.isalnum, clause.casefold()))
-
-
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
 
@@ -137,6 +58,28 @@ _WIDE_CHAR = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]
 _QUESTION = re.compile(r"[?？]\W*$")
 
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
+
+MAX_TITLE_WORDS = 8
+
+MAX_TITLE_CHARS = 60
+
+MAX_WIDE_TITLE_CHARS = 24
+
+_TITLE_END = re.compile(
+    r"[;!?…(（，。；：！？、—–]|[.,:](?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
+)
+
+_TITLE_MARKUP = re.compile(r"(?<!\w)_|_(?!\w)|[*`\[\]#<>|~\\\"“”«»「」『』]")
+
+_WEAK_START = re.compile(
+    r"(?:that|there|it|this|these|the user|be|for|some|they|he|she)\b", re.IGNORECASE
+)
+
+_TITLE_EDGE_CHARS = " \t'‘’.,:;-–—"
+
+_LETTER = re.compile(r"[^\W\d_]")
+
+_WIDE_LETTER = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af]")
 
 
 @dataclass(slots=True)
@@ -322,3 +265,57 @@ def _join_sentences(texts: Iterable[str]) -> str:
         space = "" if not joined or _WIDE_CHAR.match(joined[-1]) else " "
         joined += space + text + stop
     return joined
+
+
+def choose_title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
+    """Return the first short clause in `texts` that is not among the titles `taken`.
+
+    A clause of one or two words, or one that starts with a pronoun or the like, is used only if
+    there is none better.
+    """
+    known = {_comparison_key(candidate) for candidate in taken}
+    clauses = [
+        clause
+        for text in texts
+        if (clause := _extract_clause(text)) and _comparison_key(clause) not in known
+    ]
+    strong = [
+        candidate
+        for candidate in clauses
+        if candidate.count(" ") > 1 or _WIDE_LETTER.search(candidate)
+    ]
+    strong = [candidate for candidate in strong if not _WEAK_START.match(candidate)]
+    return next(iter(strong + clauses), None)
+
+
+def _extract_clause(text: str) -> str | None:
+    """Return the text before the first stop, without its lead-in; None if it is no title."""
+    plain = _TITLE_MARKUP.sub("", text[: 4 * MAX_TITLE_CHARS]).strip(_TITLE_EDGE_CHARS)
+    lead_in = LEAD_IN.match(plain)
+    start = lead_in.end() if lead_in else 0
+    end = _TITLE_END.search(plain, start + 1)
+    clause = _shorten_clause(plain[start : end.start() if end else None]).strip(_TITLE_EDGE_CHARS)
+    letters = len(_LETTER.findall(clause))
+    if letters < 4 or letters < len(clause.replace(" ", "")) * 2 // 3:
+        return None
+    return clause[0].upper() + clause[1:]
+
+
+def _shorten_clause(clause: str) -> str:
+    """Cut a clause to a title's length, before a word that would need another after it."""
+    if _WIDE_LETTER.search(clause):
+        return clause[:MAX_WIDE_TITLE_CHARS]
+    words = clause.split()
+    if len(words) <= MAX_TITLE_WORDS and len(clause) <= MAX_TITLE_CHARS:
+        return clause
+    head = " ".join(words[: MAX_TITLE_WORDS + 1])[: MAX_TITLE_CHARS + 1] + " "
+    breaks = [
+        match.start()
+        for match in CLAUSE_BREAK.finditer(head)
+        if match.start() >= MAX_TITLE_CHARS // 4
+    ]
+    return head[: breaks[-1]] if breaks else head[:MAX_TITLE_CHARS].rpartition(" ")[0]
+
+
+def _comparison_key(clause: str) -> str:
+    return "".join(filter(str.isalnum, clause.casefold()))
