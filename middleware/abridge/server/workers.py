@@ -34,9 +34,9 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
+from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
-from abridge.server.admin import AdminEndpoints, Health
 from abridge.server.serve import (
     HttpServer,
     SignalQueue,
@@ -52,6 +52,8 @@ START_TIMEOUT = 60.0
 PING_TIMEOUT = 30.0
 """Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
 a busy machine may be slow to answer, and killing it breaks its streams."""
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -88,9 +90,6 @@ def _delete_metrics(folder: Path) -> None:
 def delete_gauges(pid: int | None) -> None:
     """Delete the gauges of a process that has ended or serves nothing; its counters stay."""
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
-
-
-_log = logging.getLogger(__name__)
 
 
 class WorkerServer(uvicorn.Server):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-from abridge.server.admin import AdminEndpoints, Health
+from abridge.observability.admin import AdminEndpoints, Health
 from tests.asgi import call
 
 
