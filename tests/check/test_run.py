@@ -115,7 +115,7 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("keys", "store", "told"),
         [
-            (None, "memory", "history.seal_keys_env: takes the name"),
+            (None, "memory", "history.seal_keys_env: must name"),
             ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
             (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: takes an address"),
             (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
@@ -161,7 +161,7 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("status", "keyed", "grade", "words"),
         [
-            (401, False, "note", "wants a credential"),
+            (401, False, "note", "requires a key"),
             (401, True, "fault", "refuses the key"),
             (403, True, "fault", "refuses the key"),
             (404, False, "ok", "lists no models"),
@@ -198,7 +198,7 @@ class TestProbing:
         assert [finding.grade for finding in findings] == ["ok"] * 5
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
-        assert "reasoning in its own place" in about(findings, "Responses").text
+        assert "reasoning in items of its own" in about(findings, "Responses").text
 
     async def test_one_with_only_one(self) -> None:
         frames = chat_stream(THOUGHT, "9.9", field="reasoning")
@@ -206,7 +206,7 @@ class TestProbing:
         findings = await found(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert "reasoning in reasoning;" in about(findings, "Chat Completions").text
         assert about(findings, "Responses") == Finding(
-            "upstream default, Responses", "is not there (404)", "note"
+            "upstream default, Responses", "is not available (404)", "note"
         )
         assert not [finding for finding in findings if finding.grade == "fault"]
         assert server.apps["completions"].asked[0].json["model"] == "thinker-1"
@@ -262,7 +262,9 @@ class TestProbing:
         )
         finding = about(findings, "Responses")
         assert finding.grade == "note"
-        assert finding.text.startswith("answers, but does not stream; reasoning in its own place")
+        assert finding.text.startswith(
+            "answers, but does not stream; reasoning in items of its own"
+        )
 
     async def test_a_clients_key_for_upstreams_without_one(
         self, monkeypatch: pytest.MonkeyPatch
@@ -305,7 +307,7 @@ class TestTheSummarizer:
         frames = chat_stream("", text="I compare the tenths.")
         finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
         assert finding.grade == "fault"
-        assert "an answer waits 0.01 s" in finding.text
+        assert "an answer waits only 0.01 s" in finding.text
 
     async def test_that_says_nothing(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="")))

@@ -25,7 +25,7 @@ def test_the_table_has_a_line_for_each() -> None:
     titles, *lines = profiles().splitlines()
     assert titles.split()[0] == "profile"
     assert [line.split()[0] for line in lines] == list(PROFILES)
-    starts = [titles.index(title) for title in ("reasoning in", "comes back in", "APIs")]
+    starts = [titles.index(title) for title in ("reasoning in", "sent back in", "APIs")]
     for line, row in zip(lines, PROFILES.values(), strict=True):
         assert all(line[start - 1] == " " != line[start] for start in starts)
         assert row.returns.place in line
@@ -48,17 +48,17 @@ def test_one_is_told_whole(row: Profile) -> None:
         ("deepseek", "required on turns that call tools, even if empty"),
         ("gemini", "required on turns that call tools\n"),
         ("minimax", "without it, answers get worse"),
-        ("groq", "refuses reasoning_content"),
-        ("ollama", "what it calls a summary on Responses is the reasoning itself"),
-        ("prefilled", "the prompt's template opens <think>"),
-        ("auto", "what is seen of an upstream is learned"),
-        ("openai", "reasoning in   nothing that can be read"),
-        ("openai", "gpt-5.[1-4]* but *-chat*, asked to think\n"),
-        ("openai", "unless they do not think\n"),
+        ("groq", "rejects reasoning_content"),
+        ("ollama", "its summaries on Responses are the raw reasoning"),
+        ("prefilled", "the prompt template opens <think>"),
+        ("auto", "learned from what the upstream sends"),
+        ("openai", "reasoning in   no readable field"),
+        ("openai", "gpt-5.[1-4]* except *-chat*, if thinking is requested\n"),
+        ("openai", "unless thinking is off\n"),
         ("groq", "logprobs, top_logprobs, logit_bias: *\n"),
         ("anthropic", "key in         x-api-key: …\n"),
         ("qwen", "effort in      -\n"),
-        ("fireworks", "refuses        -\n"),
+        ("fireworks", "rejects        -\n"),
     ],
 )
 def test_so_is_what_is_peculiar_to_it(name: str, said: str) -> None:
@@ -79,7 +79,7 @@ def test_an_unknown_name_costs_one_line() -> None:
     result = CliRunner().invoke(main, ["profiles", "nobody"])
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: NAME: got 'nobody'; takes one of anthropic, auto, ")
+    assert line.startswith("Error: NAME: got 'nobody'; must be one of anthropic, auto, ")
 
 
 def test_the_readme_shows_what_is_said() -> None:

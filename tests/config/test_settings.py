@@ -69,18 +69,18 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
         ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
         ({"limits": {"body": 0}}, "limits.body: got 0; "),
-        ({"limits": {"bodies": "1MiB"}}, "limits: bodies is smaller than body"),
+        ({"limits": {"bodies": "1MiB"}}, "limits: bodies must not be smaller than body"),
         ({"server": {"port": 70000}}, "server.port: got 70000; "),
         (
             {"upstreams": [{"base_url": "ftp://x"}]},
-            "upstreams[0].base_url: takes an http or",
+            "upstreams[0].base_url: must be an http or",
         ),
         ({"upstreams": [{"base_url": "http://u:p@x"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
         *(
-            ({"upstreams": [{"base_url": url}]}, "upstreams[0].base_url: takes an address with ")
+            ({"upstreams": [{"base_url": url}]}, "upstreams[0].base_url: must be an address with")
             for url in (
                 "http://:8000/v1",
                 "http://a..b/v1",
@@ -95,16 +95,16 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ),
         (
             {"upstreams": [{"base_url": "http://x/v1/chat/completions"}]},
-            "upstreams[0].base_url: takes the address without /chat/completions",
+            "upstreams[0].base_url: must be the address without /chat/completions",
         ),
         (
             {"summarizer": {"base_url": "http://x/v1/responses/"}},
-            "summarizer.base_url: takes the address without /responses",
+            "summarizer.base_url: must be the address without /responses",
         ),
         ({"upstreams": [{"models": []}]}, "upstreams[0].models: got []; "),
-        ({"server": {"port": True}}, "server.port: got True; takes neither true nor false"),
-        ({"summary": {"grace": False}}, "summary.grace: got False; takes neither true nor false"),
-        ({"limits": {"body": True}}, "limits.body: got True; takes neither true nor false"),
+        ({"server": {"port": True}}, "server.port: got True; must be neither true nor false"),
+        ({"summary": {"grace": False}}, "summary.grace: got False; must be neither true nor false"),
+        ({"limits": {"body": True}}, "limits.body: got True; must be neither true nor false"),
         (
             {"summary": {"default": "auto", "allow": ["concise"]}},
             "summary.default: 'auto' is not one of summary.allow",
@@ -115,7 +115,7 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
         ),
         (
             {"upstreams": [{"profile": "nobody"}]},
-            "upstreams[0].profile: got 'nobody'; takes one of",
+            "upstreams[0].profile: got 'nobody'; must be one of",
         ),
         ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams: two are named 'a'"),
         (
@@ -128,8 +128,14 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
             {"summarizer": {"kind": "model", "base_url": "http://x"}},
             "summarizer: kind = 'model' needs model",
         ),
-        ({"history": {"tenant": "someone"}}, "history.tenant: got 'someone'; takes credential or"),
-        ({"history": {"tenant": "header:"}}, "history.tenant: got 'header:'; takes credential or"),
+        (
+            {"history": {"tenant": "someone"}},
+            "history.tenant: got 'someone'; must be credential or",
+        ),
+        (
+            {"history": {"tenant": "header:"}},
+            "history.tenant: got 'header:'; must be credential or",
+        ),
         *(
             ({"history": {"tenant": f"header:{name}"}}, f"history.tenant: got 'header:{name}'; ")
             for name in ("X User", "é", "x:", " ")
@@ -155,21 +161,24 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
             },
             "history.store: 'none' would lose",
         ),
-        ({"history": {"store": "disk"}}, "history.store: takes memory, none or an address"),
-        ({"history": {"store": "redis://"}}, "history.store: takes memory, none or an address"),
-        ({"history": {"store": "redis://x"}}, "history.store: what leaves the process is sealed"),
+        ({"history": {"store": "disk"}}, "history.store: must be memory, none or an address"),
+        ({"history": {"store": "redis://"}}, "history.store: must be memory, none or an address"),
+        (
+            {"history": {"store": "redis://x"}},
+            "history.store: an address needs history.seal_keys_env",
+        ),
         (
             {"upstreams": [{"history": {"store": "redis://x"}}]},
-            "history.store: what leaves the process is sealed",
+            "history.store: an address needs history.seal_keys_env",
         ),
         (
             {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
-            "upstreams[0].history.seal_keys_env: is the general table's alone",
+            "upstreams[0].history.seal_keys_env: can be set only in the general table",
         ),
         ({"server": {"workers": 0}}, "server.workers: got 0; "),
         (
             {"server": {"workers": 2}},
-            "server.workers: several processes do not share history.store = 'memory'; takes an ",
+            "server.workers: several processes cannot share history.store = 'memory'; ",
         ),
         (
             {
@@ -177,11 +186,11 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
                 "history": {"store": "none"},
                 "upstreams": [{"name": "a"}, {"name": "b", "history": {"store": "memory"}}],
             },
-            "server.workers: several processes do not share history.store = 'memory'; takes an ",
+            "server.workers: several processes cannot share history.store = 'memory'; ",
         ),
         (
             {"server": {"workers": 2, "page": True}, "history": {"store": "none"}},
-            "server.workers: server.page shows one process at work",
+            "server.workers: must be 1 with server.page",
         ),
         ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
         (
@@ -189,7 +198,7 @@ def test_variables_that_kubernetes_makes_are_left_alone() -> None:
                 "reasoning": {"expose": "both"},
                 "chat": {"summary_field": "reasoning", "raw_field": "reasoning"},
             },
-            "chat.raw_field: is the same",
+            "chat.raw_field: must differ",
         ),
     ],
 )
@@ -228,12 +237,12 @@ def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
 
 def test_a_variable_of_no_setting_is_refused() -> None:
     assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
-    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is no JSON")
+    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is not valid JSON")
 
 
 def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
     both = {"ABRIDGE_SUMMARY__DEFAULT__X": "1", "ABRIDGE_SUMMARY__DEFAULT": "auto"}
-    line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable says that default is no table"
+    line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable sets default to a single value"
     assert refused(both) == line
     assert refused(dict(reversed(both.items()))) == line
     listed = {"ABRIDGE_UPSTREAMS": "[{}]", "ABRIDGE_UPSTREAMS__NAME": "a"}
@@ -273,7 +282,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load_settings(tmp_path / "none.toml", {})
     broken = tmp_path / "broken.toml"
     broken.write_text("[summary\n")
-    with pytest.raises(SettingsError, match="is no TOML"):
+    with pytest.raises(SettingsError, match="is not valid TOML"):
         load_settings(broken, {})
 
 
@@ -340,10 +349,10 @@ class TestSecrets:
         [
             (b"", "file is empty"),
             (b" \n", "file is empty"),
-            (b"sk-one\nsk-two\n", "file holds more than a key"),
-            (b"sk-one\x00", "file holds more than a key"),
-            ("sk-é".encode(), "file holds more than a key"),
-            (b"sk-\xff\xfe", "it is no text"),
+            (b"sk-one\nsk-two\n", "file must hold a key alone"),
+            (b"sk-one\x00", "file must hold a key alone"),
+            ("sk-é".encode(), "file must hold a key alone"),
+            (b"sk-\xff\xfe", "it is not text"),
         ],
     )
     def test_what_cannot_be_one_stops_the_start(
@@ -354,7 +363,7 @@ class TestSecrets:
         with pytest.raises(SettingsError, match=why) as caught:
             read_secret("KEY", "x", {"KEY_FILE": str(file)})
         assert "sk-" not in str(caught.value)
-        with pytest.raises(SettingsError, match="variable holds more than a key"):
+        with pytest.raises(SettingsError, match="variable must hold a key alone"):
             read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
     def test_and_is_not_repeated(self) -> None:

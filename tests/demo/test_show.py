@@ -108,15 +108,15 @@ class TestPipe:
     def test_the_bill_adds_up(self, output: str) -> None:
         bill = output[output.index("The bill") :]
         model = number(rf"model +{NUMBER} tokens", bill)
-        parts = [number(rf"{NUMBER} {what}", bill) for what in ("asked", "thought", "answered")]
+        parts = [number(rf"{NUMBER} {what}", bill) for what in ("input", "reasoning", "answer")]
         summary = number(rf"summary +{NUMBER} tokens", bill)
         assert sum(parts) == model > 0
-        assert number(rf"together +{NUMBER} tokens", bill) == model + summary
+        assert number(rf"total +{NUMBER} tokens", bill) == model + summary
         titles = [line for line in texts(output, "summary") if line.startswith("**")]
         assert number(rf"{NUMBER} parts", bill) == len(titles)
 
     def test_the_first_summary_came_before_the_thinking_was_over(self, output: str) -> None:
-        found = re.search(r"text after ([\d.]+) s, thinking over after ([\d.]+) s", output)
+        found = re.search(r"text after ([\d.]+) s, thinking ended after ([\d.]+) s", output)
         assert found is not None
         assert float(found[1]) < float(found[2])
         assert re.search(r"the answer waited [\d.]+ s", output)

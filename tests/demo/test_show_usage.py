@@ -44,9 +44,9 @@ def test_the_summary_is_told_apart(share: dict[str, Any], summary: str, total: s
         " ".join(line.split()) for line in usage_lines(ResponseProgress(usage=usage(share)), None)
     ]
     assert lines == [
-        "model 1,200 tokens: 20 asked, 1,000 thought, 180 answered",
+        "model 1,200 tokens: 20 input, 1,000 reasoning, 180 answer",
         f"summary {summary}",
-        f"together {total} tokens",
+        f"total {total} tokens",
     ]
 
 
@@ -54,6 +54,6 @@ def test_times_are_told_where_they_are_known() -> None:
     scene = ResponseProgress(first_summary=2.04, thinking_ended=7.5)
     lines = [" ".join(line.split()) for line in usage_lines(scene, 0.256)]
     assert lines == [
-        "time first summary text after 2.0 s, thinking over after 7.5 s",
+        "time first summary text after 2.0 s, thinking ended after 7.5 s",
         "held the answer waited 0.26 s for its summary",
     ]

@@ -43,7 +43,7 @@ async def responses(form: Form, upstream: Upstream, body: Any = None, **settings
     return await call(app, f"{PREFIX[form]}/v1/responses", {**RESPONSES, **ASKING, **(body or {})})
 
 
-async def test_ogx_01_responses_streamed(form: Form) -> None:
+async def test_responses_streamed(form: Form) -> None:
     upstream = Upstream(Answer(responses_stream(OUTPUT)))
     seen = check_responses((await responses(form, upstream, {"stream": True})).data)
     assert seen.summary == [SUMMARY]
@@ -52,7 +52,7 @@ async def test_ogx_01_responses_streamed(form: Form) -> None:
     assert seen.response["usage"]["total_tokens"] == RESPONSES_USAGE["total_tokens"] + 15
 
 
-async def test_ogx_01_responses_whole(form: Form) -> None:
+async def test_responses_whole(form: Form) -> None:
     upstream = Upstream(Answer.json(response(OUTPUT)))
     answer = await responses(form, upstream)
     item = answer.json["output"][0]
@@ -81,7 +81,7 @@ async def test_chat_whole(form: Form) -> None:
     assert answer.json["usage"]["reasoning_summary"]["model"] == "mini"
 
 
-async def test_ogx_02_without_a_wish_traffic_is_untouched(form: Form) -> None:
+async def test_without_a_wish_traffic_is_untouched(form: Form) -> None:
     for stream in (chat_stream(THOUGHT, "Hi"), responses_stream(OUTPUT)):
         upstream, scripted = Upstream(Answer(stream)), Scripted()
         app = abridged(form, upstream, writer=scripted)
@@ -130,7 +130,7 @@ async def test_exposure(form: Form, expose: str) -> None:
 
 
 class TestNextTurn:
-    async def test_ogx_11_upstream_gets_its_own_reasoning_back_on_chat(self, form: Form) -> None:
+    async def test_upstream_gets_its_own_reasoning_back_on_chat(self, form: Form) -> None:
         calls = [tool_call("add", '{"a": 1}')]
         first = Answer(chat_stream(THOUGHT, calls=calls, field="reasoning", finish="tool_calls"))
         upstream = Upstream(first, Answer(chat_stream("Again.", "Done.")))
@@ -155,7 +155,7 @@ class TestNextTurn:
         sent = upstream.asked[1].json["messages"][1]
         assert sent == {**message, "reasoning": THOUGHT}
 
-    async def test_ogx_11_upstream_gets_its_own_reasoning_back_on_responses(
+    async def test_upstream_gets_its_own_reasoning_back_on_responses(
         self, form: Form
     ) -> None:
         output = [reasoning_item(0, THOUGHT), call_item(1, "add", "{}")]

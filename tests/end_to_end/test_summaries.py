@@ -115,7 +115,7 @@ class TestWhateverIsThought:
 class TestThinkingBetweenTools:
     """Twenty times reasoning, then a call."""
 
-    def test_ogx_10_on_responses_each_item_has_its_own(self) -> None:
+    def test_on_responses_each_item_has_its_own(self) -> None:
         output = []
         for number in range(20):
             item = reasoning_item(2 * number, thinking(300 + 40 * number))

@@ -507,7 +507,7 @@ class TestLedger:
             if sample.name == f"abridge_{name}"
         }
 
-    async def test_new_04_tokens_per_style_and_summarizer(self, counted: Counted, api: str) -> None:
+    async def test_tokens_per_style_and_summarizer(self, counted: Counted, api: str) -> None:
         expected: dict[tuple[str, ...], float] = {}
         for name, spent in (("large", Tokens(100, 20, 120)), ("small", Tokens(7, 3, 10))):
             for style in ("concise", "auto", "detailed"):
@@ -526,7 +526,7 @@ class TestLedger:
         own = self.ledger(counted, "upstream_tokens_total", "api", "type")
         assert own == {(api, "input"): 6 * 11, (api, "output"): 6 * 70, (api, "reasoning"): 6 * 50}
 
-    async def test_new_04_seconds_held_per_style_and_summarizer(
+    async def test_seconds_held_per_style_and_summarizer(
         self, counted: Counted, api: str
     ) -> None:
         now = 0.0
@@ -549,7 +549,7 @@ class TestLedger:
         once = dict.fromkeys(expected, 1)
         assert self.ledger(counted, "held_seconds_count", *columns) == once
 
-    async def test_new_04_what_was_spent_for_a_client_that_left(
+    async def test_what_was_spent_for_a_client_that_left(
         self, counted: Counted, api: str
     ) -> None:
         frames = [frame for frame in STREAMS[api] if b"Hello" not in frame]
@@ -564,7 +564,7 @@ class TestLedger:
         spent = {("auto", "scripted", "input"): 10, ("auto", "scripted", "output"): 5}
         assert self.ledger(counted, "summarizer_tokens_total", *columns) == spent
 
-    async def test_new_04_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
+    async def test_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
         app = abridged("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
         asking = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         await call(app, PATHS[api], {**asking, "messages": [], "input": "Hi"})

@@ -218,7 +218,7 @@ class TestFolder:
         )
         assert ended.returncode == 2
         assert ended.stderr == (
-            "Error: PROMETHEUS_MULTIPROC_DIR: takes a folder of its own: File exists\n"
+            "Error: PROMETHEUS_MULTIPROC_DIR: cannot use this folder: File exists\n"
         )
 
 

@@ -106,7 +106,7 @@ async def test_blanks_before_the_first_word_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("script", [(), ("",), (" ", "\n"), ("<b></b>", " "), ("![](http://x)",)])
-async def test_ogx_07_nothing_said_is_a_failure_that_still_cost(script: tuple[str, ...]) -> None:
+async def test_nothing_said_is_a_failure_that_still_cost(script: tuple[str, ...]) -> None:
     failed = await error(guard(), *script, SPENT)
     assert (failed.code, failed.spent, failed.model) == ("empty", SPENT.tokens, SPENT.model)
 
@@ -121,7 +121,7 @@ async def test_text_beyond_the_ceiling_is_not_waited_for() -> None:
 # What goes wrong
 
 
-async def test_ogx_06_a_failure_is_told_with_what_it_cost() -> None:
+async def test_a_failure_is_told_with_what_it_cost() -> None:
     failed = await error(
         guard(), "So ", SummarizerError("upstream_error", "Status 500.", spent=Tokens(1))
     )

@@ -152,7 +152,7 @@ def _status_finding(subject: str, target: CheckTarget, status: int) -> Finding:
     if status in (401, 403) and target.headers:
         return Finding(subject, f"{url} refuses the key ({status})", "fault")
     if status in (401, 403):
-        return Finding(subject, f"{url} answers, and wants a credential ({status})", "note")
+        return Finding(subject, f"{url} answers, but requires a key ({status})", "note")
     if status >= 500:
         return Finding(subject, f"{url} answers with status {status}", "fault")
     return Finding(subject, f"{url} answers, but lists no models ({status})")

@@ -81,7 +81,7 @@ class Check:
         self, route: Route, target: CheckTarget, model: str | None, subject: str
     ) -> AsyncIterator[Finding]:
         if model is None:
-            yield Finding(subject, "no model to ask is known; takes --model NAME", "fault")
+            yield Finding(subject, "no model is known; name one with --model", "fault")
             return
         profile = PROFILES[route.upstream.profile]
         apis = _apis_to_probe(route)

@@ -35,19 +35,19 @@ from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
 NORMAL_PAUSE, FAST_PAUSE = 0.0065, 0.001
 """Seconds after each word: to be watched, and as fast as is useful."""
 
-INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge stands before it and summarizes."
+INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge in front of it summarizes."
 
 NEXT_COMMANDS = """\
 # To try curl or a client on this model:
 abridge demo --serve
 
-# Before a model of your own:
+# In front of a model of your own:
 abridge serve --upstream http://127.0.0.1:8000/v1
 """
 
 RUNNING_NOTE = """\
-It goes on running, until ctrl-C, at {url}
-Watch it work, in a browser, at {url}/abridge
+It keeps running, until ctrl-C, at {url}
+Watch it at work in a browser, at {url}/abridge
 """
 
 EXAMPLES = """\
@@ -146,7 +146,7 @@ def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Itera
     if progress.first_summary is not None and progress.thinking_ended is not None:
         yield (
             f"  time       first summary text after {progress.first_summary:.1f} s, "
-            f"thinking over after {progress.thinking_ended:.1f} s"
+            f"thinking ended after {progress.thinking_ended:.1f} s"
         )
     if held_seconds is not None:
         yield f"  held       the answer waited {held_seconds:.2f} s for its summary"
@@ -160,7 +160,7 @@ def _token_lines(usage: Json) -> Iterator[str]:
     answer_tokens = usage["output_tokens"] - (share.get("output_tokens") or 0) - reasoning_tokens
     yield (
         f"  model      {input_tokens + reasoning_tokens + answer_tokens:,} tokens: "
-        f"{input_tokens:,} asked, {reasoning_tokens:,} thought, {answer_tokens:,} answered"
+        f"{input_tokens:,} input, {reasoning_tokens:,} reasoning, {answer_tokens:,} answer"
     )
     writer = share.get("model")
     by = "extracted without a model" if writer == EXTRACTIVE else f"written by {writer}"
@@ -169,7 +169,7 @@ def _token_lines(usage: Json) -> Iterator[str]:
         f"{summary_tokens / usage['total_tokens']:.1%} of the bill: "
         f"{share.get('parts', 0)} parts, {by}"
     )
-    yield f"  together   {usage['total_tokens']:,} tokens"
+    yield f"  total      {usage['total_tokens']:,} tokens"
 
 
 def _next_steps(url: str | None) -> Iterator[str]:

@@ -83,7 +83,7 @@ def _delete_metrics(folder: Path) -> None:
             file.unlink()
     except OSError as error:
         raise SettingsError(
-            f"{MULTIPROCESS_DIR_VARIABLE}: takes a folder of its own: {error.strerror}"
+            f"{MULTIPROCESS_DIR_VARIABLE}: cannot use this folder: {error.strerror}"
         ) from None
 
 

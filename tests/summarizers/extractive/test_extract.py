@@ -83,7 +83,7 @@ def test_the_conclusion_is_said(text: str, conclusion: str, style: SummaryStyle)
     assert conclusion in part(text, style)
 
 
-def test_ogx_03_concise_is_the_conclusion_without_a_title() -> None:
+def test_concise_is_the_conclusion_without_a_title() -> None:
     assert part(ENGLISH, "concise") == (
         "Therefore, the fix is to regenerate the lock file with version three."
     )
@@ -99,19 +99,19 @@ def test_a_conclusion_counts_more_than_a_doubt_about_it() -> None:
     assert part(text, "concise") == "The answer is three letters."
 
 
-def test_ogx_03_auto_titles_a_part_of_several_only() -> None:
+def test_auto_titles_a_part_of_several_only() -> None:
     several, alone = part(ENGLISH), part(ENGLISH, whole=True)
     assert several.startswith("**The fix is")
     assert several.count("\n\n") == 1
     assert "**" not in alone
 
 
-def test_ogx_03_auto_says_a_short_reasoning_nearly_whole() -> None:
+def test_auto_says_a_short_reasoning_nearly_whole() -> None:
     text = "Okay, the user asks for 2+2. Hmm. This is arithmetic. So it is 4."
     assert part(text, whole=True) == "The user asks for 2+2. This is arithmetic. So it is 4."
 
 
-def test_ogx_03_detailed_keeps_steps_and_decisions() -> None:
+def test_detailed_keeps_steps_and_decisions() -> None:
     detailed = part(ENGLISH, "detailed")
     assert "the user wants to know why the build fails" in detailed.lower()
     assert "I'll pin version three" in detailed
@@ -152,7 +152,7 @@ def test_a_title_holds_no_markdown() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\u3000"])
 @pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
-def test_ogx_08_whitespace_has_no_gist(text: str, style: SummaryStyle) -> None:
+def test_whitespace_has_no_gist(text: str, style: SummaryStyle) -> None:
     assert part(text, style) == ""
 
 

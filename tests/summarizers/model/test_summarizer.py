@@ -183,7 +183,7 @@ async def test_ogx_trap_each_call_has_a_marker_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("model", "asked_for"), [("gpt-5-mini", None), ("gpt-4.1-mini", 0.3)])
-async def test_ols_08_the_model_is_not_sent_what_it_refuses(
+async def test_the_model_is_not_sent_what_it_refuses(
     model: str, asked_for: float | None
 ) -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
@@ -271,7 +271,7 @@ THINKING = [
 
 
 @pytest.mark.parametrize(("api", "frames"), THINKING)
-async def test_ogx_09_the_summarizers_own_reasoning_never_shows(
+async def test_the_summarizers_own_reasoning_never_shows(
     api: str, frames: list[bytes]
 ) -> None:
     text, spent = await said(Upstream(Stream(*frames)), api=api)
@@ -286,7 +286,7 @@ async def test_what_only_begins_like_a_tag_is_text(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_ogx_09_nor_where_a_template_opened_the_tag(api: str) -> None:
+async def test_nor_does_it_where_a_template_opened_the_tag(api: str) -> None:
     frames = STREAMS[api](f"I think.</think>\n\n{TEXT}")
     text, _ = await said(Upstream(Stream(*frames)), api=api, profile="prefilled")
     assert text.strip() == TEXT
@@ -391,7 +391,7 @@ async def test_leaving_early_closes_the_response() -> None:
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 429, 500, 503])
-async def test_ogx_06_a_status_is_told_and_nothing_of_the_body(status: int) -> None:
+async def test_a_status_is_told_and_nothing_of_the_body(status: int) -> None:
     body = b'{"error": {"message": "secret prompt"}}'
     upstream = Upstream(Stream(body), status=status, kind="application/json")
     text, error = await failure(upstream)
@@ -446,7 +446,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("upstream", "how", "before", "spent"), BROKEN)
-async def test_ogx_06_a_broken_answer_is_an_error_that_quotes_nothing(
+async def test_a_broken_answer_is_an_error_that_quotes_nothing(
     upstream: Upstream, how: dict[str, Any], before: str, spent: Tokens | None
 ) -> None:
     text, error = await failure(upstream, **how)
@@ -464,7 +464,7 @@ async def test_ogx_06_a_broken_answer_is_an_error_that_quotes_nothing(
         (httpx.ReadTimeout("secret"), "timeout"),
     ],
 )
-async def test_ogx_06_a_call_that_does_not_come_about(raised: Exception, code: str) -> None:
+async def test_a_call_that_does_not_come_about(raised: Exception, code: str) -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise raised
 
@@ -491,7 +491,7 @@ EMPTY = [
 
 
 @pytest.mark.parametrize(("api", "frames"), EMPTY)
-async def test_ogx_07_an_answer_without_text_is_empty_and_still_cost(
+async def test_an_answer_without_text_is_empty_and_still_cost(
     api: str, frames: list[bytes]
 ) -> None:
     text, error = await failure(Upstream(Stream(*frames)), api=api)
