@@ -31,7 +31,7 @@ from abridge.server.serve import listen, listener_url, run
 from abridge.server.serve import serve as serve_app
 from abridge.server.workers import shared_metrics, supervise
 
-_log = logging.getLogger("abridge.cli")
+_log = logging.getLogger(__name__)
 
 
 class InvalidInput(click.ClickException):
