@@ -155,9 +155,7 @@ class TestNextTurn:
         sent = upstream.asked[1].json["messages"][1]
         assert sent == {**message, "reasoning": THOUGHT}
 
-    async def test_upstream_gets_its_own_reasoning_back_on_responses(
-        self, form: Form
-    ) -> None:
+    async def test_upstream_gets_its_own_reasoning_back_on_responses(self, form: Form) -> None:
         output = [reasoning_item(0, THOUGHT), call_item(1, "add", "{}")]
         upstream = Upstream(Answer(responses_stream(output)), Answer(responses_stream(OUTPUT)))
         app = abridged(form, upstream, writer=Scripted(), reasoning={"expose": "summary"})

@@ -526,9 +526,7 @@ class TestLedger:
         own = self.ledger(counted, "upstream_tokens_total", "api", "type")
         assert own == {(api, "input"): 6 * 11, (api, "output"): 6 * 70, (api, "reasoning"): 6 * 50}
 
-    async def test_seconds_held_per_style_and_summarizer(
-        self, counted: Counted, api: str
-    ) -> None:
+    async def test_seconds_held_per_style_and_summarizer(self, counted: Counted, api: str) -> None:
         now = 0.0
         waits = {("concise", "slow"): 2.5, ("detailed", "slow"): 1.5, ("detailed", "fast"): 0.25}
         with patch("abridge.pipeline.exchange.Clock", partial(Clock, lambda: now)):
@@ -549,9 +547,7 @@ class TestLedger:
         once = dict.fromkeys(expected, 1)
         assert self.ledger(counted, "held_seconds_count", *columns) == once
 
-    async def test_what_was_spent_for_a_client_that_left(
-        self, counted: Counted, api: str
-    ) -> None:
+    async def test_what_was_spent_for_a_client_that_left(self, counted: Counted, api: str) -> None:
         frames = [frame for frame in STREAMS[api] if b"Hello" not in frame]
         writer = Scripted()
         thought = [*frames[: len(frames) // 2], asyncio.Event()]

@@ -21,9 +21,7 @@ SETTING_OPTIONS = (
     click.option(
         "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
     ),
-    click.option(
-        "--profile", metavar="NAME", help="Its kind, one of `abridge profiles`.  [auto]"
-    ),
+    click.option("--profile", metavar="NAME", help="Its kind, one of `abridge profiles`.  [auto]"),
     click.option(
         "--api",
         metavar="NAME",

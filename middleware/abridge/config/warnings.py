@@ -60,31 +60,34 @@ def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
                 f"history.store: is 'none', and upstream {name!r} wants reasoning back: clients "
                 "get it raw beside the summary, since Abridge could not restore it"
             )
-        if (
-            history.restore == "never"
-            and PROFILES[route.upstream.profile].returns.required_on_calls
-        ):
+        returns = PROFILES[route.upstream.profile].returns
+        if history.restore == "never" and returns.required_on_calls:
             yield (
                 f"history.restore: is 'never', and upstream {name!r} rejects turns that call tools "
                 "without their reasoning: clients have to return it themselves"
             )
-        if hides_raw(route) and history.store == "none" and history.keep != "none":
+
+
+def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
+    exposed = settings.server.host not in LOOPBACK
+    for route in filter(hides_raw, settings.routes):
+        history = route.history
+        hidden = f"and reasoning is hidden on upstream {route.upstream.name!r}"
+        if history.store == "none" and history.keep != "none":
             yield (
-                f"history.store: is 'none', and reasoning is hidden on upstream {name!r}: a client "
-                "of Responses that does not request encrypted_content loses it"
+                f"history.store: is 'none', {hidden}: a client of Responses that does not request "
+                "encrypted_content loses it"
             )
         unsealed = history.store == "memory" and not history.seal_keys_env
-        if hides_raw(route) and unsealed and history.keep != "none":
+        if unsealed and history.keep != "none":
             yield (
-                f"history.seal_keys_env: is not set, and reasoning is hidden on upstream {name!r}: "
-                "only this process remembers it; a restart loses it, and other replicas lack it"
+                f"history.seal_keys_env: is not set, {hidden}: only this process remembers it; a "
+                "restart loses it, and other replicas lack it"
             )
-        exposed = settings.server.host not in LOOPBACK
-        forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
-        if hides_raw(route) and forgotten:
+        if history.anonymous is False or (history.anonymous == "loopback" and exposed):
             yield (
-                f"history.anonymous: reasoning is hidden on upstream {name!r}, and not remembered "
-                "for clients without a credential: it is missing from their later requests"
+                f"history.anonymous: is {history.anonymous!r}, {hidden}: it is not remembered for "
+                "clients without a credential, and missing from their later requests"
             )
 
 
@@ -109,6 +112,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_busy_summarizer,
     _warn_lost_reasoning,
+    _warn_lost_hidden_reasoning,
     _warn_open_page,
     _warn_unknown_summaries,
 )

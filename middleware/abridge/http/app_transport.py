@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import httpx
 from starlette.types import ASGIApp, Message
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 1.0
 """Seconds for the app to return after its response has ended or was closed."""
@@ -117,7 +117,7 @@ class _AppCall(httpx.AsyncByteStream):
             await app(scope, self._receive, self._send)
         except Exception as error:  # noqa: BLE001 - the reader gets it as the cause
             if not self._closed.is_set():
-                logger.warning("the app failed in a call: %s", type(error).__name__)
+                _log.warning("the app failed in a call: %s", type(error).__name__)
             self._error = error
         finally:
             self._done = True

@@ -60,7 +60,7 @@ FAILURE_TABLE = (
 
 TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL)
 
-_log = logging.getLogger("abridge.proxy")
+_log = logging.getLogger(__name__)
 
 
 class UpstreamCaller:

@@ -34,7 +34,9 @@ from abridge.summarizers.summarizer import Summarizer, closing_iterator
 MAX_PART_CHARS = 32_000
 """Maximum characters of a part; the call is ended when a summarizer exceeds them."""
 
-BREAKER_OPEN = ErrorDetail("breaker_open", "The summarizer failed too often and is left alone.")
+BREAKER_OPEN = ErrorDetail(
+    "breaker_open", "The summarizer failed too often and is not called for a while."
+)
 
 MISSES_TO_BACK_OFF = 2
 
@@ -47,7 +49,7 @@ Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Permit:
@@ -111,7 +113,7 @@ class Guard:
     def _note_failure(self, summarizer: Summarizer, cause: object) -> None:
         # The breaker limits the number of these log lines.
         self._update_breaker(self._breaker.note_failure)
-        logger.warning("summarizer %s failed: %s", summarizer.name, cause)
+        _log.warning("summarizer %s failed: %s", summarizer.name, cause)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
         """Update the breaker, and its gauge if that opened or closed it."""
@@ -174,7 +176,7 @@ class _GuardedCall:
         if text := self._strip_start(self._cleaner.end()):
             yield text
         if not self._has_text:
-            raise self.error("empty", "The summarizer said nothing.")
+            raise self.error("empty", "The summarizer returned no text.")
 
     async def review_text(self, pieces: AsyncIterator[str], review: Review) -> AsyncIterator[str]:
         """Collect the whole text and yield what `review` returns for it."""

@@ -183,9 +183,7 @@ async def test_ogx_trap_each_call_has_a_marker_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("model", "asked_for"), [("gpt-5-mini", None), ("gpt-4.1-mini", 0.3)])
-async def test_the_model_is_not_sent_what_it_refuses(
-    model: str, asked_for: float | None
-) -> None:
+async def test_the_model_is_not_sent_what_it_refuses(model: str, asked_for: float | None) -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
     settings = SummarizerSettings(kind="model", base_url=BASE, model=model, profile="openai")
     summarizer = ModelSummarizer.from_settings(settings, upstream, None)
@@ -271,9 +269,7 @@ THINKING = [
 
 
 @pytest.mark.parametrize(("api", "frames"), THINKING)
-async def test_the_summarizers_own_reasoning_never_shows(
-    api: str, frames: list[bytes]
-) -> None:
+async def test_the_summarizers_own_reasoning_never_shows(api: str, frames: list[bytes]) -> None:
     text, spent = await said(Upstream(Stream(*frames)), api=api)
     assert text == TEXT
     assert spent.tokens == TOKENS
