@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abridge.apis.json import string
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
@@ -13,3 +14,10 @@ def as_failed(response: Json, failure: ErrorDetail) -> Json:
     """
     error = {"code": "server_error", "message": failure.message}
     return {**response, "status": "failed", "error": error}
+
+
+def read_failure(response: Json) -> ErrorDetail:
+    """Read why a response failed."""
+    error = response.get("error")
+    message = string(error.get("message")) if isinstance(error, dict) else ""
+    return ErrorDetail("upstream_error", message)

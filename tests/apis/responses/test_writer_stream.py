@@ -44,7 +44,7 @@ def edited(stream: list[bytes], kind: str, **changes: Any) -> list[bytes]:
 
 
 class TestOrder:
-    def test_ogx_12_a_summary_in_openais_order(self) -> None:
+    def test_a_summary_in_openais_order(self) -> None:
         seen = run(responses_stream(OUTPUT), expose="summary")
         assert seen.kinds == [
             "response.created",
@@ -65,7 +65,7 @@ class TestOrder:
             "response.completed",
         ]
 
-    def test_ogx_13_the_same_text_in_deltas_item_and_final_response(self) -> None:
+    def test_the_same_text_in_deltas_item_and_final_response(self) -> None:
         seen = run(responses_stream(OUTPUT))
         (item,) = seen.reasoning
         assert item.summary == [f"**Part**\n\nSaid of {len(THOUGHT)} characters."]
@@ -73,13 +73,13 @@ class TestOrder:
         assert [part["text"] for part in item.done["summary"]] == item.summary
         assert seen.response["output"][0]["summary"] == item.done["summary"]
 
-    def test_ogx_12_several_parts_in_one_item(self) -> None:
+    def test_several_parts_in_one_item(self) -> None:
         output = [reasoning_item(0, thinking(1000)), message_item(1, ANSWER)]
         seen = run(responses_stream(output), plan=SummaryPlan(part_chars=200))
         assert len(seen.summary) > 2
         assert seen.text == ANSWER
 
-    def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
+    def test_parts_come_while_the_model_still_thinks(self) -> None:
         pipeline = responses(plan=SummaryPlan(part_chars=200))
         stream = responses_stream([reasoning_item(0, thinking(900)), message_item(1, ANSWER)])
         last = max(place for place, raw in enumerate(stream) if b"reasoning_text.delta" in raw)
@@ -87,14 +87,14 @@ class TestOrder:
             pipeline.frame(raw)
         assert bytes(pipeline.out).count(b"summary_part.done") >= 3
 
-    def test_ogx_01_raw_and_summary_stand_side_by_side(self) -> None:
+    def test_raw_and_summary_stand_side_by_side(self) -> None:
         seen = run(responses_stream(OUTPUT))
         assert seen.raw == THOUGHT
         final = seen.response["output"][0]
         assert final["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
         assert final["summary"][0]["type"] == "summary_text"
 
-    def test_ogx_10_reasoning_precedes_parallel_calls_that_share_it(self) -> None:
+    def test_reasoning_precedes_parallel_calls_that_share_it(self) -> None:
         output = [reasoning_item(0, THOUGHT), call_item(1, "a", "{}"), call_item(2, "b", "{}")]
         seen = run(responses_stream(output))
         assert [item.type for item in seen.items.values()] == [
@@ -104,7 +104,7 @@ class TestOrder:
         ]
         assert len(seen.summary) == 1
 
-    def test_ogx_10_reasoning_call_reasoning_call_are_two_items_with_two_summaries(self) -> None:
+    def test_reasoning_call_reasoning_call_are_two_items_with_two_summaries(self) -> None:
         output = [
             reasoning_item(0, THOUGHT),
             call_item(1, "a", '{"x": 1}'),
@@ -135,7 +135,7 @@ class TestOrder:
         assert spaced.split(b"99")[0] in out
         assert spaced.split(b"99")[1] in out
 
-    def test_att_11_obfuscation_passes_through(self) -> None:
+    def test_obfuscation_passes_through(self) -> None:
         stream = edited(responses_stream(OUTPUT), "response.output_text.delta", obfuscation="aZ3")
         events = run(stream).events
         deltas = [event for event in events if event["type"] == "response.output_text.delta"]
@@ -153,7 +153,7 @@ class TestOrder:
 
 
 class TestExposure:
-    def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(self) -> None:
+    def test_hidden_reasoning_is_nowhere_in_the_bytes(self) -> None:
         output = [
             reasoning_item(0, THOUGHT, status="completed", vendor="odd numbers"),
             message_item(1, ANSWER),
@@ -186,7 +186,7 @@ class TestExposure:
         out = responses(expose="summary").stream(b"".join(responses_stream(plain)))
         assert b"odd numbers" not in out
 
-    def test_the_summary_echoed_is_the_one_that_is_honoured(self) -> None:
+    def test_the_style_in_the_response_is_the_one_in_effect(self) -> None:
         stream = responses_stream(OUTPUT, reasoning={"effort": "low", "summary": "detailed"})
         assert run(stream).response["reasoning"] == {"effort": "low", "summary": "auto"}
         assert run(stream, expose="raw").response["reasoning"] == {"effort": "low", "summary": None}
@@ -208,7 +208,7 @@ class TestNative:
         message_item(1, ANSWER),
     )
 
-    def test_ogx_14_a_native_summary_passes_untouched_without_a_call(self) -> None:
+    def test_a_native_summary_passes_untouched_without_a_call(self) -> None:
         stream = b"".join(responses_stream(list(self.OUTPUT), reasoning={"summary": "auto"}))
         pipeline = responses()
         assert pipeline.stream(stream) == stream
@@ -223,7 +223,7 @@ class TestNative:
         assert not pipeline.passages
         assert seen.response["output"][0]["summary"] == list(self.SUMMARY)
 
-    def test_parts_of_ours_that_spoke_first_come_before_native_ones(self) -> None:
+    def test_parts_of_abridge_that_began_first_precede_native_ones(self) -> None:
         both = {**reasoning_item(0, thinking(900)), "summary": list(self.SUMMARY)}
         seen = run(
             responses_stream([both, message_item(1, ANSWER)]), plan=SummaryPlan(part_chars=200)
@@ -231,7 +231,7 @@ class TestNative:
         assert seen.summary[0].startswith("**Part**")
         assert seen.summary[-1] == self.SUMMARY[0]["text"]
 
-    def test_a_summary_that_is_really_raw_is_treated_as_raw(self) -> None:
+    def test_a_summary_that_is_raw_is_treated_as_raw(self) -> None:
         """As Ollama has it: the thinking in the summary, and again in encrypted_content."""
         raw = {
             **reasoning_item(0, ""),
@@ -249,7 +249,7 @@ class TestNative:
 
 
 class TestUsage:
-    def test_ogx_04_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
+    def test_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
         usage = run(responses_stream(OUTPUT)).response["usage"]
         assert usage["input_tokens"] == RESPONSES_USAGE["input_tokens"] + 10
         assert usage["output_tokens"] == RESPONSES_USAGE["output_tokens"] + 5
@@ -262,7 +262,7 @@ class TestUsage:
         assert usage.pop("reasoning_summary")["parts"] == 1
         assert usage == RESPONSES_USAGE
 
-    def test_ogx_05_usage_that_is_null_stays_null(self) -> None:
+    def test_usage_that_is_null_stays_null(self) -> None:
         final = run(responses_stream(OUTPUT, usage=None)).response
         assert final["usage"] is None
         assert final["reasoning_summary_usage"]["total_tokens"] == 15
@@ -299,7 +299,7 @@ class TestRepair:
         ]
         assert run(bare).text == ANSWER
 
-    def test_new_06_old_names_of_raw_deltas_are_understood(self) -> None:
+    def test_old_names_of_raw_deltas_are_understood(self) -> None:
         stream = [
             raw.replace(b"response.reasoning_text.", b"response.reasoning.")
             for raw in responses_stream(OUTPUT)
@@ -343,7 +343,7 @@ class TestEnds:
         assert seen.items[0].done["status"] == "incomplete"
 
     @pytest.mark.parametrize("kept", [1, 2, 6, 20, -3, -1])
-    def test_promise_7_a_stream_cut_short_ends_failed(self, kept: int) -> None:
+    def test_a_stream_cut_short_ends_failed(self, kept: int) -> None:
         seen = run(responses_stream(OUTPUT)[:kept], plan=SummaryPlan(part_chars=60))
         assert seen.terminal is not None
         assert seen.terminal["type"] == "response.failed"
@@ -355,7 +355,7 @@ class TestEnds:
         assert [item["id"] for item in seen.response["output"]] == ["rs_0"]
         assert seen.response["output"][0]["summary"][0]["text"] == seen.summary[0]
 
-    def test_promise_4_nothing_follows_the_end_but_done(self) -> None:
+    def test_nothing_follows_the_end_but_done(self) -> None:
         stream, pipeline = responses_stream(OUTPUT), responses()
         late = frame({"type": "error", "code": "q", "message": "late", "param": None}, "error")
         done = frame("[DONE]")
@@ -368,7 +368,7 @@ class TestEnds:
         seen = run([])
         assert seen.errors[0]["code"] == "upstream_error"
 
-    def test_an_error_event_and_response_failed_pass_in_their_own_words(self) -> None:
+    def test_an_error_event_and_response_failed_pass_as_they_came(self) -> None:
         error = {"type": "error", "sequence_number": 2, "error": {"message": "quota", "code": "q"}}
         failed = responses_stream(OUTPUT, status="failed", error={"code": "q", "message": "quota"})
         stream = [*failed[:2], frame(error, "error"), failed[-1]]
@@ -382,7 +382,7 @@ class TestEnds:
         assert seen.kinds[-2:] == ["error", "response.failed"]
         assert seen.response["error"]["message"] == "quota"
 
-    def test_a_broken_connections_cause_is_told(self) -> None:
+    def test_the_cause_of_a_broken_connection_is_in_the_response(self) -> None:
         pipeline = responses()
         for raw in responses_stream(OUTPUT)[:5]:
             pipeline.frame(raw)
@@ -392,7 +392,7 @@ class TestEnds:
 
 
 class TestFailedSummary:
-    def test_ogx_06_omit_keeps_the_answer_and_marks_the_item(self) -> None:
+    def test_omit_keeps_the_answer_and_marks_the_item(self) -> None:
         seen = run(responses_stream(OUTPUT), write=None)
         assert seen.text == ANSWER
         final = seen.response["output"][0]
@@ -400,7 +400,7 @@ class TestFailedSummary:
         assert final["summary_error"]["code"] == "upstream_error"
         assert seen.response["status"] == "completed"
 
-    def test_ogx_06_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
+    def test_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
         seen = run(responses_stream(OUTPUT), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.terminal is not None
         assert seen.terminal["type"] == "response.failed"
@@ -409,7 +409,7 @@ class TestFailedSummary:
         assert seen.response["error"]["code"] == "server_error"
 
 
-def test_a_beat_is_the_last_lifecycle_event_once_more() -> None:
+def test_a_keep_alive_is_the_last_lifecycle_event_once_more() -> None:
     pipeline = responses()
     stream = responses_stream(OUTPUT)
     for raw in stream[:6]:
@@ -421,7 +421,7 @@ def test_a_beat_is_the_last_lifecycle_event_once_more() -> None:
     assert seen.kinds.count("response.in_progress") == 2
 
 
-def test_ogx_08_an_item_without_raw_reasoning_gets_no_call() -> None:
+def test_an_item_without_raw_reasoning_gets_no_call() -> None:
     output = [reasoning_item(0, "", encrypted_content="gAAAA"), message_item(1, ANSWER)]
     pipeline = responses()
     seen = check_responses(pipeline.stream(b"".join(responses_stream(output))))
@@ -429,7 +429,7 @@ def test_ogx_08_an_item_without_raw_reasoning_gets_no_call() -> None:
     assert seen.summary == []
 
 
-def test_ogx_11_originals_are_kept_with_the_turn_they_led_to() -> None:
+def test_original_reasoning_is_recorded_with_its_turn() -> None:
     output = [
         reasoning_item(0, THOUGHT),
         call_item(1, "a", "{}"),

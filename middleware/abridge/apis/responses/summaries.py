@@ -1,17 +1,29 @@
-"""Repair the summary that upstream makes itself, as it streams.
+"""The summary of a reasoning item: write the parts that Abridge makes, repair upstream's own.
 
-Each part gets its added, delta and done events, in this order and before the next part is added,
-whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
+Each part of upstream's gets its added, delta and done events, in this order and before the next
+part is added, whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
 openai/responses.go).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
 from abridge.apis.json import string
-from abridge.apis.responses.contents import MakeFrame, change_frame, encode_event
+from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
 from abridge.core.conversation import Json
-from abridge.core.events import NativeStage, NativeSummary
+from abridge.core.events import (
+    NativeStage,
+    NativeSummary,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+)
+
+WireEvents: TypeAlias = Iterator[tuple[str, Json]]
+"""Stream events without their numbers: the type of each, and its other fields."""
 
 SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
 
@@ -29,8 +41,41 @@ NATIVE_STAGES: dict[str, NativeStage] = {
 }
 
 
+def write_part(
+    event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone, address: Json
+) -> WireEvents:
+    """Write an event of one of Abridge's parts.
+
+    `address` has the item's id and index, and the part's `summary_index`.
+    """
+    match event:
+        case SummaryPartAdded():
+            yield from write_part_added(address)
+        case SummaryTextDelta():
+            yield from write_part_delta(address, event.text)
+        case SummaryPartDone():
+            yield from write_part_done(address, event.text, complete=event.complete)
+
+
+def write_part_added(address: Json) -> WireEvents:
+    yield SUMMARY_PART_ADDED, {**address, "part": {"type": "summary_text", "text": ""}}
+
+
+def write_part_delta(address: Json, text: str) -> WireEvents:
+    yield SUMMARY_TEXT_DELTA, {**address, "delta": text}
+
+
+def write_part_done(address: Json, text: str, *, complete: bool = True) -> WireEvents:
+    status = {} if complete else {"status": "incomplete"}
+    yield SUMMARY_TEXT_DONE, {**address, "text": text}
+    yield (
+        SUMMARY_PART_DONE,
+        {**address, "part": {"type": "summary_text", "text": text}, **status},
+    )
+
+
 class NativeSummaryRepair:
-    """Repairs the summary of one item."""
+    """Repair the summary that upstream makes of one item."""
 
     def __init__(
         self, output_index: int, item_id: str, make_frame: MakeFrame = encode_event

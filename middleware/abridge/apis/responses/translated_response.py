@@ -1,11 +1,7 @@
-"""Build the response object, which repeats the parameters of the request.
-
-Write the items of a translated response, one after the other.
+"""Build a response from translated events, item by item.
 
 One item is open at a time, and every event belongs to it or closes it. Fragments of several calls
 may alternate, but items cannot: what is not of the open call is queued until that is complete.
-
-Write translated events as the Responses API: a stream, or a whole response.
 """
 
 from __future__ import annotations
@@ -17,10 +13,10 @@ from typing import Any
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
-from abridge.apis.json import dumps, objects, string
-from abridge.apis.openai import MintId, failure_body, mint_id
-from abridge.apis.responses.contents import encode_event
+from abridge.apis.json import objects, string
+from abridge.apis.openai import MintId, mint_id
 from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
     TranslatedCall,
@@ -28,7 +24,6 @@ from abridge.apis.responses.translated_items import (
     TranslatedMessage,
     TranslatedReasoning,
 )
-from abridge.apis.responses.writer import WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
@@ -53,7 +48,6 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import Tool
 from abridge.core.usage import Tokens
-from abridge.providers.profile import Profile
 
 PARAM_DEFAULTS: Json = {
     "instructions": None,
@@ -248,66 +242,51 @@ class TranslatedOutput:
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class ResponsesTranslatingWriter:
-    """Writes one response. See `abridge.apis.api.Writer`.
+class TranslatedResponse:
+    """Build a response from translated events. See the protocol `Response`.
 
     The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
     characters.
     """
 
     def __init__(
-        self,
-        _profile: Profile,
-        display: Display,
-        echo: RequestEcho,
-        limit: int,
-        mint_id: MintId = mint_id,
+        self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
     ) -> None:
         self._display = display
         self._output = TranslatedOutput(display, echo.tools, mint_id)
         self._echo = echo
         self._mint_id = mint_id
         self._room_left = limit
-        self._next_number = 0
-        self._response: Json | None = None
-        self._lane: int | None = None
+        self._response: Json | None = None  # as its last lifecycle event has it
         self._is_over = False
+        self._lane: int | None = None
         self._finish_reason = ""
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
 
-    def write(self, event: Event) -> bytes:
+    @property
+    def final(self) -> Json | None:
+        return self._response if self._is_over else None
+
+    def so_far(self) -> Json | None:
+        return None if self._is_over else self._response
+
+    def build(self, event: Event) -> WireEvents:
+        """Build what an event becomes in a stream."""
         self._room_left -= text_size(event)
         if self._is_over:
-            return b""
+            return iter(())
         if self._room_left < 0:
             event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
-        return b"".join(self._encode(kind, fields) for kind, fields in self._translate(event))
-
-    def keep_alive(self) -> bytes:
-        """See `ResponsesWriter.keep_alive`."""
-        if self._response is None or self._is_over:
-            return b""
-        return self._encode("response.in_progress", {"response": self._response})
+        return self._translate(event)
 
     def note(self, event: Event) -> None:
         for _ in self._translate(event):
             pass
 
-    def write_whole(self, end: ResponseEnded) -> bytes:
+    def build_whole(self, end: ResponseEnded) -> Json:
         self.note(end)
-        response = self._response or {}
-        if end.error is None or not end.ok:
-            return dumps(response)
-        return dumps(failure_body(end.error, response))
-
-    @property
-    def final_response(self) -> Json | None:
-        return self._response if self._is_over else None
-
-    def _encode(self, event_type: str, fields: Json) -> bytes:
-        self._next_number += 1
-        return encode_event(event_type, {"sequence_number": self._next_number - 1, **fields})
+        return self._response or {}
 
     # Events
 

@@ -40,7 +40,7 @@ RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
 
 
 def hidden(out: bytes) -> ResponsesStream:
-    """The stream, having made sure that nothing of the reasoning is in it, however spelled."""
+    """The stream, having made sure that nothing of the reasoning is in it, however it is encoded."""
     for secret in SECRETS:
         assert secret.encode() not in out
     return check_responses(out)
@@ -62,7 +62,7 @@ CLEAR = {
 
 @pytest.mark.parametrize("state", CLEAR.values(), ids=CLEAR)
 @pytest.mark.parametrize("parts", [(THOUGHT,), tuple(THOUGHT.splitlines())], ids=["one", "several"])
-def test_new_03_opaque_state_that_is_in_the_clear_is_hidden(
+def test_opaque_state_that_is_in_the_clear_is_hidden(
     expose: Exposure, parts: tuple[str, ...], state: Any
 ) -> None:
     content = [{"type": "reasoning_text", "text": text} for text in parts]
@@ -83,7 +83,7 @@ def test_opaque_state_stays_though_a_short_word_is_in_it_by_chance(
     assert seen.response["output"][0]["encrypted_content"] == BLOB
 
 
-def test_what_stands_in_a_known_field_is_hidden_unless_it_is_what_the_field_holds(
+def test_a_known_field_is_hidden_unless_its_value_has_the_right_type(
     expose: Exposure,
 ) -> None:
     item = {**FULL, "status": {"reasoning": THOUGHT}}
@@ -94,17 +94,17 @@ SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
 
 
 @pytest.mark.parametrize("state", SNAPSHOTS)
-def test_new_03_a_snapshot_of_the_response_holds_no_more_than_is_shown(
+def test_a_snapshot_of_the_response_holds_no_more_than_is_shown(
     expose: Exposure, state: str
 ) -> None:
-    said = [{"content": THOUGHT}]
-    snapshot = response([FULL], status=state, input_messages=said, output_messages=said)
+    messages = [{"content": THOUGHT}]
+    snapshot = response([FULL], status=state, input_messages=messages, output_messages=messages)
     seen = run(expose, ADDED, RAW, {"type": f"response.{state}", "response": snapshot})
     shown = next(event for event in seen.events if event["type"] == f"response.{state}")
     assert shown["response"]["output"] == [{**BARE, "content": []}]
 
 
-def test_new_03_an_error_that_carries_the_response_carries_no_more_than_is_shown(
+def test_an_error_that_carries_the_response_carries_no_more_than_is_shown(
     expose: Exposure,
 ) -> None:
     error = {"type": "error", "error": {"message": "Quota."}, "response": response([FULL])}
@@ -113,7 +113,7 @@ def test_new_03_an_error_that_carries_the_response_carries_no_more_than_is_shown
     assert seen.errors[0]["response"]["output"][0]["content"] == []
 
 
-def test_new_03_a_beat_repeats_no_more_than_is_shown(expose: Exposure) -> None:
+def test_a_keep_alive_repeats_no_more_than_is_shown(expose: Exposure) -> None:
     pipeline = responses(expose=expose)
     snapshot = {"type": "response.in_progress", "response": response([FULL], status="in_progress")}
     for raw in numbered(CREATED, ADDED, snapshot):
@@ -132,7 +132,7 @@ def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Expo
 
 
 class TestOfAnyKind:
-    """Whatever is said of a reasoning item may be reasoning."""
+    """Any event of a reasoning item may contain reasoning."""
 
     EVENTS = (
         of_item("response.content_part.added", part={"type": "text", "text": THOUGHT}),
@@ -145,14 +145,12 @@ class TestOfAnyKind:
     )
 
     @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
-    def test_new_03_it_is_hidden(self, expose: Exposure, event: dict[str, Any]) -> None:
+    def test_it_is_hidden(self, expose: Exposure, event: dict[str, Any]) -> None:
         kinds = run(expose, ADDED, event, RAW).kinds
         assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
 
     @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
-    def test_new_03_it_is_hidden_under_another_id(
-        self, expose: Exposure, event: dict[str, Any]
-    ) -> None:
+    def test_it_is_hidden_under_another_id(self, expose: Exposure, event: dict[str, Any]) -> None:
         kinds = run(expose, ADDED, {**event, "item_id": "odd"}, RAW).kinds
         assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
 
@@ -190,7 +188,7 @@ def interrupted(expose: Exposure, raw: bytes) -> Pipeline:
 
 
 @pytest.mark.parametrize("data", NO_OBJECTS)
-def test_new_03_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> None:
+def test_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> None:
     pipeline = interrupted(expose, frame(data))
     assert pipeline.reader.faults == 1
     assert hidden(bytes(pipeline.out)).response["status"] == "completed"
@@ -202,14 +200,14 @@ def test_a_comment_passes(expose: Exposure) -> None:
     assert pipeline.reader.faults == 0
 
 
-def test_new_03_a_frame_cut_in_its_middle_is_not_shown(expose: Exposure) -> None:
+def test_a_frame_cut_in_its_middle_is_not_shown(expose: Exposure) -> None:
     stream = b"".join(numbered(CREATED, ADDED, RAW))
     seen = hidden(responses(expose=expose).stream(stream[:-12]))
     assert seen.response["status"] == "failed"
 
 
 @pytest.mark.parametrize("more", [{}, {"content": []}, {"content": None}])
-def test_new_03_what_was_only_streamed_is_known_in_the_opaque_state_too(
+def test_reasoning_that_was_only_streamed_is_recognized_in_opaque_state(
     expose: Exposure, more: dict[str, Any]
 ) -> None:
     item = {**BARE, **more, "encrypted_content": json.dumps(THOUGHT)}
@@ -228,7 +226,7 @@ class TestASummaryThatIsTheReasoning:
         "summary": [{"type": "summary_text", "text": THOUGHT}],
         "encrypted_content": THOUGHT,
     }
-    SAYING = (
+    TEXT_EVENTS = (
         of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[:30]),
         of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[30:]),
         of_item("response.reasoning_summary_text.done", summary_index=0, text=THOUGHT),
@@ -239,24 +237,24 @@ class TestASummaryThatIsTheReasoning:
         events = (CREATED, ADDED, *inside, {**DONE, "item": item}, *ANSWER, final)
         return b"".join(numbered(*events))
 
-    @pytest.mark.parametrize("said", [0, 2, 3])
-    def test_new_03_it_is_told_by_the_opaque_state_that_is_the_same(
-        self, expose: Exposure, said: int
+    @pytest.mark.parametrize("count", [0, 2, 3])
+    def test_it_is_recognized_by_the_same_text_in_opaque_state(
+        self, expose: Exposure, count: int
     ) -> None:
         pipeline = responses(expose=expose)
-        seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.SAYING[:said])))
+        seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS[:count])))
         assert [passage.text for passage in pipeline.passages] == [THOUGHT] * (expose == "summary")
         assert pipeline.heard()[0].original[0]["encrypted_content"] == THOUGHT
         assert pipeline.reader.faults == 0
         assert len(seen.summary) == (expose == "summary")
 
-    def test_shown_it_is_shown_as_what_it_is(self, expose: Exposure) -> None:
+    def test_it_is_shown_as_raw_reasoning(self, expose: Exposure) -> None:
         pipeline = responses()
-        seen = check_responses(pipeline.stream(self.stream(self.MASKED, *self.SAYING)))
+        seen = check_responses(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS)))
         assert seen.raw == THOUGHT
         assert seen.summary == [f"**Part**\n\nSaid of {len(THOUGHT)} characters."]
 
-    def test_whole_it_is_told_as_well(self, expose: Exposure) -> None:
+    def test_it_is_recognized_in_a_whole_response_too(self, expose: Exposure) -> None:
         body = json.dumps(response([self.MASKED, MESSAGE])).encode()
         whole = responses(expose=expose).whole(body)
         assert not any(secret.encode() in whole for secret in SECRETS)
@@ -264,9 +262,13 @@ class TestASummaryThatIsTheReasoning:
     def test_a_summary_beside_true_opaque_state_is_native(self, expose: Exposure) -> None:
         item = {**self.MASKED, "encrypted_content": BLOB}
         pipeline = responses(expose=expose)
-        seen = check_responses(pipeline.stream(self.stream(item, *self.SAYING)))
+        seen = check_responses(pipeline.stream(self.stream(item, *self.TEXT_EVENTS)))
         assert seen.summary == [THOUGHT] * (expose == "summary")
         assert not pipeline.passages
 
-    def test_new_03_cut_before_it_can_be_told_it_is_not_shown(self, expose: Exposure) -> None:
-        hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.SAYING))))
+    def test_it_is_not_shown_if_the_stream_is_cut_before_it_is_recognized(
+        self, expose: Exposure
+    ) -> None:
+        hidden(
+            responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.TEXT_EVENTS)))
+        )

@@ -1,4 +1,4 @@
-"""The Responses API, told for a client of another."""
+"""The Responses API, translated for clients of other APIs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import Display
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
 from abridge.providers.catalog import PROFILES
 from tests.scripts import (
@@ -38,7 +38,7 @@ CUSTOM = {
 }
 
 
-def told(stream: list[bytes], **how: Any) -> Told:
+def translated(stream: list[bytes], **how: Any) -> Told:
     return turn_of(tell("responses", b"".join(stream), **how))
 
 
@@ -55,12 +55,12 @@ def without(stream: list[bytes], *kinds: str) -> list[bytes]:
 def both_ways(output: list[dict[str, Any]], **more: Any) -> list[Told]:
     body = json.dumps(response(output, **more)).encode()
     return [
-        told(responses_stream(output, **more)),
+        translated(responses_stream(output, **more)),
         turn_of(tell("responses", body, streamed=False)),
     ]
 
 
-def test_a_turn_is_told_whole() -> None:
+def test_a_whole_turn_is_translated() -> None:
     output = [
         reasoning_item(0, THOUGHT),
         message_item(1, ANSWER),
@@ -79,7 +79,7 @@ def test_a_turn_is_told_whole() -> None:
         assert turn.ok
 
 
-def test_a_response_is_named_once() -> None:
+def test_a_response_starts_once() -> None:
     events = tell("responses", b"".join(responses_stream([message_item(0, ANSWER)])))
     began = [event for event in events if isinstance(event, ResponseStarted)]
     assert began == [ResponseStarted(0, None, "resp_1", "thinker-1", 1_700_000_000)]
@@ -95,14 +95,14 @@ def test_a_response_is_named_once() -> None:
         ("incomplete", "steered", 0, "stop"),
     ],
 )
-def test_ols_07_why_it_stops(status: str, reason: str | None, calls: int, stop: str) -> None:
+def test_the_finish_reason(status: str, reason: str | None, calls: int, stop: str) -> None:
     details = {"reason": reason} if reason else None
     output = [message_item(0, ANSWER), *[call_item(1, "add", "{}")] * calls]
     for turn in both_ways(output, status=status, incomplete_details=details):
         assert turn.answer.stop == stop
 
 
-def test_ols_07_what_upstream_calls_itself_is_no_call() -> None:
+def test_a_call_that_upstream_runs_is_not_translated() -> None:
     search = {"id": "ws_0", "type": "web_search_call", "status": "completed", "action": {}}
     for turn in both_ways([search, message_item(1, ANSWER)]):
         assert turn.answer.stop == "stop"
@@ -110,43 +110,43 @@ def test_ols_07_what_upstream_calls_itself_is_no_call() -> None:
 
 
 class TestSealed:
-    def test_llm_06_opaque_state_is_the_done_items(self) -> None:
+    def test_opaque_state_is_the_done_items(self) -> None:
         output = [summarized(0, "In short.", encrypted_content="final"), message_item(1, ANSWER)]
         stream = [
             raw.replace(b'"final"', b'"provisional"') if b"item.added" in raw else raw
             for raw in responses_stream(output)
         ]
-        turn = told(stream)
+        turn = translated(stream)
         assert turn.answer.sealed == [("final", False)]
         assert turn.answer.native == ["In short."]
 
     @pytest.mark.parametrize("raw", [True, False])
-    def test_new_03_what_stands_in_the_clear_is_no_opaque_state(self, *, raw: bool) -> None:
-        """It is told as what it is, or hidden as that."""
+    def test_state_that_repeats_the_reasoning_is_not_opaque(self, *, raw: bool) -> None:
+        """It is translated as raw reasoning, or hidden as that."""
         for item in (reasoning_item(0, THOUGHT), summarized(0, THOUGHT)):
             output = [{**item, "encrypted_content": THOUGHT}, message_item(1, ANSWER)]
-            turn = told(responses_stream(output), raw=raw)
+            turn = translated(responses_stream(output), raw=raw)
             assert not turn.answer.sealed
 
 
 class TestNative:
-    def test_each_part_is_told_apart(self) -> None:
+    def test_parts_are_translated_separately(self) -> None:
         for turn in both_ways([summarized(0, "One.", "Two."), message_item(1, ANSWER)]):
             assert turn.answer.native == ["One.", "Two."]
 
-    def test_what_upstream_calls_a_summary_and_is_none(self) -> None:
+    def test_a_summary_that_is_raw_reasoning(self) -> None:
         stream = responses_stream([summarized(0, THOUGHT), message_item(1, ANSWER)])
-        turn = told(stream, profile=PROFILES["ollama"])
+        turn = translated(stream, profile=PROFILES["ollama"])
         assert (turn.answer.raw, turn.answer.native) == (THOUGHT, [])
 
-    def test_ols_03_an_empty_summary_yields_nothing(self) -> None:
+    def test_an_empty_summary_yields_nothing(self) -> None:
         for turn in both_ways([summarized(0, ""), message_item(1, ANSWER)]):
             assert turn.answer.native in ([], [""])
             assert turn.answer.text == ANSWER
 
 
 class TestRepair:
-    """NEW-06: what a sloppy upstream leaves out is told from what it does say."""
+    """What a sloppy upstream leaves out is found in what it does send."""
 
     OUTPUT = (reasoning_item(0, THOUGHT), message_item(1, ANSWER), call_item(2, "add", "{}"))
     DELTAS = (
@@ -161,58 +161,62 @@ class TestRepair:
         assert turn.answer.calls == [Call("call_2", "add", "{}")]
         assert turn.answer.stop == "tool_calls"
 
-    def test_new_06_no_deltas(self) -> None:
-        self.check(told(without(responses_stream([*self.OUTPUT]), *self.DELTAS)))
+    def test_no_deltas(self) -> None:
+        self.check(translated(without(responses_stream([*self.OUTPUT]), *self.DELTAS)))
 
-    def test_new_06_items_that_are_only_done(self) -> None:
+    def test_items_that_are_only_done(self) -> None:
         kept = ("output_item.done", "response.created", "response.completed")
         stream = responses_stream([*self.OUTPUT])
-        self.check(told([raw for raw in stream if any(kind.encode() in raw for kind in kept)]))
+        self.check(
+            translated([raw for raw in stream if any(kind.encode() in raw for kind in kept)])
+        )
 
-    def test_new_06_only_the_final_response(self) -> None:
-        self.check(told(responses_stream([*self.OUTPUT])[-1:]))
+    def test_only_the_final_response(self) -> None:
+        self.check(translated(responses_stream([*self.OUTPUT])[-1:]))
 
-    def test_new_06_items_that_are_never_done(self) -> None:
+    def test_items_that_are_never_done(self) -> None:
         stream = without(responses_stream([*self.OUTPUT]), "response.output_item.done")
-        self.check(told(stream))
+        self.check(translated(stream))
 
-    def test_new_06_reasoning_of_no_item(self) -> None:
+    def test_reasoning_of_no_item(self) -> None:
         stream = responses_stream([*self.OUTPUT])
         added = [raw for raw in stream if b"output_item.added" in raw and b"rs_0" in raw]
-        self.check(told([raw for raw in stream if raw not in added]))
+        self.check(translated([raw for raw in stream if raw not in added]))
 
-    def test_new_06_text_of_no_item(self) -> None:
+    def test_text_of_no_item(self) -> None:
         stream = responses_stream([*self.OUTPUT])
         added = [raw for raw in stream if b"output_item.added" in raw and b"msg_1" in raw]
-        self.check(told([raw for raw in stream if raw not in added]))
+        self.check(translated([raw for raw in stream if raw not in added]))
 
     @pytest.mark.parametrize("event", [{}, {"type": 7}, {"type": "response.new.delta"}])
-    def test_ols_03_events_that_nobody_knows_are_ignored(self, event: dict[str, Any]) -> None:
+    def test_unknown_events_are_ignored(self, event: dict[str, Any]) -> None:
         stream = responses_stream([*self.OUTPUT])
-        self.check(told([*stream[:9], frame({**event, "delta": "x"}), *stream[9:]]))
+        self.check(translated([*stream[:9], frame({**event, "delta": "x"}), *stream[9:]]))
 
     def test_an_item_whose_id_changes_from_event_to_event(self) -> None:
         stream = responses_stream([*self.OUTPUT])
         changed = [raw.replace(b"msg_1", f"msg_{n}".encode()) for n, raw in enumerate(stream)]
-        self.check(told(changed))
+        self.check(translated(changed))
 
-    def test_an_item_that_nobody_announced_is_told_once(self) -> None:
+    def test_an_item_that_was_not_added_is_translated_once(self) -> None:
         item, at = message_item(0, ANSWER), {"output_index": 0, "item_id": "msg_0"}
-        said = [{"type": "response.output_text.delta", "delta": text} for text in pieces(ANSWER)]
+        text_deltas = [
+            {"type": "response.output_text.delta", "delta": text} for text in pieces(ANSWER)
+        ]
         end = {"type": "response.completed", "response": response([item])}
         done = {"type": "response.output_item.done", "output_index": 0, "item": item}
         for place, closing in itertools.product((at, {}), ([end], [done, end])):
-            deltas = [{**delta, **place} for delta in said]
-            turn = told(numbered(*deltas, *closing))
+            deltas = [{**delta, **place} for delta in text_deltas]
+            turn = translated(numbered(*deltas, *closing))
             assert turn.answer.messages == {0: ANSWER}
 
-    def test_arguments_that_a_call_is_added_with_are_told_once(self) -> None:
+    def test_arguments_that_a_call_is_added_with_are_translated_once(self) -> None:
         item, at = call_item(0, "add", ARGUMENTS), {"output_index": 0, "item_id": "fc_0"}
         added = {"type": "response.output_item.added", "output_index": 0, "item": item}
         delta = {"type": "response.function_call_arguments.delta", **at, "delta": ARGUMENTS}
         end = {"type": "response.completed", "response": response([item])}
         for deltas in ([delta], []):
-            (called,) = told(numbered(added, *deltas, end)).answer.calls
+            (called,) = translated(numbered(added, *deltas, end)).answer.calls
             assert called.arguments == ARGUMENTS
 
 
@@ -236,7 +240,7 @@ class TestMessages:
             {"type": "response.output_item.done", "output_index": 0, "item": item},
             {"type": "response.completed", "response": response([item])},
         )
-        assert told(stream).answer.refusal == "I cannot."
+        assert translated(stream).answer.refusal == "I cannot."
 
     def test_log_probabilities(self) -> None:
         at = {"output_index": 0, "item_id": "msg_0", "content_index": 0}
@@ -250,8 +254,8 @@ class TestMessages:
             {"type": "response.completed", "response": response([item])},
         )
         events = tell("responses", b"".join(stream))
-        (said,) = [event for event in events if isinstance(event, ContentDelta)]
-        assert said.logprobs == [entry]
+        (text_deltas,) = [event for event in events if isinstance(event, ContentDelta)]
+        assert text_deltas.logprobs == [entry]
 
     def test_reasoning_in_a_message_is_no_answer(self) -> None:
         item = message_item(0, ANSWER)
@@ -261,18 +265,18 @@ class TestMessages:
             body = json.dumps(response([more])).encode()
             assert turn_of(tell("responses", body, streamed=False)).answer.text == ANSWER
             done = {"type": "response.content_part.done", "output_index": 0, "part": part}
-            assert not told(numbered(done)).answer.text
+            assert not translated(numbered(done)).answer.text
 
 
-def test_ols_03_unknown_items_are_skipped_and_counted() -> None:
+def test_unknown_items_are_skipped_and_counted() -> None:
     stream = responses_stream([{"id": "x_0", "type": "acme:thing"}, message_item(1, ANSWER)])
-    reader = ResponsesTranslatingReader(PROFILES["auto"], Display(), 1 << 22)
+    reader = RESPONSES.upstream.translating_reader(PROFILES["auto"], Display(), 1 << 22)
     events = [event for raw in stream for event in reader.read(raw)]
     assert turn_of(events).answer.text == ANSWER
     assert reader.faults == 1
 
 
-def test_a_call_of_nothing_is_none() -> None:
+def test_a_call_without_a_name_is_not_translated() -> None:
     for turn in both_ways([call_item(0, "", "{}"), call_item(1, "add", "{}")]):
         assert turn.answer.calls == [Call("call_1", "add", "{}")]
 
@@ -294,8 +298,8 @@ def test_no_arguments_are_an_empty_object_unless_they_were_cut_short() -> None:
 
 
 class TestFailure:
-    def test_promise_7_a_cut(self) -> None:
-        turn = told(responses_stream([reasoning_item(0, THOUGHT)])[:-3])
+    def test_a_cut(self) -> None:
+        turn = translated(responses_stream([reasoning_item(0, THOUGHT)])[:-3])
         assert turn.ok is False
         assert turn.trouble is not None
 
@@ -315,7 +319,7 @@ class TestFailure:
 
     def test_an_error_event(self) -> None:
         error = {"type": "error", "error": {"message": "It broke."}}
-        turn = told([*responses_stream([])[:1], frame(error, "error")])
+        turn = translated([*responses_stream([])[:1], frame(error, "error")])
         assert turn.trouble is not None
         assert turn.trouble.message == "It broke."
 

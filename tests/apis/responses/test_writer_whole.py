@@ -28,14 +28,14 @@ def run(output: list[dict[str, Any]], more: dict[str, Any] | None = None, **sett
     return json.loads(responses(**settings).whole(body))
 
 
-def test_ogx_01_the_summary_is_in_the_item_and_raw_beside_it() -> None:
+def test_the_summary_is_in_the_item_and_raw_beside_it() -> None:
     item = run(OUTPUT)["output"][0]
     assert item["summary"][0]["type"] == "summary_text"
     assert item["summary"][0]["text"].startswith("**Part**")
     assert item["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
 
 
-def test_ogx_01_streamed_and_whole_agree() -> None:
+def test_streamed_and_whole_agree() -> None:
     whole = run(OUTPUT)
     pipeline = responses()
     stream = pipeline.stream(b"".join(responses_stream(OUTPUT)))
@@ -43,20 +43,20 @@ def test_ogx_01_streamed_and_whole_agree() -> None:
     assert final == whole
 
 
-def test_ogx_02_a_response_without_reasoning_stays_as_it_is() -> None:
+def test_a_response_without_reasoning_stays_as_it_is() -> None:
     assert run([message_item(0, "So.")]) == response(
         [message_item(0, "So.")], reasoning={"effort": None, "summary": "auto"}
     )
 
 
-def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes() -> None:
+def test_hidden_reasoning_is_nowhere_in_the_bytes() -> None:
     for expose in ("summary", "none"):
-        said = json.dumps(run(OUTPUT, expose=expose))
-        assert "odd numbers" not in said
-        assert "So." in said
+        body = json.dumps(run(OUTPUT, expose=expose))
+        assert "odd numbers" not in body
+        assert "So." in body
 
 
-def test_ogx_10_two_items_two_summaries() -> None:
+def test_two_items_two_summaries() -> None:
     output = [
         reasoning_item(0, THOUGHT),
         call_item(1, "a", "{}"),
@@ -68,13 +68,13 @@ def test_ogx_10_two_items_two_summaries() -> None:
     assert len(items[0]["summary"]) == len(items[2]["summary"]) == 1
 
 
-def test_ogx_04_usage_is_merged() -> None:
+def test_usage_is_merged() -> None:
     usage = run(OUTPUT)["usage"]
     assert usage["total_tokens"] == RESPONSES_USAGE["total_tokens"] + 15
     assert usage["reasoning_summary"]["output_tokens"] == 5
 
 
-def test_ogx_06_a_failed_summary_marks_the_item() -> None:
+def test_a_failed_summary_marks_the_item() -> None:
     item = run(OUTPUT, write=None)["output"][0]
     assert item["summary"] == []
     assert item["summary_error"] == {
@@ -83,7 +83,7 @@ def test_ogx_06_a_failed_summary_marks_the_item() -> None:
     }
 
 
-def test_ogx_06_fail_gives_the_whole_object_under_the_error() -> None:
+def test_fail_gives_the_whole_object_under_the_error() -> None:
     body = run(OUTPUT, write=None, plan=SummaryPlan(fail_response=True))
     assert body["error"]["code"] == "upstream_error"
     inner = body["error"]["response"]
@@ -91,13 +91,13 @@ def test_ogx_06_fail_gives_the_whole_object_under_the_error() -> None:
     assert inner["output"][1]["content"][0]["text"] == "So."
 
 
-def test_ogx_14_a_native_summary_stays() -> None:
+def test_a_native_summary_stays() -> None:
     native = [{"type": "summary_text", "text": "Theirs."}]
     item = run([{**reasoning_item(0, THOUGHT), "summary": native}, message_item(1, "So.")])
     assert item["output"][0]["summary"][-1:] == native
 
 
-def test_a_summary_that_is_really_raw_is_treated_as_raw() -> None:
+def test_a_summary_that_is_raw_is_treated_as_raw() -> None:
     raw = {**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": THOUGHT}]}
     item = run([raw, message_item(1, "So.")], profile=PROFILES["ollama"])["output"][0]
     assert item["summary"][0]["text"].startswith("**Part**")
@@ -105,10 +105,10 @@ def test_a_summary_that_is_really_raw_is_treated_as_raw() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":{"message":"no"}}'])
-def test_what_is_no_response_passes_as_it_came(body: bytes) -> None:
+def test_a_body_that_is_not_a_response_passes_as_it_came(body: bytes) -> None:
     assert responses().whole(body) == body
 
 
-def test_llm_trap_an_item_without_summary_gets_one() -> None:
+def test_an_item_without_summary_gets_one() -> None:
     bare = {"id": "rs_0", "type": "reasoning", "encrypted_content": "x"}
     assert run([bare, message_item(1, "So.")])["output"][0]["summary"] == []

@@ -46,18 +46,18 @@ def events(output: list[Event] = OUTPUT, **more: Any) -> list[Event]:
     ]
 
 
-def said_of(passage: Passage) -> str:
+def text_of(passage: Passage) -> str:
     return f"Of: {passage.text}"
 
 
 def run(stream: list[Event], **settings: Any) -> tuple[Pipeline, ResponsesStream]:
-    pipeline = responses(write=said_of, **settings)
+    pipeline = responses(write=text_of, **settings)
     return pipeline, check_responses(pipeline.stream(b"".join(numbered(*stream))))
 
 
 def final_output(stream: list[Event]) -> list[Any]:
     """The final response's output, of a stream that is not to be checked."""
-    out = responses(write=said_of).stream(b"".join(numbered(*stream)))
+    out = responses(write=text_of).stream(b"".join(numbered(*stream)))
     output = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]["output"]
     assert isinstance(output, list)
     return output
@@ -91,15 +91,15 @@ LACKING = {
 class TestTheFinalResponse:
     @pytest.mark.parametrize("output", LACKING.values(), ids=LACKING)
     @pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
-    def test_att_11_it_holds_the_items_that_streamed(self, output: Any, kind: str) -> None:
+    def test_it_holds_the_items_that_streamed(self, output: Any, kind: str) -> None:
         pipeline, seen = run(ending(output, kind))
         assert [item["id"] for item in seen.response["output"]] == ["rs_0", "fc_1", "rs_2", "msg_3"]
         assert summaries(seen) == SUMMARIES
-        assert [heard.original for heard in pipeline.heard()] == [[OUTPUT[0]], [OUTPUT[2]]]
-        assert [heard.item_keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.original for turn in pipeline.heard()] == [[OUTPUT[0]], [OUTPUT[2]]]
+        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
 
     def test_an_item_that_did_not_stream_stays_in_its_place_without_a_summary(self) -> None:
-        late = {**reasoning_item(9, "Unheard."), "id": "rs_9"}
+        late = {**reasoning_item(9, "Unseen."), "id": "rs_9"}
         stream = ending([OUTPUT[0], late, *OUTPUT[1:]])
         output = final_output(stream)
         assert [item["id"] for item in output] == ["rs_0", "rs_9", "fc_1", "rs_2", "msg_3"]
@@ -114,13 +114,13 @@ class TestTheFinalResponse:
         output = final_output(ending([None, "x", *OUTPUT]))
         assert output == [None, "x", *seen.response["output"]]
 
-    def test_long_numbers_in_a_mended_response_are_exact(self) -> None:
+    def test_long_numbers_in_a_repaired_response_are_exact(self) -> None:
         stream = ending([])
         stream[-1]["response"]["metadata"] = {"odd": 2**70 + 1}
         out = responses().stream(b"".join(numbered(*stream)))
         assert str(2**70 + 1).encode() in out
 
-    def test_beyond_the_limit_it_is_as_upstream_says_it(self) -> None:
+    def test_beyond_the_limit_it_is_as_upstream_sent_it(self) -> None:
         output = OutputItems(10)
         item = output.add(OUTPUT[3], 3)
         if output.reserve(11):
@@ -128,7 +128,7 @@ class TestTheFinalResponse:
         assert output.reconcile([]) == []
 
     @pytest.mark.parametrize("more", [{}, {"content": []}])
-    def test_att_11_what_was_only_streamed_is_in_the_item_and_the_final_response(
+    def test_what_was_only_streamed_is_in_the_item_and_the_final_response(
         self, more: Event
     ) -> None:
         bare = {"id": "rs_0", "type": "reasoning", "summary": [], **more}
@@ -141,19 +141,17 @@ class TestTheFinalResponse:
         assert seen.response["output"][0]["content"] == OUTPUT[0]["content"]
         assert pipeline.heard()[0].raw == "First I think."
 
-    def test_ogx_11_a_response_cut_short_is_heard_too(self) -> None:
+    def test_turns_are_recorded_of_a_response_cut_short(self) -> None:
         pipeline, seen = run(events()[:-3])
         assert seen.response["status"] == "failed"
-        assert [heard.item_keys for heard in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
 
     @pytest.mark.parametrize("output", [None, [], OUTPUT[1:2]])
-    async def test_ogx_11_new_03_the_next_turn_gets_the_reasoning_and_not_its_summary(
-        self, output: Any
-    ) -> None:
+    async def test_the_next_turn_gets_the_reasoning_and_not_its_summary(self, output: Any) -> None:
         call_id = "call_a8f3k2m9z0q1x7"
-        said = [OUTPUT[0], {**OUTPUT[1], "call_id": call_id}]
-        stream = events(said)
-        stream[-1]["response"]["output"] = output and [said[1]]
+        sent = [OUTPUT[0], {**OUTPUT[1], "call_id": call_id}]
+        stream = events(sent)
+        stream[-1]["response"]["output"] = output and [sent[1]]
         upstream = Upstream(Answer(numbered(*stream)))
         app = abridged("mounted", upstream, writer=Scripted(), reasoning={"expose": "summary"})
         headers = {"authorization": "Bearer sk-abc123456"}
@@ -165,7 +163,7 @@ class TestTheFinalResponse:
         assert shown[0]["content"] == []
         result = {"type": "function_call_output", "call_id": call_id, "output": "1"}
         await call(app, "/v1/responses", {**body, "input": [question, *shown, result]}, headers)
-        assert upstream.asked[1].json["input"] == [question, *said, result]
+        assert upstream.asked[1].json["input"] == [question, *sent, result]
 
 
 class TestIds:
@@ -211,7 +209,7 @@ class TestIds:
         assert seen.response == run(events())[1].response
         assert pipeline.reader.faults == 0
 
-    def test_ogx_trap_two_items_on_one_index_are_two(self) -> None:
+    def test_two_items_on_one_index_are_two(self) -> None:
         stream = [
             {**event, "output_index": 0} if "output_index" in event else event for event in events()
         ]
@@ -282,7 +280,7 @@ class TestNativeParts:
             (native("text.delta", None, delta="S."), native("text.done", None, text="S.")),
         ],
     )
-    def test_a_part_opens_speaks_and_closes_whatever_of_it_upstream_leaves_out(
+    def test_a_part_is_added_and_done_whatever_upstream_leaves_out(
         self, inside: tuple[Event, ...]
     ) -> None:
         pipeline, seen = run(reasoning(*inside, item=ITEM))
@@ -291,40 +289,40 @@ class TestNativeParts:
         assert seen.summary == ["S."]
         assert pipeline.reader.faults == 0
 
-    def test_a_part_is_closed_before_the_next_opens(self) -> None:
+    def test_a_part_is_done_before_the_next_is_added(self) -> None:
         second = native("text.delta", 1, delta="T.")
         item = {**ITEM, "summary": [*ITEM["summary"], part("T.")["part"]]}
         _, seen = run(reasoning(OPEN, SAY, second, item=item))
         assert seen.summary == ["S.", "T."]
 
-    def test_parts_that_are_only_in_the_done_item_are_said(self) -> None:
+    def test_parts_that_are_only_in_the_done_item_are_emitted(self) -> None:
         stream = events([{**ITEM, "content": []}, message_item(1, "So.")])
         bare = [event for event in stream if "reasoning_summary" not in event["type"]]
         _, seen = run(bare)
         assert seen.summary == ["S."]
 
     @pytest.mark.parametrize("late", [OPEN, SAY, SAID, CLOSE])
-    def test_what_comes_of_a_closed_part_is_a_fault(self, late: Event) -> None:
+    def test_an_event_of_a_part_that_is_done_is_a_fault(self, late: Event) -> None:
         stream = reasoning(OPEN, SAY, SAID, CLOSE, late, item=ITEM)
         pipeline, seen = run(stream)
         assert pipeline.reader.faults == 1
         assert seen.summary == ["S."]
 
     @pytest.mark.parametrize("again", [OPEN, SAY, SAID])
-    def test_what_a_part_does_twice_is_a_fault(self, again: Event) -> None:
+    def test_a_repeated_event_of_a_part_is_a_fault(self, again: Event) -> None:
         stream = reasoning(OPEN, SAY, SAID, again, CLOSE, item=ITEM)
         pipeline, seen = run(stream)
         assert pipeline.reader.faults == 1
         assert seen.summary == ["S."]
 
-    def test_promise_7_a_cut_closes_the_part_that_is_open(self) -> None:
+    def test_a_cut_ends_the_open_part(self) -> None:
         _, seen = run(reasoning(OPEN, SAY, item=ITEM)[:4])
         assert seen.kinds[-2:] == ["response.reasoning_summary_part.done", "response.failed"]
         assert seen.response["output"][0]["summary"] == ITEM["summary"]
 
 
 class TestOrder:
-    def test_an_end_that_is_made_for_upstream_copies_no_provisional_state(self) -> None:
+    def test_a_made_end_copies_no_provisional_state(self) -> None:
         raw = {"type": "response.reasoning_text.delta", "content_index": 0, "delta": "Hm."}
         item = {**reasoning_item(0, "Hm."), "encrypted_content": "final"}
         _, seen = run(reasoning(raw, item=item, added={"encrypted_content": "provisional"}))
@@ -332,7 +330,7 @@ class TestOrder:
         assert "encrypted_content" not in seen.items[0].done
         assert seen.response["output"][0]["encrypted_content"] == "final"
 
-    def test_an_item_that_was_not_added_is_announced_bare(self) -> None:
+    def test_an_item_that_was_not_added_is_added_without_content(self) -> None:
         item = {**OUTPUT[0], "encrypted_content": "final"}
         stream = [event for event in events([item]) if "output_index" not in event]
         done = {"type": "response.output_item.done", "output_index": 0, "item": item}
@@ -361,13 +359,13 @@ class TestOrder:
         assert pipeline.reader.faults == 1
 
     @pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
-    def test_what_comes_after_the_end_is_a_fault(self, kind: str) -> None:
+    def test_an_event_after_the_end_is_a_fault(self, kind: str) -> None:
         after = [ending(OUTPUT, kind)[-1], *events()[2:6], {"type": "error", "message": "No."}]
         pipeline, seen = run([*events(), *after])
         assert pipeline.reader.faults == len(after)
         assert seen.response["status"] == "completed"
 
-    def test_the_mark_of_the_end_passes_once_that_was_said(self) -> None:
+    def test_done_passes_after_the_end(self) -> None:
         stream = numbered(*events())
         pipeline = responses(expose="summary")
         out = pipeline.stream(b"".join([*stream[:3], DONE, *stream[3:], DONE]))

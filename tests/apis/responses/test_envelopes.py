@@ -24,10 +24,12 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    ResponseEnded,
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages import scripts as messages
+from tests.apis.responses.test_writer_translated import make_writer
 from tests.checker import ResponsesStream, check_responses
 from tests.pipeline import Pipeline, bridged, responses
 from tests.scripts import (
@@ -44,7 +46,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.test_responses_composed import composer
 
 Items = list[dict[str, Any]]
 
@@ -73,7 +74,7 @@ EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
 
 
 def returned(output: Items, keeps: str) -> dict[str, Any]:
-    """The next request, of a client that keeps what it was told: all of it; what the API wants; or,
+    """The next request, of a client that stores what it received: all of it; what the API wants; or,
     as Codex does, the summary and the blob."""
     kept = {
         "all": lambda item: item,
@@ -93,7 +94,7 @@ def carried_on(output: Items, keeps: str = "all") -> Items:
     return items
 
 
-def ours(items: Iterable[dict[str, Any]]) -> list[bool]:
+def sealed(items: Iterable[dict[str, Any]]) -> list[bool]:
     return [
         is_envelope(item.get("encrypted_content")) for item in items if item["type"] == "reasoning"
     ]
@@ -109,18 +110,18 @@ def run(output: Items, **how: Any) -> ResponsesStream:
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
 class TestSameApi:
     @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
-    def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
+    def test_upstream_gets_what_a_client_that_sees_everything_would_send(
         self, output: Items, expose: Exposure, keeps: str
     ) -> None:
         assert carried_on(run(output, expose=expose).response["output"], keeps) == output
 
-    def test_new_02_streamed_or_not(self, output: Items, expose: Exposure) -> None:
+    def test_streamed_or_not(self, output: Items, expose: Exposure) -> None:
         body = json.dumps(response(output)).encode()
         whole = json.loads(responses(seal=sealer().seal, expose=expose).whole(body))
-        assert all(ours(whole["output"]))
+        assert all(sealed(whole["output"]))
         assert carried_on(whole["output"]) == output
 
-    def test_new_02_the_very_same_blob_is_in_the_item_and_in_the_response(
+    def test_the_very_same_blob_is_in_the_item_and_in_the_response(
         self, output: Items, expose: Exposure
     ) -> None:
         seen = run(output, expose=expose)
@@ -130,11 +131,11 @@ class TestSameApi:
         assert all(map(is_envelope, done))
         assert len(set(done)) == len(done)
 
-    def test_new_02_no_item_begins_with_one(self, output: Items, expose: Exposure) -> None:
+    def test_no_item_begins_with_one(self, output: Items, expose: Exposure) -> None:
         added = [event for event in run(output, expose=expose).events if "added" in event["type"]]
-        assert not any(ours(event["item"] for event in added if "item" in event))
+        assert not any(sealed(event["item"] for event in added if "item" in event))
 
-    def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
+    def test_hidden_reasoning_is_nowhere_in_the_clear(
         self, output: Items, expose: Exposure
     ) -> None:
         body = json.dumps(response(output)).encode()
@@ -147,7 +148,7 @@ class TestSameApi:
             assert not (hidden and THEIRS.encode() in data)
 
 
-def test_new_02_an_item_is_sealed_once_it_is_done_and_only_once() -> None:
+def test_an_item_is_sealed_once_it_is_done_and_only_once() -> None:
     sealed: list[Envelope] = []
 
     def seal(envelope: Envelope) -> str:
@@ -181,9 +182,7 @@ NOTHING_TO_SEAL: dict[str, Items] = {
 
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("output", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
-def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
-    output: Items, expose: Exposure
-) -> None:
+def test_where_there_is_nothing_to_seal_not_a_byte_changes(output: Items, expose: Exposure) -> None:
     stream, body = b"".join(responses_stream(output)), json.dumps(response(output)).encode()
 
     def both(**how: Any) -> tuple[bytes, bytes]:
@@ -193,13 +192,13 @@ def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
     assert both() == both(seal=lambda _: pytest.fail("sealed"))
 
 
-def test_llm_09_a_client_that_sees_no_blob_sees_what_it_saw_before() -> None:
+def test_without_a_blob_the_response_is_unchanged() -> None:
     """One that cannot be made, since nobody could open it."""
     stream = b"".join(responses_stream(OUTPUTS["state of its own"]))
     assert responses(seal=lambda _: "").stream(stream) == responses().stream(stream)
 
 
-def test_new_02_what_is_left_of_a_broken_answer_can_be_carried_on() -> None:
+def test_a_broken_answer_can_be_continued() -> None:
     output = OUTPUTS["between calls"]
     stream = responses_stream(output)
     for kept in range(1, len(stream)):
@@ -207,12 +206,12 @@ def test_new_02_what_is_left_of_a_broken_answer_can_be_carried_on() -> None:
         seen = check_responses(pipeline.stream(b"".join(stream[:kept])))
         assert seen.response["status"] == "failed"
         assert b"odd numbers" not in pipeline.out
-        said = carried_on([item for item in seen.response["output"] if any(ours([item]))])
-        for item in said:
+        remaining = carried_on([item for item in seen.response["output"] if any(sealed([item]))])
+        for item in remaining:
             (whole,) = (known for known in output if known["id"] == item["id"])
-            told, meant = ("".join(map(_text, part["content"])) for part in (item, whole))
-            assert told
-            assert meant.startswith(told)
+            partial, complete = ("".join(map(_text, part["content"])) for part in (item, whole))
+            assert partial
+            assert complete.startswith(partial)
 
 
 def _text(part: dict[str, str]) -> str:
@@ -221,7 +220,7 @@ def _text(part: dict[str, str]) -> str:
 
 @settings(max_examples=30)
 @given(st.data())
-def test_new_02_however_the_stream_is_cut(data: st.DataObject) -> None:
+def test_however_the_stream_is_cut(data: st.DataObject) -> None:
     output = OUTPUTS["between calls"]
     stream = b"".join(responses_stream(output))
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
@@ -230,7 +229,7 @@ def test_new_02_however_the_stream_is_cut(data: st.DataObject) -> None:
     assert carried_on(seen.response["output"]) == output
 
 
-def test_new_02_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_reads_it() -> None:
+def test_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_reads_it() -> None:
     """Ollama reads `encrypted_content`, in which it has the reasoning in the clear."""
     summary = [{"type": "summary_text", "text": THOUGHT}]
     masked = {**reasoning_item(0, "", encrypted_content=THOUGHT), "summary": summary}
@@ -241,7 +240,7 @@ def test_new_02_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_rea
     assert carried_on(seen.response["output"])[0]["encrypted_content"] == THOUGHT
 
 
-def test_new_06_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None:
+def test_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None:
     sloppy = [{**item, "id": ""} for item in OUTPUTS["one item"]]
     seen = run(sloppy, expose="summary")
     (item,) = seen.reasoning
@@ -249,23 +248,23 @@ def test_new_06_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None
     assert back == {**OUTPUTS["one item"][0], "id": item.id}
 
 
-def test_promise_9_there_is_an_end_to_what_is_kept_of_blobs() -> None:
+def test_the_size_of_stored_blobs_is_limited() -> None:
     output = [reasoning_item(number, "I go on.") for number in range(6)]
-    pipeline = responses(seal=lambda envelope: "abr1." + envelope.item * 400_000, expose="none")
+    pipeline = responses(seal=lambda envelope: "abr1." + envelope.item_id * 400_000, expose="none")
     seen = check_responses(pipeline.stream(b"".join(responses_stream(output))))
-    assert ours(seen.response["output"]) == [True] * 3 + [False] * 3
+    assert sealed(seen.response["output"]) == [True] * 3 + [False] * 3
 
 
-# Over a bridge
+# Translated
 
 
-def bridge(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStream]:
+def translate(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStream]:
     pipeline = bridged("chat", RESPONSES, seal=sealer().seal, **how)
     return pipeline, check_responses(pipeline.stream(b"".join(stream)))
 
 
 def thoughts(output: Items, keeps: str = "all") -> list[MessagePart]:
-    """What an upstream of another API is told of the reasoning."""
+    """What an upstream of another API gets of the reasoning."""
     body = {"model": "thinker-1", "input": carried_on(output, keeps)}
     speeches = read_request(body).messages
     return [
@@ -296,13 +295,13 @@ TOLD = [
 @pytest.mark.parametrize("expose", EXPOSURES)
 class TestBridged:
     @pytest.mark.parametrize("keeps", ["all", "no content", "no id"])
-    def test_new_02_raw_reasoning_comes_back(self, expose: Exposure, keeps: str) -> None:
+    def test_raw_reasoning_comes_back(self, expose: Exposure, keeps: str) -> None:
         stream = chat_stream(THOUGHT, "One hundred.", calls=[call("add", "{}")])
-        pipeline, seen = bridge(stream, expose=expose)
+        pipeline, seen = translate(stream, expose=expose)
         assert thoughts(seen.response["output"], keeps) == [ReasoningPart(THOUGHT)]
         assert (b"odd numbers" in pipeline.out) is (expose not in ("summary", "none"))
 
-    def test_new_02_each_stretch_has_a_blob_of_its_own(self, expose: Exposure) -> None:
+    def test_each_stretch_has_a_blob_of_its_own(self, expose: Exposure) -> None:
         stream = [
             chunk({"reasoning": THOUGHT}),
             chunk({"tool_calls": [call("add", "{}", 0)]}),
@@ -310,18 +309,16 @@ class TestBridged:
             chunk({"tool_calls": [call("add", "{}", 1)]}),
             chunk({}, finish="tool_calls"),
         ]
-        _, seen = bridge(stream, expose=expose)
+        _, seen = translate(stream, expose=expose)
         output = seen.response["output"]
-        assert ours(output) == [True, True]
+        assert sealed(output) == [True, True]
         assert thoughts(output) == [ReasoningPart(THOUGHT), ReasoningPart("I go on.")]
         assert thoughts(output[2:]) == [ReasoningPart("I go on.")]
         assert [item.done for item in seen.items.values()] == output
 
     @pytest.mark.parametrize("streamed", [True, False])
-    def test_new_02_each_piece_keeps_its_own_signature(
-        self, expose: Exposure, *, streamed: bool
-    ) -> None:
-        said = {"reasoning_content": "One.Two.", "thinking_blocks": BLOCKS, "content": "Yes"}
+    def test_each_piece_keeps_its_own_signature(self, expose: Exposure, *, streamed: bool) -> None:
+        message = {"reasoning_content": "One.Two.", "thinking_blocks": BLOCKS, "content": "Yes"}
         pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
         if streamed:
             deltas = [
@@ -331,11 +328,11 @@ class TestBridged:
             chunks = [*map(chunk, deltas), chunk({"content": "Yes"}), chunk({}, finish="stop")]
             output = check_responses(pipeline.stream(b"".join(chunks))).response["output"]
         else:
-            output = json.loads(pipeline.whole(json.dumps(completion(said)).encode()))["output"]
+            output = json.loads(pipeline.whole(json.dumps(completion(message)).encode()))["output"]
         assert [item["type"] for item in output] == ["reasoning", "message"]
         assert thoughts(output) == TOLD
 
-    def test_new_02_and_the_blocks_of_messages_theirs(self, expose: Exposure) -> None:
+    def test_and_the_blocks_of_messages_theirs(self, expose: Exposure) -> None:
         blocks = [
             messages.thinking("One.", "s1"),
             messages.redacted("opaque"),
@@ -346,27 +343,27 @@ class TestBridged:
         for event in messages.read_frames(messages.stream(blocks)):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         output = check_responses(bytes(pipeline.out)).response["output"]
-        assert ours(output) == [True, False, True]  # opaque state is no more to be sealed
+        assert sealed(output) == [True, False, True]  # opaque state is no more to be sealed
         assert thoughts(output) == TOLD
 
-    def test_llm_09_opaque_state_alone_is_told_as_it_is(self, expose: Exposure) -> None:
+    def test_opaque_state_alone_passes_as_it_is(self, expose: Exposure) -> None:
         details = [{"type": "reasoning.encrypted", "data": THEIRS, "index": 0}]
         stream = [chunk({"reasoning_details": details}), *chat_stream("", "Yes")]
-        _, seen = bridge(stream, expose=expose)
+        _, seen = translate(stream, expose=expose)
         assert seen.response["output"][0]["encrypted_content"] == THEIRS
 
 
-def test_new_02_streamed_and_whole_agree_over_a_bridge() -> None:
+def test_a_translated_stream_and_whole_response_agree() -> None:
     body = json.dumps(completion({"reasoning_content": THOUGHT, "content": "Yes"})).encode()
     whole = json.loads(bridged("chat", RESPONSES, seal=sealer().seal).whole(body))
-    _, seen = bridge(chat_stream(THOUGHT, "Yes"))
+    _, seen = translate(chat_stream(THOUGHT, "Yes"))
     assert (
         thoughts(whole["output"]) == thoughts(seen.response["output"]) == [ReasoningPart(THOUGHT)]
     )
 
 
-def test_new_02_a_cut_over_a_bridge_leaves_what_was_thought_so_far() -> None:
-    pipeline, seen = bridge(chat_stream(THOUGHT, "Yes")[:10], expose="summary")
+def test_a_translated_stream_that_is_cut_leaves_the_reasoning_so_far() -> None:
+    pipeline, seen = translate(chat_stream(THOUGHT, "Yes")[:10], expose="summary")
     assert seen.response["status"] == "failed"
     (thought,) = thoughts(seen.response["output"])
     assert isinstance(thought, ReasoningPart)
@@ -376,25 +373,25 @@ def test_new_02_a_cut_over_a_bridge_leaves_what_was_thought_so_far() -> None:
 
 
 @given(STRETCHES, st.booleans())
-def test_new_02_all_that_was_told_of_a_stretch_comes_back_in_order(
-    told: list[Event],
+def test_all_of_a_stretch_comes_back_in_order(
+    reasoning: list[Event],
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = composer(raw=shown, seal=sealer().seal)
+    writer = make_writer(show_raw=shown, seal=sealer().seal)
     events = [
         ReasoningStarted(0, None, 0),
-        *told,
+        *reasoning,
         ReasoningEnded(0, None, 0),
         ContentDelta(0, None, "Yes"),
     ]
     for event in (*events, Finished(0, None, "stop")):
         writer.note(event)
-    output = writer._output.items
+    output = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["output"]
     pieces = [
         (event.text, "", False)
         if isinstance(event, ReasoningDelta)
         else ("", event.data, event.signs)
-        for event in told
+        for event in reasoning
         if isinstance(event, ReasoningDelta | ProviderState)
     ]
     back = [
@@ -419,7 +416,7 @@ def _joined(pieces: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
     return joined
 
 
-def test_llm_09_over_a_bridge_a_client_that_sees_no_blob_sees_what_it_saw_before() -> None:
+def test_without_a_blob_a_translated_response_is_unchanged() -> None:
     """State beyond what one item can hold in items of its own, too."""
     stream = b"".join([*(chunk({"thinking_blocks": [block]}) for block in BLOCKS), *STOP])
     assert bridged("chat", RESPONSES, seal=lambda _: "").stream(stream) == bridged(

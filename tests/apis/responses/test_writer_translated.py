@@ -10,7 +10,8 @@ import pytest
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.responses.translated_response import TranslatedResponse
+from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function
 from abridge.core.events import (
     ContentDelta,
@@ -27,7 +28,6 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import SummaryShare, Tokens
-from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_responses
 from tests.openapi import event_faults, faults
 from tests.pipeline import MUCH, Minting, bridged
@@ -75,14 +75,14 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
     return check_responses(bridged("chat", RESPONSES, **settings).stream(b"".join(stream)))
 
 
-def composer(asked: RequestEcho | None = None, **display: Any) -> ResponsesTranslatingWriter:
-    return ResponsesTranslatingWriter(
-        PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
-    )
+def make_writer(asked: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
+    shown = Display(**display)
+    response = TranslatedResponse(shown, asked or RequestEcho(), MUCH, Minting())
+    return ResponsesWriter(shown, response)
 
 
-def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ResponsesStream:
-    writer = composer(asked, **display)
+def write(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ResponsesStream:
+    writer = make_writer(asked, **display)
     whole = [ResponseStarted(None, None, "up", "thinker-1", 7), *events]
     if not isinstance(events[-1], ResponseEnded):
         whole.append(ResponseEnded(None, None, ok=True))
@@ -97,7 +97,7 @@ def called(number: int, arguments: str, *, name: str = "", custom: bool = False)
 
 
 class TestOrder:
-    def test_ogx_12_a_whole_lifecycle_in_openais_order(self) -> None:
+    def test_a_whole_lifecycle_in_openais_order(self) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER))
         runs = [
             kind
@@ -126,7 +126,7 @@ class TestOrder:
             "response.completed",
         ]
 
-    def test_ogx_01_13_the_same_text_everywhere(self) -> None:
+    def test_the_same_text_everywhere(self) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER))
         (item,) = seen.reasoning
         assert item.done is not None
@@ -135,14 +135,14 @@ class TestOrder:
         assert [part["text"] for part in item.done["summary"]] == item.summary
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
-    def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
+    def test_parts_come_while_the_model_still_thinks(self) -> None:
         pipeline = bridged("chat", RESPONSES, plan=SummaryPlan(part_chars=200))
         for raw in chat_stream(thinking(900), ANSWER)[:120]:
             pipeline.frame(raw)
         assert bytes(pipeline.out).count(b"summary_part.done") >= 3
         assert b"output_text" not in pipeline.out
 
-    def test_ogx_10_each_stretch_is_an_item_with_parts_of_its_own(self) -> None:
+    def test_each_stretch_is_an_item_with_parts_of_its_own(self) -> None:
         stream = [
             chunk({"reasoning": THOUGHT}),
             chunk({"tool_calls": [call("a", "{}", 0)]}),
@@ -164,7 +164,7 @@ class TestOrder:
         assert seen.response["output"][2]["call_id"] == "call_0"
 
     def test_text_after_a_call_is_another_message(self) -> None:
-        seen = compose(
+        seen = write(
             ContentDelta(0, None, "One."), called(0, "{}", name="f"), ContentDelta(0, None, "Two.")
         )
         assert [item.type for item in seen.items.values()] == [
@@ -195,7 +195,7 @@ class TestResponse:
         now=lambda: 1_800_000_000.5,
     )
 
-    def test_it_repeats_what_was_asked(self) -> None:
+    def test_it_repeats_the_parameters_of_the_request(self) -> None:
         response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED).response
         assert response["instructions"] == "Be brief."
         assert response["tools"] == [
@@ -210,7 +210,7 @@ class TestResponse:
         assert response["text"] == {"format": {"type": "text"}, "verbosity": "low"}
         assert (response["temperature"], response["metadata"]) == (0.2, {"a": "b"})
 
-    def test_only_what_is_honoured_is_repeated_as_such(self) -> None:
+    def test_ignored_parameters_are_not_repeated(self) -> None:
         response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED, expose="raw").response
         assert response["reasoning"] == {"effort": "low", "summary": None}
         assert response["store"] is False
@@ -220,7 +220,7 @@ class TestResponse:
         assert (response["created_at"], response["completed_at"]) == (1_700_000_000, 1_800_000_000)
 
     def test_without_a_name_or_a_time_of_upstreams_it_has_the_requests(self) -> None:
-        writer = composer(self.ASKED)
+        writer = make_writer(self.ASKED)
         events = [ResponseStarted(None, None, "", "", 0), ResponseEnded(None, None, ok=True)]
         response = check_responses(b"".join(map(writer.write, events))).response
         assert (response["created_at"], response["model"]) == (1_800_000_000, "asked-for")
@@ -230,8 +230,8 @@ class TestResponse:
             if "response" in event:
                 assert set(REQUIRED) <= event["response"].keys()
 
-    def test_a_beat_is_the_response_once_more(self) -> None:
-        writer = composer()
+    def test_a_keep_alive_is_the_response_once_more(self) -> None:
+        writer = make_writer()
         assert writer.keep_alive() == b""
         stream = writer.write(ResponseStarted(None, None, "", "", 0)) + writer.keep_alive()
         stream += writer.write(ResponseEnded(None, None, ok=True))
@@ -248,7 +248,7 @@ class TestResponse:
 
 class TestExposure:
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(self, expose: Any) -> None:
+    def test_hidden_reasoning_is_nowhere_in_the_bytes(self, expose: Any) -> None:
         pipeline = bridged("chat", RESPONSES, expose=expose)
         out = pipeline.stream(b"".join(chat_stream(THOUGHT, ANSWER)))
         assert b"odd numbers" not in out
@@ -256,7 +256,7 @@ class TestExposure:
         assert bool(item.summary) == (expose == "summary")
 
     def test_opaque_state_is_the_items(self) -> None:
-        seen = compose(
+        seen = write(
             ReasoningStarted(0, None, 0),
             ProviderState(0, None, 0, "opaque"),
             ReasoningEnded(0, None, 0),
@@ -264,7 +264,7 @@ class TestExposure:
         assert seen.response["output"][0]["encrypted_content"] == "opaque"
 
     def test_a_signature_is_marked_as_one(self) -> None:
-        seen = compose(
+        seen = write(
             ReasoningStarted(0, None, 0),
             ReasoningDelta(0, None, 0, "Hm"),
             ProviderState(0, None, 0, "s1", signs=True),
@@ -274,7 +274,7 @@ class TestExposure:
 
     def test_an_item_holds_one_and_the_rest_go_in_items_of_their_own(self) -> None:
         seals = [ProviderState(0, None, 0, data) for data in ("a", "b", "c")]
-        seen = compose(
+        seen = write(
             ReasoningStarted(0, None, 0),
             ReasoningDelta(0, None, 0, "Hm"),
             *seals,
@@ -298,8 +298,8 @@ class TestCalls:
     def offered(self, tool: Tool) -> RequestEcho:
         return RequestEcho({}, {tool.name: tool})
 
-    def test_fragments_that_take_turns_are_items_one_after_the_other(self) -> None:
-        seen = compose(
+    def test_interleaved_calls_become_items_one_after_the_other(self) -> None:
+        seen = write(
             called(0, '{"a":', name="f"),
             called(1, "{", name="g"),
             ContentDelta(0, None, "So."),
@@ -314,20 +314,18 @@ class TestCalls:
         assert [item.arguments for item in seen.items.values()][:2] == ['{"a": 1}', "{}"]
 
     def test_the_next_call_streams_as_soon_as_the_last_is_whole(self) -> None:
-        writer = composer()
+        writer = make_writer()
         for event in (called(0, "{", name="f"), called(1, "{", name="g")):
             writer.write(event)
         assert b'"name":"g"' in writer.write(called(0, "}"))
 
     def test_a_call_that_is_never_whole_does_not_cost_the_others(self) -> None:
-        seen = compose(
-            called(0, "", name="f"), called(1, "{}", name="g"), Finished(0, None, "stop")
-        )
+        seen = write(called(0, "", name="f"), called(1, "{}", name="g"), Finished(0, None, "stop"))
         assert [item.arguments for item in seen.items.values()] == ["", "{}"]
 
     def test_a_custom_tools_input_streams(self) -> None:
         asked = self.offered(self.PATCH)
-        seen = compose(
+        seen = write(
             called(0, "*** ", name="apply_patch", custom=True),
             called(0, "Begin", custom=True),
             asked=asked,
@@ -340,7 +338,7 @@ class TestCalls:
 
     def test_a_custom_tool_offered_as_a_function_gets_its_text(self) -> None:
         asked = self.offered(as_function(self.PATCH))
-        seen = compose(
+        seen = write(
             called(0, '{"input": "*** ', name="apply_patch"), called(0, 'Begin"}'), asked=asked
         )
         kinds = [kind for kind in seen.kinds if "custom_tool_call_input" in kind]
@@ -349,13 +347,13 @@ class TestCalls:
 
     def test_a_local_shell_call_has_no_deltas(self) -> None:
         asked = self.offered(as_function(self.SHELL))
-        seen = compose(called(0, '{"command": ["ls"]}', name="local_shell"), asked=asked)
+        seen = write(called(0, '{"command": ["ls"]}', name="local_shell"), asked=asked)
         assert not any("delta" in kind for kind in seen.kinds)
         (item,) = seen.response["output"]
         assert (item["type"], item["action"]["command"]) == ("local_shell_call", ["ls"])
 
-    def test_a_tool_of_a_group_is_called_by_its_own_name(self) -> None:
-        seen = compose(called(0, "{}", name="mail_send"), asked=self.offered(self.GROUPED))
+    def test_a_tool_of_a_group_is_called_by_the_clients_name_for_it(self) -> None:
+        seen = write(called(0, "{}", name="mail_send"), asked=self.offered(self.GROUPED))
         (item,) = seen.response["output"]
         assert (item["name"], item["namespace"]) == ("send", "mail")
 
@@ -365,7 +363,7 @@ class TestCalls:
             tool.name: tool
             for tool in (as_function(self.SHELL), as_function(self.PATCH), self.GROUPED)
         }
-        seen = compose(
+        seen = write(
             called(0, '{"input": "x"}', name="apply_patch"),
             called(1, '{"command": ["ls"]}', name="local_shell"),
             called(2, "{}", name="mail_send"),
@@ -385,7 +383,7 @@ class TestMessages:
 
     def test_log_probabilities_are_in_deltas_and_parts(self) -> None:
         entry = {"token": "Yes", "logprob": -0.1}
-        seen = compose(ContentDelta(0, None, "Yes", [entry]))
+        seen = write(ContentDelta(0, None, "Yes", [entry]))
         (part,) = seen.response["output"][0]["content"]
         whole = {**entry, "bytes": [89, 101, 115], "top_logprobs": []}
         assert part["logprobs"] == [whole]
@@ -400,7 +398,7 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("finish", "reason"), [("length", "max_output_tokens"), ("content_filter",) * 2]
     )
-    def test_ols_07_an_answer_that_is_cut_is_incomplete(self, finish: str, reason: str) -> None:
+    def test_an_answer_that_is_cut_is_incomplete(self, finish: str, reason: str) -> None:
         response = run(chat_stream("", ANSWER, finish=finish)).response
         assert response["status"] == "incomplete"
         assert response["incomplete_details"] == {"reason": reason}
@@ -408,19 +406,19 @@ class TestEnds:
         assert response["completed_at"] is None
 
     @pytest.mark.parametrize("kept", [0, 1, 20, 45])
-    def test_promise_7_a_stream_cut_short_ends_failed(self, kept: int) -> None:
+    def test_a_stream_cut_short_ends_failed(self, kept: int) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER)[:kept])
         assert seen.kinds[-1] == "response.failed"
         assert seen.response["error"]["code"] == "server_error"
         assert len(seen.response["output"]) == len(seen.items)
 
-    def test_an_error_in_the_stream_is_told_in_its_words(self) -> None:
+    def test_an_error_in_the_stream_keeps_its_message(self) -> None:
         error = chunk({}, error={"message": "The provider broke."})
         seen = run([*chat_stream(THOUGHT, ANSWER)[:45], error, DONE])
         assert seen.response["error"]["message"] == "The provider broke."
         assert seen.reasoning
 
-    def test_ogx_06_omit_marks_the_item_once(self) -> None:
+    def test_omit_marks_the_item_once(self) -> None:
         stream = [
             chunk({"reasoning": THOUGHT}),
             chunk({"content": "One."}),
@@ -433,21 +431,21 @@ class TestEnds:
         assert marks == ["upstream_error"]
         assert [item["type"] for item in output] == ["reasoning", "message"] * 2
 
-    def test_ogx_06_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
+    def test_fail_ends_with_response_failed_that_carries_the_output(self) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.response["status"] == "failed"
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
-    def test_ogx_06_fail_of_a_whole_response_is_an_error_that_carries_it(self) -> None:
+    def test_fail_of_a_whole_response_is_an_error_that_carries_it(self) -> None:
         pipeline = bridged("chat", RESPONSES, write=None, plan=SummaryPlan(fail_response=True))
-        said = {"reasoning_content": THOUGHT, "content": ANSWER}
-        body = json.loads(pipeline.whole(json.dumps(completion(said)).encode()))
+        text = {"reasoning_content": THOUGHT, "content": ANSWER}
+        body = json.loads(pipeline.whole(json.dumps(completion(text)).encode()))
         assert body["error"]["code"] == "upstream_error"
         assert body["error"]["response"]["output"][1]["content"][0]["text"] == ANSWER
 
 
 class TestUsage:
-    def test_ogx_04_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
+    def test_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
         usage = run(chat_stream(THOUGHT, ANSWER)).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"] + 15
         assert usage["output_tokens_details"]["reasoning_tokens"] == 50
@@ -457,22 +455,22 @@ class TestUsage:
         usage = run(chat_stream(THOUGHT, ANSWER), merged=False).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"]
 
-    def test_ogx_05_what_nobody_reported_is_null(self) -> None:
+    def test_what_nobody_reported_is_null(self) -> None:
         response = run(chat_stream(THOUGHT, ANSWER, usage=None)).response
         assert response["usage"] is None
         assert response["reasoning_summary_usage"]["total_tokens"] == 15
 
     def test_the_share_comes_with_the_end(self) -> None:
         share = SummaryShare(Tokens(1, 2, 3), "mini", 1, incomplete=False)
-        seen = compose(ResponseEnded(None, None, ok=True, usage=Tokens(1, 1, 2), share=share))
+        seen = write(ResponseEnded(None, None, ok=True, usage=Tokens(1, 1, 2), share=share))
         assert seen.response["usage"]["total_tokens"] == 5
 
 
 @needs_openapi
 def test_a_stream_and_a_body_agree() -> None:
-    said = {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [call("add", "{}")]}
+    text = {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [call("add", "{}")]}
     pipeline = bridged("chat", RESPONSES)
-    whole = json.loads(pipeline.whole(json.dumps(completion(said)).encode()))
+    whole = json.loads(pipeline.whole(json.dumps(completion(text)).encode()))
     streamed = run(chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")])).response
     assert whole == streamed
     assert not faults("Response", whole)

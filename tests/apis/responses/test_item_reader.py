@@ -10,7 +10,7 @@ import pytest
 from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
-from abridge.apis.responses.reader import ResponsesReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from tests.checker import ResponsesStream, check_chat, check_responses, frames
 from tests.openapi import event_faults
@@ -53,7 +53,7 @@ def without(stream: list[Event], *kinds: str) -> list[Event]:
 
 class TestServers:
     @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
-    def test_new_06_what_they_send_comes_out_legal(self, server: str, expose: Exposure) -> None:
+    def test_their_streams_come_out_legal(self, server: str, expose: Exposure) -> None:
         pipeline = responses(expose=expose)
         seen = check_responses(pipeline.stream(b"".join(SLOPPY[server]())))
         assert seen.text == ("" if "only calls" in server else TEXT)
@@ -67,27 +67,25 @@ class TestServers:
         assert pipeline.heard()[0].raw == THOUGHT
 
     @needs_openapi
-    def test_new_06_what_they_send_comes_out_as_described(self, server: str) -> None:
+    def test_their_streams_come_out_as_openai_describes_them(self, server: str) -> None:
         """But for the details of a usage that they do not report, which nobody invents."""
         seen = check_responses(responses().stream(b"".join(SLOPPY[server]())))
         faults = {fault for each in seen.events for fault in event_faults(each)}
         assert all(fault.startswith("response/usage") for fault in faults)
 
-    def test_new_06_a_cut_anywhere_leaves_a_legal_stream_that_failed(self, server: str) -> None:
+    def test_a_cut_anywhere_leaves_a_legal_stream_that_failed(self, server: str) -> None:
         stream = SLOPPY[server]()
         for place in range(1, len(stream)):
             seen = check_responses(responses().stream(b"".join(stream[:place])))
             assert seen.terminal is not None
             assert seen.terminal["type"] == "response.failed"
 
-    def test_new_06_every_part_and_item_has_its_beginning_and_its_end(self, server: str) -> None:
+    def test_every_part_and_item_has_its_beginning_and_its_end(self, server: str) -> None:
         kinds = check_responses(responses().stream(b"".join(SLOPPY[server]()))).kinds
         for what in ("output_item", "content_part", "reasoning_summary_part"):
             assert kinds.count(f"response.{what}.added") == kinds.count(f"response.{what}.done") > 0
 
-    def test_new_06_new_05_what_they_send_is_told_to_clients_of_another_api(
-        self, server: str
-    ) -> None:
+    def test_their_streams_are_translated_for_clients_of_another_api(self, server: str) -> None:
         out = bridged("responses", CHAT, expose="raw").stream(b"".join(SLOPPY[server]()))
         choice = check_chat(out).choices[0]
         assert choice.text == ("" if "only calls" in server else TEXT)
@@ -96,9 +94,9 @@ class TestServers:
         assert calls in ([], [*CALLS])
 
 
-def test_new_06_a_stream_that_is_right_keeps_its_bytes() -> None:
+def test_a_stream_that_is_right_keeps_its_bytes() -> None:
     stream = responses_stream(TURN)
-    reader = ResponsesReader(PROFILES["auto"], Display(), 1 << 20)
+    reader = RESPONSES.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream
     assert reader.faults == 0
@@ -121,7 +119,7 @@ LEFT_OUT = [
 
 
 @pytest.mark.parametrize("kind", LEFT_OUT)
-def test_new_06_an_event_that_is_left_out_is_supplied(kind: str) -> None:
+def test_an_event_that_is_left_out_is_supplied(kind: str) -> None:
     seen = run(without(events(TURN), kind))
     assert [each for each in seen.kinds if each == kind] or kind == "response.in_progress"
     assert (seen.raw, seen.text) == (THOUGHT, TEXT)
@@ -129,7 +127,7 @@ def test_new_06_an_event_that_is_left_out_is_supplied(kind: str) -> None:
     assert [item["type"] for item in seen.response["output"]] == [item["type"] for item in TURN]
 
 
-def test_new_06_only_deltas_and_items_are_enough() -> None:
+def test_only_deltas_and_items_are_enough() -> None:
     kept = ("delta", "output_item.added", "completed")
     stream = [each for each in events(TURN) if each["type"].endswith(kept)]
     seen = run(stream)
@@ -138,7 +136,7 @@ def test_new_06_only_deltas_and_items_are_enough() -> None:
 
 
 @pytest.mark.parametrize("key", ["sequence_number", "output_index", "content_index", "item_id"])
-def test_new_06_a_field_that_is_left_out_is_supplied(key: str) -> None:
+def test_a_field_that_is_left_out_is_supplied(key: str) -> None:
     stream = events(TURN)
     seen = run([{name: each[name] for name in each if name != key} for each in stream])
     assert [key in each for each in seen.events] == [key in each for each in run(stream).events]
@@ -146,7 +144,7 @@ def test_new_06_a_field_that_is_left_out_is_supplied(key: str) -> None:
 
 
 class TestTheAnswer:
-    def test_new_06_a_message_that_goes_on_after_others_began_is_another(self) -> None:
+    def test_a_message_that_goes_on_after_others_began_is_another(self) -> None:
         stream = events([message_item(0, "So. And so."), call_item(1, *CALLS[0])])
         late = [each for each in stream if each["type"] == "response.output_text.delta"][-1]
         stream.remove(late)
@@ -162,7 +160,7 @@ class TestTheAnswer:
             " so.",
         ]
 
-    def test_new_06_calls_that_take_turns_come_one_after_the_other(self) -> None:
+    def test_interleaved_calls_come_one_after_the_other(self) -> None:
         items = [call_item(0, "f", '{"a": [1, 2, 3]}'), call_item(1, "g", '{"b": [4, 5, 6]}')]
         stream = events(items)
         one, two = ([each for each in stream if each.get("output_index") == n] for n in (0, 1))
@@ -173,7 +171,7 @@ class TestTheAnswer:
         ]
         assert seen.response["output"] == items
 
-    def test_new_06_an_item_of_any_other_type_keeps_all_its_events(self) -> None:
+    def test_an_item_of_any_other_type_keeps_all_its_events(self) -> None:
         """What follows waits for its end."""
         stream = events([SEARCH, message_item(1, TEXT)])
         at = {"output_index": 0, "item_id": "ws_1"}
@@ -189,40 +187,40 @@ class TestTheAnswer:
         assert seen.text == TEXT
         assert seen.items[0].done == SEARCH
 
-    def test_new_06_what_never_ends_holds_nothing_up_for_good(self) -> None:
+    def test_an_item_that_never_ends_does_not_stop_the_others(self) -> None:
         stream = events([SEARCH, message_item(1, TEXT)])
         seen = run([*stream[:3], *stream[4:]])
         assert seen.text == TEXT
         assert [item["type"] for item in seen.response["output"]] == ["web_search_call", "message"]
 
-    def test_promise_9_no_more_waits_than_there_is_room_for(self) -> None:
+    def test_no_more_is_queued_than_there_is_room_for(self) -> None:
         stream = events([SEARCH, message_item(1, TEXT * 9)])
-        reader = ResponsesReader(PROFILES["auto"], Display(), 1000)
+        reader = RESPONSES.reader(PROFILES["auto"], Display(), 1000)
         out = [reader.read(frame(each, each["type"])) for each in (*stream[:3], *stream[4:-1])]
         assert out[3] == []
         assert sum(map(len, out)) >= len(stream) - 1
 
-    def test_new_06_what_a_call_was_added_with_is_not_said_twice(self) -> None:
+    def test_arguments_that_a_call_is_added_with_are_not_repeated(self) -> None:
         stream = events([call_item(0, *CALLS[0])])
         stream[2]["item"]["arguments"] = CALLS[0][1]
         seen = run(stream)
         assert seen.events[2]["item"]["arguments"] == ""
         assert seen.items[0].arguments == CALLS[0][1]
 
-    def test_new_06_the_whole_text_is_what_the_deltas_said(self) -> None:
+    def test_the_whole_text_is_the_sum_of_the_deltas(self) -> None:
         stream = events([message_item(0, TEXT)])
         for each in stream:
             if "text" in each:
                 each["text"] = "Another."
         seen = run(stream)
-        said = next(each for each in seen.events if each["type"] == "response.output_text.done")
-        assert said["text"] == TEXT
+        done = next(each for each in seen.events if each["type"] == "response.output_text.done")
+        assert done["text"] == TEXT
 
 
 class TestTheResponse:
     BARE = ("error", "instructions", "metadata", "model", "output", "tools", "created_at")
 
-    def test_new_06_it_is_whole_from_its_beginning(self) -> None:
+    def test_it_is_whole_from_its_beginning(self) -> None:
         stream = events(TURN)
         for each in stream[:2]:
             each["response"] = {"id": "resp_1"}
@@ -230,29 +228,29 @@ class TestTheResponse:
         assert all(key in seen.events[0]["response"] for key in self.BARE)
         assert seen.events[0]["response"]["status"] == "in_progress"
 
-    def test_new_06_its_id_stays(self) -> None:
+    def test_its_id_stays(self) -> None:
         stream = events(TURN)
         stream[-1]["response"]["id"] = "resp_2"
         assert run(stream).response["id"] == "resp_1"
 
     @pytest.mark.parametrize("end", [{}, {"response": None}, {"response": {"output": None}}])
-    def test_new_06_an_end_that_says_nothing_of_it(self, end: Event) -> None:
+    def test_an_end_without_the_response_is_completed(self, end: Event) -> None:
         stream = events(TURN)
         seen = run([*stream[:-1], event("completed", **end)])
         assert [item["type"] for item in seen.response["output"]] == [item["type"] for item in TURN]
 
-    def test_new_06_an_end_without_usage_says_only_what_the_summary_cost(self) -> None:
+    def test_an_end_without_usage_reports_only_the_summary(self) -> None:
         final = response(TURN)
         del final["usage"]
         seen = run([*events(TURN)[:-1], event("completed", response=final)])
         assert (seen.response.get("usage") or {}).get("input_tokens") is None
 
-    def test_new_06_events_without_names_get_them(self) -> None:
+    def test_events_without_names_get_them(self) -> None:
         bare = [frame(each) for each in events(TURN)]
         assert check_responses(responses().stream(b"".join(bare))).text == TEXT
 
     @pytest.mark.parametrize("mark", [True, False])
-    def test_new_06_with_or_without_the_mark_of_the_end(self, mark: bool) -> None:  # noqa: FBT001
+    def test_it_ends_with_or_without_done(self, mark: bool) -> None:  # noqa: FBT001
         stream = responses_stream(TURN) + ([b"data: [DONE]\n\n"] if mark else [])
         assert check_responses(responses().stream(b"".join(stream))).text == TEXT
         assert sse.frame_data(stream[-1]) is not None

@@ -64,7 +64,7 @@ class TestSpellCall:
         assert item["input"] == '{"input": "x"}'
 
     @pytest.mark.parametrize("arguments", ["*** Begin Patch", '{"patch": 1}', '["x"]', '"x"'])
-    def test_of_a_custom_tool_takes_a_model_by_its_word(self, arguments: str) -> None:
+    def test_of_a_custom_tool_with_arguments_of_another_shape(self, arguments: str) -> None:
         assert write_call(PATCH, "c1", "apply_patch", arguments, "i")["input"] == arguments
 
     def test_of_a_local_shell(self) -> None:
@@ -104,7 +104,7 @@ class TestSpellCall:
         assert read_shell_action(arguments)["command"] == command
 
 
-def test_a_long_call_is_not_read_again_for_each_of_its_pieces(
+def test_a_long_call_is_not_parsed_again_for_each_fragment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = []
@@ -113,14 +113,14 @@ def test_a_long_call_is_not_read_again_for_each_of_its_pieces(
         read.append(len(data))
         return parse_object(data)
 
-    monkeypatch.setattr("abridge.apis.responses.translated_items.read_object", reading)
-    composed = TranslatedCall(
+    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", reading)
+    written = TranslatedCall(
         ToolCallDelta(0, None, call_index=0, id="c", name="f"), None, 0, mint_id
     )
     text = json.dumps({"x": "y" * 100_000})
     for piece in pieces(text, 50):
-        list(composed.write(piece))
-        assert not composed.is_complete or composed.build_done("completed")["arguments"] == text
+        list(written.write(piece))
+        assert not written.is_complete or written.build_done("completed")["arguments"] == text
     assert sum(read) < 20 * len(text)
 
 
@@ -135,11 +135,11 @@ def test_a_shell_action_comes_back_as_it_was() -> None:
     assert read_shell_action(write_shell_arguments(action)) == action
 
 
-def test_a_custom_tool_s_grammar_is_told_in_the_description() -> None:
+def test_the_grammar_of_a_custom_tool_is_in_the_description() -> None:
     grammar = {"syntax": "lark", "definition": 'start: "a"+'}
     tool = as_function(Tool("t", "custom", description="Edits.", grammar=grammar))
-    told = ["Edits.", AS_FUNCTION_NOTE, '`input` must match this lark grammar:\nstart: "a"+']
-    assert tool.description == "\n\n".join(told)
+    lines = ["Edits.", AS_FUNCTION_NOTE, '`input` must match this lark grammar:\nstart: "a"+']
+    assert tool.description == "\n\n".join(lines)
     assert tool.parameters is not None
     assert tool.parameters["required"] == ["input"]
 
