@@ -104,10 +104,10 @@ class TestOrder:
     def test_ols_01_in_the_field_that_is_configured(self) -> None:
         events = [
             ReasoningStarted(0, None, 0),
-            NativeSummary(0, None, 0, 0, "say", "So."),
+            NativeSummary(0, None, 0, 0, "delta", "So."),
             ReasoningEnded(0, None, 0),
         ]
-        seen = compose(*events, raw=False, summary_field="reasoning")
+        seen = compose(*events, show_raw=False, summary_field="reasoning")
         assert seen.choices[0].fields["reasoning"] == "So."
 
     def test_ols_01_a_summary_of_ours_takes_the_raw_reasonings_place(self) -> None:

@@ -499,7 +499,7 @@ def test_new_02_all_that_was_told_comes_back_in_order(
     told: list[Event],
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = _composer(raw=shown)
+    writer = _composer(show_raw=shown)
     events = [
         ReasoningStarted(0, None, 0),
         *told,
