@@ -1,25 +1,32 @@
-"""Encode the frames of a stream: chunks, the last one with the usage, errors and the end.
+"""Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Read Chat Completions, the chunks of a stream or a whole completion, into events.
+A frame's way: most continue the text of a choice, which `ChoiceReader.read_continuation` finds out
+at once. Any other is repaired, its choices are split into pieces (`choice_reader.py`), and a
+`Framing` makes events of these: with frames for clients of the same API (`framing.py`), without for
+clients of others (`translation.py`).
 
-Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning. A
-chunk that holds one kind of thing keeps its frame. Usage, and what comes in the same chunk, waits
-until every lane has finished.
+Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
+Usage, and what comes in the same chunk, waits until every lane has finished.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from abridge.apis import sse
-from abridge.apis.chat.choice import ChoiceReader, ChunkPiece, has_no_reasoning
+from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece, has_no_reasoning
+from abridge.apis.chat.framing import (
+    MAX_CHOICES,
+    Framing,
+    attach_usage,
+    get_header,
+    has_other_fields,
+)
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_body, error_in
+from abridge.apis.openai import CONNECTION_LOST, error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -30,96 +37,28 @@ from abridge.core.events import (
     ResponseEnded,
     ResponseStarted,
     TurnRecorded,
-    UsageReported,
 )
-from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
 
-DONE_FRAME = b"data: [DONE]\n\n"
-
-HEADER_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
-"""Fields that every chunk of a response repeats."""
-
-
-def get_header(chunk: Json) -> Json:
-    """Return the fields that every chunk of a response repeats."""
-    return {key: chunk[key] for key in HEADER_FIELDS if key in chunk}
-
-
-def has_other_fields(chunk: Json) -> bool:
-    """Return whether the chunk has fields besides its header, choices and usage."""
-    known = (*HEADER_FIELDS, "choices", "usage")
-    return any(value is not None for key, value in chunk.items() if key not in known)
-
-
-def attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
-    """Report the usage in a last piece, together with the choices that hold nothing else."""
-    empty = [piece for piece in pieces if _is_empty(piece)]
-    choices = [choice for piece in empty for choice in piece.choices or ()]
-    others = [piece for piece in pieces if not _is_empty(piece)]
-    return [*others, ChunkPiece(UsageReported(None, None, usage), choices)]
-
-
-def _is_empty(piece: ChunkPiece) -> bool:
-    """Return whether the piece holds neither an answer nor a role."""
-    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
-    return isinstance(piece.event, Passthrough) and not any(delta.get("role") for delta in deltas)
-
-
-def frame_pieces(pieces: list[ChunkPiece], chunk: Json, frame: bytes | None = None) -> list[Event]:
-    """Return the pieces' events: with the original frame, or with new ones if it holds several.
-
-    The chunk's other fields go with the last piece.
-    """
-    framed = [piece for piece in pieces if piece.choices is not None]
-    if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
-        framed[0].event.frame = frame
-    elif framed:
-        shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
-        for piece in framed:
-            fields = chunk if piece is framed[-1] else shared
-            piece.event.frame = sse.encode_frame(dumps({**fields, "choices": piece.choices}))
-    return [piece.event for piece in pieces]
-
-
-def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
-    choices = objects(chunk.get("choices"))
-    return list(map(id, piece.choices or ())) == list(map(id, choices))
-
-
-def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
-    return sse.encode_frame(dumps(error_body(error.message, code=error.code)))
-
-
-MAX_CHOICES = 128  # the API's upper bound on `n`
-
 
 class ChatReader:
-    """Read one response. See the protocol `Reader`.
+    """Read one response. See the protocol `Reader`."""
 
-    Its events carry their frames. The translating reader overrides what makes them do so:
-    `_CHOICE_READER`, `_TRANSLATES`, `_carry_frame` and `_make_events`.
-    """
-
-    _CHOICE_READER: ClassVar[type[ChoiceReader]] = ChoiceReader
-    _TRANSLATES: ClassVar[bool] = False
-    """The events are for a client of another API."""
-
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
+        self._framing = framing
+        self._carries_frames = self._framing.carries_frames
         self._profile = profile
         self._display = display
         self._limit = limit
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
-        self._makes_envelopes = display.seal is not None and not self._TRANSLATES
+        self._makes_envelopes = display.seal is not None and self._carries_frames
         self._last_chunk: Json = {}  # the last one read
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._early_usage: tuple[Json, bytes] | None = (
-            None  # a chunk with usage that came too early
-        )
+        self._early_usage: tuple[Json, bytes | None] | None = None
+        """A chunk with usage that came too early."""
         self._started = False
         self._failed = False
         self._ended = False
@@ -131,33 +70,32 @@ class ChatReader:
         return self._unread_count + sum(choice.dropped for choice in self._choices.values())
 
     def read(self, frame: bytes) -> list[Event]:
-        data = sse.frame_data(frame)
+        data, carried = sse.frame_data(frame), frame if self._carries_frames else None
         if data is None:
-            return [Passthrough(None, self._carry_frame(frame))]
+            return [Passthrough(None, carried)]
         if self._ended:  # drop whatever upstream sends after the end
             self.faults += 1
             return []
         if data.startswith(sse.DONE):
-            return self._read_end(frame)
+            return self._read_end(carried)
         chunk = parse_object(data)
         if chunk is None:
-            return self._pass_unparsed(frame)
-        if (continuation := self._read_continuation(chunk, frame)) is not None:
+            return self._pass_unparsed(carried)
+        if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_chunk = chunk
-            return (
-                [continuation]
-                if self._early_usage is None
-                else [*self._release_usage(), continuation]
-            )
-        chunk, frame = self._repair_chunk(chunk, frame)
+            if self._early_usage is None:
+                return [continuation]
+            return [*self._release_usage(), continuation]
+        if carried is not None:
+            chunk, carried = self._repair.repair(chunk, carried)
         self._last_chunk = chunk
         events = [*self._release_usage(), *self._start(chunk)]
         if chunk.get("error"):
-            return [*events, *self._flush_choices(), self._read_error(chunk, frame)]
+            return [*events, *self._flush_choices(), self._read_error(chunk, carried)]
         if self._is_early_usage(chunk):
-            self._early_usage = chunk, frame
+            self._early_usage = chunk, carried
             return events
-        return events + self._read_chunk(chunk, frame)
+        return events + self._read_chunk(chunk, carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -174,11 +112,12 @@ class ChatReader:
         return self._read_end(None)
 
     def read_whole(self, body: bytes) -> list[Event]:
-        completion = parse_object(body, loads_exact)
+        completion, carried = (
+            parse_object(body, loads_exact),
+            body if self._carries_frames else None,
+        )
         if completion is None or not isinstance(completion.get("choices"), list):
-            return [
-                ResponseEnded(None, self._carry_frame(body), ok=False, error=error_in(completion))
-            ]
+            return [ResponseEnded(None, carried, ok=False, error=error_in(completion))]
         events = self._start(completion)
         for choice in objects(completion["choices"]):
             state, message = self._get_choice(choice), choice.get("message")
@@ -187,12 +126,12 @@ class ChatReader:
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
-            events += [
-                piece.event
-                for piece in self._read_choice(state, delta_choice, separate_finish=False)
-            ]
+            pieces = self._read_choice(state, delta_choice, separate_finish=False)
+            events += [piece.event for piece in pieces]
         usage = CHAT_USAGE.read(completion.get("usage"))
-        return [*events, ResponseEnded(None, self._carry_frame(body), ok=True, usage=usage)]
+        errors = (event.error for event in events if isinstance(event, ErrorReported))
+        error = next(errors, None)
+        return [*events, ResponseEnded(None, carried, ok=error is None, usage=usage, error=error)]
 
     def recorded_turns(self) -> list[RecordedTurn]:
         turns = (
@@ -219,7 +158,7 @@ class ChatReader:
                 self._messages.setdefault(lane, choice.message.as_dict())
         return self._messages
 
-    def _read_continuation(self, chunk: Json, frame: bytes) -> Event | None:
+    def _read_continuation(self, chunk: Json, frame: bytes | None) -> Event | None:
         """Read a chunk that only continues what one choice is saying; None for any other chunk."""
         choices = chunk.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
@@ -229,13 +168,10 @@ class ChatReader:
             return None
         if chunk.get("usage") or chunk.get("error"):
             return None
+        if frame is None and choice.get("logprobs"):
+            return None
         state = self._choices.get(_get_index(choice))
-        return (
-            state.read_continuation(choice, self._carry_frame(frame)) if state is not None else None
-        )
-
-    def _repair_chunk(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
-        return self._repair.repair(chunk, frame)
+        return state.read_continuation(choice, frame) if state is not None else None
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the response at the first chunk with choices.
@@ -253,14 +189,14 @@ class ChatReader:
             )
         ]
 
-    def _pass_unparsed(self, frame: bytes) -> list[Event]:
+    def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
         """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
         if not self._display.show_raw:
             self._unread_count += 1
             return []
-        return [Passthrough(None, self._carry_frame(frame))]
+        return [Passthrough(None, frame)]
 
-    def _read_error(self, chunk: Json, frame: bytes) -> ErrorReported:
+    def _read_error(self, chunk: Json, frame: bytes | None) -> ErrorReported:
         self._failed = True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
@@ -268,8 +204,8 @@ class ChatReader:
             self._display.show_raw or all(map(has_no_reasoning, objects(chunk.get("choices"))))
         ):
             self._unread_count += 1
-            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
-        return ErrorReported(None, self._carry_frame(frame), ErrorDetail("upstream_error", message))
+            frame = frame and sse.encode_frame(dumps({**get_header(chunk), "error": error}))
+        return ErrorReported(None, frame, ErrorDetail("upstream_error", message))
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
@@ -280,7 +216,7 @@ class ChatReader:
         events += [
             piece.event for choice in self._choices.values() for piece in choice.close_reasoning()
         ]
-        return [*events, ResponseEnded(None, self._carry_frame(frame), ok=not self._failed)]
+        return [*events, ResponseEnded(None, frame, ok=not self._failed)]
 
     def _finish_choices(self) -> list[Event]:
         """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
@@ -290,7 +226,7 @@ class ChatReader:
                 reason = "tool_calls" if state.message.has_calls else "stop"
                 finish = {"index": state.lane, "delta": {}, "finish_reason": reason}
                 pieces += self._read_choice(state, finish, separate_finish=False)
-        return self._make_events(pieces, get_header(self._last_chunk))
+        return self._framing.make_events(pieces, get_header(self._last_chunk), None)
 
     def _is_early_usage(self, chunk: Json) -> bool:
         """Return whether the chunk holds only usage, and some choice has not finished yet."""
@@ -306,27 +242,17 @@ class ChatReader:
 
     def _flush_choices(self) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
-        pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
-        return self._make_events(pieces, get_header(self._last_chunk))
+        choices = self._choices.values()
+        pieces = [piece for choice in choices for piece in self._framing.flush_choice(choice)]
+        return self._framing.make_events(pieces, get_header(self._last_chunk), None)
 
     def _get_choice(self, choice: Json) -> ChoiceReader:
         lane = _get_index(choice)
         if lane not in self._choices:
-            self._choices[lane] = self._CHOICE_READER(
-                lane, self._profile, self._display, self._limit
-            )
+            self._choices[lane] = ChoiceReader(lane, self._profile, self._display, self._limit)
         return self._choices[lane]
 
-    def _carry_frame(self, frame: bytes | None) -> bytes | None:
-        """Return the frame that an event carries; None in a translating reader."""
-        return frame
-
-    def _make_events(
-        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None = None
-    ) -> list[Event]:
-        return frame_pieces(pieces, chunk, frame)
-
-    def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
+    def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
         choices = sorted(objects(chunk.get("choices")), key=_get_index)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         final = usage is not None and self._is_last(choices)
@@ -342,14 +268,15 @@ class ChatReader:
             pieces = [ChunkPiece(Passthrough(None, None), [])]
         elif not pieces and has_other_fields(chunk):
             pieces = [self._get_choice(choices[-1]).empty_piece()]
-        return self._make_events(pieces, chunk, frame)
+        self._failed = self._failed or self._framing.failed
+        return self._framing.make_events(pieces, chunk, frame)
 
     def _read_choice(
         self, state: ChoiceReader, choice: Json, *, separate_finish: bool
     ) -> list[ChunkPiece]:
         """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
         ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not state.finished
-        pieces = state.read(choice, separate_finish=separate_finish)
+        pieces = self._framing.read_choice(state, choice, separate_finish=separate_finish)
         return [*pieces[:-1], *self._record_turn(state), *pieces[-1:]] if ends else pieces
 
     def _record_turn(self, state: ChoiceReader) -> list[ChunkPiece]:

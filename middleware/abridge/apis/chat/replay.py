@@ -1,8 +1,7 @@
-"""Read the reasoning that a client sends back with a message, in any dialect's fields.
+"""Replay the reasoning of earlier turns.
 
-Write the reasoning of earlier turns into the place where a chat upstream reads it.
-
-Move a message's reasoning to the place where upstream reads it.
+What a client sends back with a message is read in any dialect's fields, and written into, or moved
+to, the place where upstream reads it (`ReasoningReturn`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, TypeGuard
 from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
-    TEXT_FIELDS,
     find_thinking_chunks,
     read_chunk_text,
     without_thinking_chunks,
@@ -23,7 +21,7 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.json import string
 from abridge.core.conversation import Json
 from abridge.core.model_request import MessagePart, ReasoningPart, UnknownPart, Unsupported
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
 
 
@@ -134,7 +132,7 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
             fields["reasoning_content"] = unsigned_text
         return {**message, **fields}
     needed = profile.returns.required_even_empty and "tool_calls" in message
-    return {**message, place: text} if place in _FIELD_PLACES and (text or needed) else message
+    return {**message, place: text} if place in TEXT_FIELDS and (text or needed) else message
 
 
 def report_lost_reasoning(
@@ -181,8 +179,6 @@ def _write_blocks(part: ReasoningPart) -> Iterator[Json]:
     elif part.state:
         yield {"type": "redacted_thinking", "data": part.state}
 
-
-_FIELD_PLACES: frozenset[ReasoningPlace] = frozenset({"reasoning_content", "reasoning"})
 
 _INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = (
     MappingProxyType({"tags": _write_tags, "chunks": _write_chunks})

@@ -16,7 +16,7 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.request import read_request
-from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, is_envelope
 from abridge.core.events import (
     ContentDelta,
@@ -32,8 +32,9 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
 from tests.checker import check_chat, frames
-from tests.pipeline import MUCH, Minting, bridged, chat
+from tests.pipeline import MUCH, Minting, bridged, chat, translating_chat_writer
 from tests.scripts import (
     CHAT_USAGE,
     DONE,
@@ -51,7 +52,6 @@ from tests.scripts import (
 )
 from tests.sealing import STRETCHES, sealer, unseal
 from tests.wire.messages import scripts as messages
-from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
 
 Json = dict[str, Any]
 
@@ -535,7 +535,7 @@ def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     return told
 
 
-def _composer(limit: int = MUCH, **display: Any) -> ChatTranslatingWriter:
+def _composer(limit: int = MUCH, **display: Any) -> ChatWriter:
     asked = bridged("responses", CHAT).asked
     shown = Display(**display, seal=sealer().seal)
-    return ChatTranslatingWriter(PROFILES["auto"], shown, asked, limit, Minting())
+    return translating_chat_writer(PROFILES["auto"], shown, asked, limit, Minting())

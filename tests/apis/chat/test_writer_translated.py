@@ -9,7 +9,6 @@ import pytest
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.translating_writer import ChatTranslatingWriter
 from abridge.apis.display import Display
 from abridge.apis.tools import as_function
 from abridge.core.events import (
@@ -31,7 +30,7 @@ from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.checker import ChatStream, check_chat
 from tests.openapi import faults
-from tests.pipeline import MUCH, Minting, bridged
+from tests.pipeline import MUCH, Minting, bridged, translating_chat_writer
 from tests.scripts import (
     THOUGHT,
     call_item,
@@ -61,7 +60,7 @@ def whole(output: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
 
 
 def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ChatStream:
-    writer = ChatTranslatingWriter(
+    writer = translating_chat_writer(
         PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
     )
     told = [
@@ -210,7 +209,9 @@ class TestBlocks:
         ]
         block = {"type": "thinking", "thinking": "", "signature": "s1", "index": 0}
         assert listed(compose(*events), "thinking_blocks") == [block]
-        writer = ChatTranslatingWriter(PROFILES["auto"], Display(), RequestEcho(), MUCH, Minting())
+        writer = translating_chat_writer(
+            PROFILES["auto"], Display(), RequestEcho(), MUCH, Minting()
+        )
         for event in events:
             writer.note(event)
         message = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["choices"][0][
@@ -219,7 +220,7 @@ class TestBlocks:
         assert message["thinking_blocks"] == [{**block, "thinking": "Hm."}]
 
     def test_new_03_hidden_reasoning_is_in_no_block(self) -> None:
-        writer = ChatTranslatingWriter(
+        writer = translating_chat_writer(
             PROFILES["auto"], Display(show_raw=False), RequestEcho(), MUCH, Minting()
         )
         for event in (
@@ -280,7 +281,7 @@ class TestCalls:
         ]
 
     def test_in_a_message_it_is_whole(self) -> None:
-        writer = ChatTranslatingWriter(
+        writer = translating_chat_writer(
             PROFILES["auto"], Display(), RequestEcho({}, {"p": self.PATCH}), MUCH, Minting()
         )
         writer.note(

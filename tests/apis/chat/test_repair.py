@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from abridge.apis.chat.reader import ChatReader
+from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat
@@ -88,6 +88,6 @@ STOP = [chunk({}, finish="stop"), DONE]
 
 def test_new_06_a_stream_that_is_right_keeps_its_bytes() -> None:
     stream = chat_stream(THOUGHT, TEXT, calls=[call("f", "{}")])
-    reader = ChatReader(PROFILES["auto"], Display(), 1 << 20)
+    reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream
