@@ -12,9 +12,8 @@ from typing import ClassVar, Protocol
 from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
 from abridge.apis.json import dumps, objects
-from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail, Event, Passthrough, UsageReported
+from abridge.core.events import Event, Passthrough, UsageReported
 from abridge.core.usage import Tokens
 
 DONE_FRAME = b"data: [DONE]\n\n"
@@ -104,8 +103,3 @@ def has_other_fields(chunk: Json) -> bool:
     """Return whether the chunk has fields besides its header, choices and usage."""
     known = (*HEADER_FIELDS, "choices", "usage")
     return any(value is not None for key, value in chunk.items() if key not in known)
-
-
-def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
-    return sse.encode_frame(dumps(error_body(error.message, code=error.code)))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abridge.apis import sse
 from abridge.apis.chat.completion import Completion
-from abridge.apis.chat.framing import DONE_FRAME, encode_error
+from abridge.apis.chat.errors import encode_error
+from abridge.apis.chat.framing import DONE_FRAME
 from abridge.apis.chat.reasoning import replace_reasoning
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, loads_exact, objects, parse_object
