@@ -25,6 +25,7 @@ from abridge.apis.chat.reasoning import (
     FoundReasoning,
     extract_native_summary,
     find_reasoning,
+    get_index,
     replace_reasoning,
     without_reasoning,
 )
@@ -117,8 +118,7 @@ class UpstreamCompletion:
         if completion is None:
             return None
         for choice in objects(completion.get("choices")):
-            index = choice.get("index")
-            lane = index if isinstance(index, int) else 0
+            lane = get_index(choice)
             self._rewriter.rewrite(choice, end.summaries.get((lane, REASONING_ITEM), NO_SUMMARY))
             if lane in self._recorded_turns:
                 self._add_envelope(choice["message"], self._recorded_turns[lane])

@@ -22,7 +22,7 @@ from abridge.apis.chat.framing import (
 )
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
-from abridge.apis.chat.reasoning import find_reasoning_place, get_delta
+from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
@@ -47,13 +47,13 @@ class ChatReader:
 
     def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
         self._framing = framing
-        self._carries_frames = self._framing.carries_frames
+        self._carries_frames = framing.carries_frames
         self._profile = profile
         self._display = display
         self._limit = limit
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
-        self._makes_envelopes = display.seal is not None and self._carries_frames
+        self._makes_envelopes = display.seal is not None and framing.carries_frames
         self._last_chunk: Json = {}  # the last one read
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
@@ -112,21 +112,19 @@ class ChatReader:
         return self._read_end(None)
 
     def read_whole(self, body: bytes) -> list[Event]:
-        completion, carried = (
-            parse_object(body, loads_exact),
-            body if self._carries_frames else None,
-        )
+        completion = parse_object(body, loads_exact)
+        carried = body if self._carries_frames else None
         if completion is None or not isinstance(completion.get("choices"), list):
             return [ResponseEnded(None, carried, ok=False, error=error_in(completion))]
         events = self._start(completion)
         for choice in objects(completion["choices"]):
-            state, message = self._get_choice(choice), choice.get("message")
+            reader, message = self._get_choice(choice), choice.get("message")
             if isinstance(message, dict):
-                self._messages[state.lane] = message
+                self._messages[reader.lane] = message
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
-            pieces = self._read_choice(state, delta_choice, separate_finish=False)
+            pieces = self._read_choice(reader, delta_choice, separate_finish=False)
             events += [piece.event for piece in pieces]
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
@@ -149,14 +147,7 @@ class ChatReader:
             return Observation("tags")
         return Observation(unopened_tags=int(has_unopened_block(text, self._profile)))
 
-    def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
-        return record_turn(message, lane, self._profile, hides_raw=not self._display.show_raw)
-
-    def _complete_messages(self) -> dict[int, Json]:
-        for lane, choice in self._choices.items():
-            if choice.message.is_complete:
-                self._messages.setdefault(lane, choice.message.as_dict())
-        return self._messages
+    # Chunks
 
     def _read_continuation(self, chunk: Json, frame: bytes | None) -> Event | None:
         """Read a chunk that only continues what one choice is saying; None for any other chunk."""
@@ -170,8 +161,8 @@ class ChatReader:
             return None
         if frame is None and choice.get("logprobs"):
             return None
-        state = self._choices.get(_get_index(choice))
-        return state.read_continuation(choice, frame) if state is not None else None
+        reader = self._choices.get(get_index(choice))
+        return reader.read_continuation(choice, frame) if reader is not None else None
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the response at the first chunk with choices.
@@ -181,20 +172,27 @@ class ChatReader:
         if self._started or not chunk.get("choices"):
             return []
         self._started = True
-        created = chunk.get("created")
-        timestamp = as_count(created) or 0
-        return [
-            ResponseStarted(
-                None, None, string(chunk.get("id")), string(chunk.get("model")), timestamp
-            )
-        ]
+        id_, model = string(chunk.get("id")), string(chunk.get("model"))
+        return [ResponseStarted(None, None, id_, model, as_count(chunk.get("created")) or 0)]
 
-    def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
-        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
-        if not self._display.show_raw:
-            self._unread_count += 1
-            return []
-        return [Passthrough(None, frame)]
+    def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
+        choices = sorted(objects(chunk.get("choices")), key=get_index)
+        usage = CHAT_USAGE.read(chunk.get("usage"))
+        final = usage is not None and self._is_last(choices)
+        pieces: list[ChunkPiece] = []
+        for choice in choices:
+            reader = self._get_choice(choice)
+            pieces += self._announce_before(reader.lane)
+            reader.message.add(get_delta(choice))
+            pieces += self._read_choice(reader, choice, separate_finish=final)
+        if usage is not None and final:
+            pieces = attach_usage(pieces, usage)
+        elif not choices:
+            pieces = [ChunkPiece(Passthrough(None, None), [])]
+        elif not pieces and has_other_fields(chunk):
+            pieces = [self._get_choice(choices[-1]).empty_piece()]
+        self._failed = self._failed or self._framing.failed
+        return self._framing.make_events(pieces, chunk, frame)
 
     def _read_error(self, chunk: Json, frame: bytes | None) -> ErrorReported:
         self._failed = True
@@ -206,6 +204,79 @@ class ChatReader:
             self._unread_count += 1
             frame = frame and sse.encode_frame(dumps({**get_header(chunk), "error": error}))
         return ErrorReported(None, frame, ErrorDetail("upstream_error", message))
+
+    def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
+        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
+        if not self._display.show_raw:
+            self._unread_count += 1
+            return []
+        return [Passthrough(None, frame)]
+
+    # Choices
+
+    def _get_choice(self, choice: Json) -> ChoiceReader:
+        lane = get_index(choice)
+        if lane not in self._choices:
+            self._choices[lane] = ChoiceReader(lane, self._profile, self._display, self._limit)
+        return self._choices[lane]
+
+    def _announce_before(self, lane: int) -> list[ChunkPiece]:
+        """Announce choices in order of their index: strict clients fail otherwise."""
+        pieces: list[ChunkPiece] = []
+        while self._announced_count < min(lane, MAX_CHOICES):
+            reader = self._get_choice({"index": self._announced_count})
+            self._announced_count += 1
+            if not reader.announced:
+                pieces.append(reader.announce())
+        return pieces
+
+    def _read_choice(
+        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
+    ) -> list[ChunkPiece]:
+        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
+        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not reader.finished
+        pieces = self._framing.read_choice(reader, choice, separate_finish=separate_finish)
+        return [*pieces[:-1], *self._record_turn(reader), *pieces[-1:]] if ends else pieces
+
+    def _record_turn(self, reader: ChoiceReader) -> list[ChunkPiece]:
+        message = self._messages.get(reader.lane)
+        if message is None and reader.message.is_complete:
+            message = reader.message.as_dict()
+        turn = None if message is None else self._record_message(reader.lane, message)
+        if turn is None or not turn.raw.strip():  # opaque state needs no envelope
+            return []
+        return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
+
+    def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
+        return record_turn(message, lane, self._profile, hides_raw=not self._display.show_raw)
+
+    def _complete_messages(self) -> dict[int, Json]:
+        for lane, choice in self._choices.items():
+            if choice.message.is_complete:
+                self._messages.setdefault(lane, choice.message.as_dict())
+        return self._messages
+
+    # Usage
+
+    def _is_early_usage(self, chunk: Json) -> bool:
+        """Return whether the chunk holds only usage, and some choice has not finished yet."""
+        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
+        return only_usage and not all(choice.finished for choice in self._choices.values())
+
+    def _is_last(self, choices: list[Json]) -> bool:
+        """Return whether every choice has finished once these are read."""
+        finishing = {get_index(choice) for choice in choices if choice.get("finish_reason")}
+        finished = {lane for lane, reader in self._choices.items() if reader.finished}
+        return self._choices.keys() | map(get_index, choices) <= finishing | finished
+
+    def _release_usage(self) -> list[Event]:
+        """Read the chunk with usage that came too early, if there is one."""
+        if self._early_usage is None:
+            return []
+        (chunk, frame), self._early_usage = self._early_usage, None
+        return self._read_chunk(chunk, frame)
+
+    # The end
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
@@ -221,90 +292,15 @@ class ChatReader:
     def _finish_choices(self) -> list[Event]:
         """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
         pieces: list[ChunkPiece] = []
-        for state in self._choices.values():
-            if not state.finished:
-                reason = "tool_calls" if state.message.has_calls else "stop"
-                finish = {"index": state.lane, "delta": {}, "finish_reason": reason}
-                pieces += self._read_choice(state, finish, separate_finish=False)
+        for reader in self._choices.values():
+            if not reader.finished:
+                reason = "tool_calls" if reader.message.has_calls else "stop"
+                finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
+                pieces += self._read_choice(reader, finish, separate_finish=False)
         return self._framing.make_events(pieces, get_header(self._last_chunk), None)
-
-    def _is_early_usage(self, chunk: Json) -> bool:
-        """Return whether the chunk holds only usage, and some choice has not finished yet."""
-        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
-        return only_usage and not all(choice.finished for choice in self._choices.values())
-
-    def _release_usage(self) -> list[Event]:
-        """Read the chunk with usage that came too early, if there is one."""
-        if self._early_usage is None:
-            return []
-        (chunk, frame), self._early_usage = self._early_usage, None
-        return self._read_chunk(chunk, frame)
 
     def _flush_choices(self) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
         choices = self._choices.values()
         pieces = [piece for choice in choices for piece in self._framing.flush_choice(choice)]
         return self._framing.make_events(pieces, get_header(self._last_chunk), None)
-
-    def _get_choice(self, choice: Json) -> ChoiceReader:
-        lane = _get_index(choice)
-        if lane not in self._choices:
-            self._choices[lane] = ChoiceReader(lane, self._profile, self._display, self._limit)
-        return self._choices[lane]
-
-    def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
-        choices = sorted(objects(chunk.get("choices")), key=_get_index)
-        usage = CHAT_USAGE.read(chunk.get("usage"))
-        final = usage is not None and self._is_last(choices)
-        pieces: list[ChunkPiece] = []
-        for choice in choices:
-            state = self._get_choice(choice)
-            pieces += self._announce_before(state.lane)
-            state.message.add(get_delta(choice))
-            pieces += self._read_choice(state, choice, separate_finish=final)
-        if usage is not None and final:
-            pieces = attach_usage(pieces, usage)
-        elif not choices:
-            pieces = [ChunkPiece(Passthrough(None, None), [])]
-        elif not pieces and has_other_fields(chunk):
-            pieces = [self._get_choice(choices[-1]).empty_piece()]
-        self._failed = self._failed or self._framing.failed
-        return self._framing.make_events(pieces, chunk, frame)
-
-    def _read_choice(
-        self, state: ChoiceReader, choice: Json, *, separate_finish: bool
-    ) -> list[ChunkPiece]:
-        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
-        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not state.finished
-        pieces = self._framing.read_choice(state, choice, separate_finish=separate_finish)
-        return [*pieces[:-1], *self._record_turn(state), *pieces[-1:]] if ends else pieces
-
-    def _record_turn(self, state: ChoiceReader) -> list[ChunkPiece]:
-        message = self._messages.get(state.lane)
-        if message is None and state.message.is_complete:
-            message = state.message.as_dict()
-        turn = None if message is None else self._record_message(state.lane, message)
-        if turn is None or not turn.raw.strip():  # opaque state needs no envelope
-            return []
-        return [ChunkPiece(TurnRecorded(state.lane, None, turn))]
-
-    def _is_last(self, choices: list[Json]) -> bool:
-        """Return whether every choice has finished once these are read."""
-        finishing = {_get_index(choice) for choice in choices if choice.get("finish_reason")}
-        finished = {lane for lane, state in self._choices.items() if state.finished}
-        return self._choices.keys() | map(_get_index, choices) <= finishing | finished
-
-    def _announce_before(self, lane: int) -> list[ChunkPiece]:
-        """Announce choices in order of their index: strict clients fail otherwise."""
-        pieces: list[ChunkPiece] = []
-        while self._announced_count < min(lane, MAX_CHOICES):
-            state = self._get_choice({"index": self._announced_count})
-            self._announced_count += 1
-            if not state.announced:
-                pieces.append(state.announce())
-        return pieces
-
-
-def _get_index(choice: Json) -> int:
-    index = choice.get("index")
-    return index if isinstance(index, int) else 0

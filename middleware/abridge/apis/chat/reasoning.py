@@ -119,6 +119,12 @@ def get_delta(choice: Json) -> Json:
     return delta if isinstance(delta, dict) else {}
 
 
+def get_index(choice: Json) -> int:
+    """Return the index of a choice, which some servers leave out."""
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
+
+
 def extract_reasoning(message: Json) -> Json:
     """Return all fields that hold reasoning, as upstream wrote them."""
     found = {name: message[name] for name in REASONING_FIELDS if message.get(name)}

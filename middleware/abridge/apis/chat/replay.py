@@ -24,6 +24,20 @@ from abridge.core.model_request import MessagePart, ReasoningPart, UnknownPart, 
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
 
+REASONING_SEPARATOR = "\n\n"
+"""Separates the reasoning of several stretches."""
+
+STATE_PLACES = frozenset({"reasoning_details", "thinking_blocks"})
+"""Places that take opaque state."""
+
+NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset(
+    {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
+)
+"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
+
+
+# Read
+
 
 def read_reasoning(message: Json, param: str) -> list[MessagePart]:
     """Read the reasoning of an assistant's message, inline reasoning excepted.
@@ -104,11 +118,7 @@ def _is_signature(part: MessagePart) -> TypeGuard[ReasoningPart]:
     return isinstance(part, ReasoningPart) and part.is_signature and not part.text
 
 
-REASONING_SEPARATOR = "\n\n"
-"""Separates the reasoning of several stretches."""
-
-STATE_PLACES = frozenset({"reasoning_details", "thinking_blocks"})
-"""Places that take opaque state."""
+# Write
 
 
 def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Profile) -> Json:
@@ -188,10 +198,7 @@ _LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]
     MappingProxyType({"reasoning_details": _write_details, "thinking_blocks": _write_blocks})
 )
 
-NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset(
-    {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
-)
-"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
+# Move
 
 
 def move_reasoning(message: Json, profile: Profile) -> bool:
