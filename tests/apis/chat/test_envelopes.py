@@ -110,7 +110,7 @@ TAKEN = [
 """No strict client takes a list of content in a delta."""
 
 
-def heard_by_client(stream: bytes) -> dict[int, Json]:
+def messages_of_client(stream: bytes) -> dict[int, Json]:
     """The messages of each choice, as the official client adds them up."""
     check_chat(stream)
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
@@ -133,7 +133,7 @@ def carried_on(message: Json) -> Json:
 
 def run(stream: list[bytes], **how: Any) -> Json:
     pipeline = chat(seal=sealer().seal, **how)
-    return heard_by_client(pipeline.stream(b"".join(stream)))[0]
+    return messages_of_client(pipeline.stream(b"".join(stream)))[0]
 
 
 def whole(message: Json, **how: Any) -> Json:
@@ -158,10 +158,10 @@ def blobs(message: Json) -> list[str]:
 
 
 @pytest.mark.parametrize("envelope", LISTS)
-class TestSameApi:
+class TestOriginalFrames:
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-    def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
+    def test_upstream_gets_what_a_client_that_saw_everything_would_send(
         self, stream: list[bytes], expose: Exposure, envelope: ListField
     ) -> None:
         said = run(stream, expose=expose, envelope=envelope)
@@ -173,7 +173,7 @@ class TestSameApi:
         assert carried_on(said) == {**answer, **originals(stream)}
 
     @pytest.mark.parametrize(("dialect", "expose"), TAKEN)
-    def test_new_02_in_each_dialect(
+    def test_reasoning_in_each_dialect_comes_back(
         self, dialect: str, expose: Exposure, envelope: ListField
     ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
@@ -184,7 +184,7 @@ class TestSameApi:
 
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("dialect", DIALECTS)
-    def test_new_02_and_not_streamed(
+    def test_reasoning_of_a_whole_completion_comes_back(
         self, dialect: str, expose: Exposure, envelope: ListField
     ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
@@ -195,7 +195,7 @@ class TestSameApi:
         assert carried_on(said) == upstream
 
     @pytest.mark.parametrize("streamed", [True, False])
-    def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
+    def test_hidden_reasoning_is_nowhere_in_the_clear(
         self, envelope: ListField, *, streamed: bool
     ) -> None:
         for expose in ("summary", "none"):
@@ -208,7 +208,7 @@ class TestSameApi:
             assert b"abr1." in out
             assert not any(text.encode() in out for text in SECRETS)
 
-    def test_new_02_each_choice_has_its_own(self, envelope: ListField) -> None:
+    def test_each_choice_has_an_envelope(self, envelope: ListField) -> None:
         stream = [
             *(chunk({"role": "assistant"}, index=index) for index in range(3)),
             *(chunk({"reasoning": f"I am {index}."}, index=index) for index in (2, 0)),
@@ -217,12 +217,12 @@ class TestSameApi:
             DONE,
         ]
         out = chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream))
-        said = heard_by_client(out)
+        said = messages_of_client(out)
         assert [len(blobs(said[index])) for index in range(3)] == [1, 0, 1]
         assert carried_on(said[0])["reasoning"] == "I am 0."
         assert carried_on(said[2])["reasoning"] == "I am 2."
 
-    def test_new_02_it_comes_right_before_the_finish(self, envelope: ListField) -> None:
+    def test_the_envelope_comes_right_before_the_finish(self, envelope: ListField) -> None:
         for stream in STREAMS.values():
             out = check_chat(chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream)))
             deltas = [choice for chunk in out.chunks for choice in chunk["choices"]]
@@ -233,13 +233,13 @@ class TestSameApi:
 
     @settings(max_examples=30)
     @given(st.data())
-    def test_new_02_however_the_stream_is_cut(
+    def test_any_split_of_the_stream_gives_the_same_envelope(
         self, envelope: ListField, data: st.DataObject
     ) -> None:
         stream = b"".join(STREAMS["two stretches"])
         cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
         out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
-        assert carried_on(heard_by_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
+        assert carried_on(messages_of_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
 
 
 class TestIndex:
@@ -254,9 +254,7 @@ class TestIndex:
     @pytest.mark.parametrize(
         ("expose", "before"), [("raw", [0, 1]), ("both", [0, 1]), ("summary", [1]), ("none", [1])]
     )
-    def test_new_02_it_goes_on_after_upstreams_own(
-        self, expose: Exposure, before: list[int]
-    ) -> None:
+    def test_the_index_follows_upstreams_entries(self, expose: Exposure, before: list[int]) -> None:
         text = {"type": "reasoning.text", "text": THOUGHT, "index": 0}
         stream = self.stream(text, self.ENCRYPTED)
         said = run(stream, expose=expose)
@@ -271,7 +269,9 @@ class TestIndex:
 
     @pytest.mark.parametrize("envelope", LISTS)
     @pytest.mark.parametrize("expose", ["both", "summary", "raw"])
-    def test_new_02_and_after_ours(self, expose: Exposure, envelope: ListField) -> None:
+    def test_the_index_follows_entries_of_the_summary(
+        self, expose: Exposure, envelope: ListField
+    ) -> None:
         stream = STREAMS["an answer"]
         said = run(stream, expose=expose, details=True, envelope=envelope)
         details = said["reasoning_details"]
@@ -299,7 +299,7 @@ class TestIndex:
         assert said["reasoning_details"][-1]["index"] == 2
 
     @pytest.mark.parametrize("odd", [{}, "text", 7])
-    def test_what_is_no_list_gives_way(self, odd: Any) -> None:
+    def test_a_value_that_is_no_list_is_replaced(self, odd: Any) -> None:
         said = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
         (entry,) = said["reasoning_details"]
         assert is_envelope(entry["data"])
@@ -318,9 +318,7 @@ NOTHING_TO_SEAL: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("deltas", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
-def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
-    deltas: list[Json], expose: Exposure
-) -> None:
+def test_without_reasoning_to_seal_no_byte_changes(deltas: list[Json], expose: Exposure) -> None:
     stream = b"".join([ROLE, *map(chunk, deltas), chunk({"content": ANSWER}), *STOP])
     body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
 
@@ -332,26 +330,26 @@ def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_llm_09_a_client_that_sees_no_blob_sees_what_it_saw_before(stream: list[bytes]) -> None:
+def test_all_but_the_envelope_is_as_without_it(stream: list[bytes]) -> None:
     """One that cannot be made, since nobody could open it."""
     data = b"".join(stream)
     assert chat(seal=lambda _: "").stream(data) == chat().stream(data)
 
 
-def test_promise_7_a_cut_answer_has_none() -> None:
+def test_a_cut_answer_has_no_envelope() -> None:
     stream = STREAMS["text and a call"]
     for kept in range(1, len(stream) - 3):
         pipeline = chat(seal=lambda _: pytest.fail("sealed"))
         assert check_chat(pipeline.stream(b"".join(stream[:kept]))).error is not None
 
 
-def test_promise_9_an_answer_that_is_too_long_to_be_kept_has_none() -> None:
+def test_an_answer_over_the_limit_has_no_envelope() -> None:
     pipeline = chat(seal=lambda _: pytest.fail("sealed"))
     pipeline.reader = CHAT.reader(pipeline.profile, pipeline.display, 100)
     assert check_chat(pipeline.stream(b"".join(STREAMS["an answer"]))).done
 
 
-def test_new_02_an_answer_is_sealed_once() -> None:
+def test_an_answer_is_sealed_once() -> None:
     stream = [*STREAMS["an answer"][:-2], chunk({}, finish="stop"), DONE]
     sealed: list[object] = []
     chat(seal=lambda envelope: sealed.append(envelope) or "").stream(b"".join(stream))  # type: ignore[func-returns-value]
@@ -384,13 +382,11 @@ TOLD = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("
 
 @pytest.mark.parametrize("envelope", LISTS)
 @pytest.mark.parametrize("expose", EXPOSURES)
-class TestBridged:
-    def test_new_02_what_was_thought_comes_back(
-        self, expose: Exposure, envelope: ListField
-    ) -> None:
+class TestTranslated:
+    def test_reasoning_comes_back(self, expose: Exposure, envelope: ListField) -> None:
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
-        said = heard_by_client(out)[0]
+        said = messages_of_client(out)[0]
         assert thoughts(said) == TOLD
         shown = any(THOUGHT in text for text in said.values() if isinstance(text, str))
         assert shown is (expose in ("both", "raw"))
@@ -398,14 +394,16 @@ class TestBridged:
         index = said[envelope][-1]["index"]
         assert index == len(said[envelope]) - 1
 
-    def test_new_02_streamed_or_not(self, expose: Exposure, envelope: ListField) -> None:
+    def test_a_stream_and_a_body_have_the_same_envelope(
+        self, expose: Exposure, envelope: ListField
+    ) -> None:
         body = json.dumps(response(OUTPUT)).encode()
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         said = json.loads(pipeline.whole(body))["choices"][0]["message"]
         assert len(blobs(said)) == 1
         assert thoughts(said) == TOLD
 
-    def test_new_02_each_block_of_messages_keeps_its_own_signature(
+    def test_each_block_of_messages_keeps_its_signature(
         self, expose: Exposure, envelope: ListField
     ) -> None:
         blocks = [
@@ -419,7 +417,7 @@ class TestBridged:
         pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         for event in messages.told(messages.stream(blocks, "tool_use")):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
-        said = heard_by_client(bytes(pipeline.out))[0]
+        said = messages_of_client(bytes(pipeline.out))[0]
         assert thoughts(said) == [
             ReasoningPart("One.", state="s1", is_signature=True),
             ReasoningPart(state="opaque"),
@@ -427,7 +425,7 @@ class TestBridged:
             ReasoningPart("Two.", state="s3", is_signature=True),
         ]
 
-    def test_llm_09_opaque_state_alone_is_told_as_it_is(
+    def test_opaque_state_alone_passes_without_an_envelope(
         self, expose: Exposure, envelope: ListField
     ) -> None:
         output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
@@ -437,8 +435,8 @@ class TestBridged:
         assert sealing.stream(stream) == bridged("responses", CHAT, **how).stream(stream)
 
 
-def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
-    writer = _composer()
+def test_minted_call_ids_are_those_in_the_envelope() -> None:
+    writer = _translating_writer()
     events: list[Event] = [
         ReasoningStarted(0, None, 0),
         ReasoningDelta(0, None, 0, THOUGHT),
@@ -447,20 +445,20 @@ def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
         ToolCallDelta(0, None, call_index=1, name="add", arguments="{}"),
         Finished(0, None, "tool_calls"),
     ]
-    said = heard_by_client(b"".join(map(writer.write, events)))[0]
+    said = messages_of_client(b"".join(map(writer.write, events)))[0]
     assert all(call["id"] for call in said["tool_calls"])
     assert thoughts(said) == [ReasoningPart(THOUGHT)]
 
 
-def test_new_02_reasoning_that_stands_in_opaque_state_too_comes_back_once() -> None:
+def test_reasoning_repeated_in_opaque_state_comes_back_once() -> None:
     """Ollama has it there in the clear."""
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
     pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
-    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    said = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     assert thoughts(said) == [ReasoningPart(THOUGHT)]
 
 
-def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> None:
+def test_a_native_summary_comes_back_where_there_is_no_raw_text() -> None:
     native = [{"type": "summary_text", "text": text} for text in ("One.", "Two.")]
     output = [
         {**reasoning_item(0, "", encrypted_content="s"), "summary": native},
@@ -468,19 +466,19 @@ def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> N
         message_item(2, "Yes"),
     ]
     pipeline = bridged("responses", CHAT, seal=sealer().seal)
-    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    said = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     summaries = [ReasoningPart(summary=("One.",)), ReasoningPart(summary=("Two.",))]
     assert thoughts(said) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
 
 
-def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
+def test_more_than_the_limit_is_not_sealed() -> None:
     said: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
     thought: list[Event] = [
         ReasoningDelta(0, None, 0, "z" * 60),
         ProviderState(0, None, 0, "s" * 60, signs=False),
     ]
     for part in ([*thought], [*said], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
-        writer = _composer(limit=100)
+        writer = _translating_writer(limit=100)
         events = [
             ReasoningStarted(0, None, 0),
             ReasoningDelta(0, None, 0, "I think."),
@@ -495,11 +493,11 @@ def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
     STRETCHES.filter(lambda events: any(isinstance(event, ReasoningDelta) for event in events)),
     st.booleans(),
 )
-def test_new_02_all_that_was_told_comes_back_in_order(
+def test_everything_in_a_stretch_comes_back_in_order(
     told: list[Event],
     shown: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = _composer(show_raw=shown)
+    writer = _translating_writer(show_raw=shown)
     events = [
         ReasoningStarted(0, None, 0),
         *told,
@@ -520,7 +518,7 @@ def test_new_02_all_that_was_told_comes_back_in_order(
             meant += [ReasoningPart(state=event.data)] * (event.data != text.strip())
             text = ""
     meant += [ReasoningPart(text)] * bool(text)
-    assert thoughts(heard_by_client(out)[0]) == _signed(meant)
+    assert thoughts(messages_of_client(out)[0]) == _signed(meant)
 
 
 def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
@@ -535,7 +533,7 @@ def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     return told
 
 
-def _composer(limit: int = MUCH, **display: Any) -> ChatWriter:
+def _translating_writer(limit: int = MUCH, **display: Any) -> ChatWriter:
     asked = bridged("responses", CHAT).asked
     shown = Display(**display, seal=sealer().seal)
     return translating_chat_writer(PROFILES["auto"], shown, asked, limit, Minting())

@@ -33,7 +33,7 @@ def fragment(index: int | None = None, **said: Any) -> bytes:
 END = chunk({}, finish="stop"), DONE
 
 
-def test_a_turn_is_told_whole() -> None:
+def test_a_whole_turn_is_translated() -> None:
     turn = told(*chat_stream("I think.", "I say.", calls=[call("add", '{"a": 1}')]))
     assert turn.answer.order == ["think", "say", "call 0"]
     assert (turn.answer.raw, turn.answer.text) == ("I think.", "I say.")
@@ -41,7 +41,7 @@ def test_a_turn_is_told_whole() -> None:
     assert turn.ok
 
 
-def test_what_a_response_is_called() -> None:
+def test_the_response_keeps_its_id_and_model() -> None:
     (began,) = [event for event in tell("chat", b"".join(chat_stream("", "Yes"))) if _began(event)]
     assert began == ResponseStarted(None, None, "chatcmpl-1", "thinker-1", 1_700_000_000)
 
@@ -63,7 +63,7 @@ def _began(event: object) -> bool:
         ("eos", 0, "stop"),
     ],
 )
-def test_ols_07_why_it_stops(finish: str, calls: int, stop: str) -> None:
+def test_finish_reasons_are_translated(finish: str, calls: int, stop: str) -> None:
     stream = chat_stream("", "Yes", calls=[call("add", "{}")] * calls, finish=finish)
     assert told(*stream).answer.stop == stop
 
@@ -84,7 +84,7 @@ def test_a_finish_that_is_an_error_is_a_failure() -> None:
     assert turn.trouble.message == "The provider broke."
 
 
-def test_promise_7_a_cut_is_a_failure() -> None:
+def test_a_cut_is_a_failure() -> None:
     turn = told(chunk({"reasoning": "Hm"}))
     assert turn.ok is False
     assert not turn.answer.open
@@ -101,7 +101,7 @@ class TestCalls:
         )
         assert turn.answer.calls == [Call("a", "f", "{}"), Call("b", "g", "[]")]
 
-    def test_fragments_without_an_index_are_of_the_last_call_or_of_their_ids(self) -> None:
+    def test_fragments_without_an_index_belong_to_their_id_or_the_last_call(self) -> None:
         turn = told(
             fragment(id="a", name="f", arguments="{"),
             fragment(arguments='"x":'),
@@ -111,7 +111,7 @@ class TestCalls:
         )
         assert turn.answer.calls == [Call("a", "f", '{"x":1}'), Call("b", "g", "{}")]
 
-    def test_whole_calls_in_one_delta_as_gemini_sends_them(self) -> None:
+    def test_whole_calls_in_one_delta_are_separate_calls(self) -> None:
         both = [
             {"id": "a", "function": {"name": "f", "arguments": "{}"}},
             {"id": "b", "function": {"name": "f", "arguments": "[]"}},
@@ -119,7 +119,7 @@ class TestCalls:
         turn = told(chunk({"tool_calls": both}), *END)
         assert turn.answer.calls == [Call("a", "f", "{}"), Call("b", "f", "[]")]
 
-    def test_an_index_that_comes_again_with_another_call_is_another(self) -> None:
+    def test_an_index_that_comes_again_with_another_id_begins_another_call(self) -> None:
         turn = told(
             fragment(0, id="a", name="f", arguments="{}"),
             fragment(0, id="b", name="g", arguments="[]"),
@@ -127,21 +127,21 @@ class TestCalls:
         )
         assert [call.id for call in turn.answer.calls] == ["a", "b"]
 
-    def test_an_id_that_changes_with_each_fragment_is_no_other_call(self) -> None:
+    def test_an_id_that_changes_with_each_fragment_begins_no_other_call(self) -> None:
         turn = told(
             fragment(0, id="a", name="f", arguments="{"), fragment(0, id="b", arguments="}"), *END
         )
         assert turn.answer.calls == [Call("a", "f", "{}")]
 
-    def test_a_name_that_comes_late_is_waited_for(self) -> None:
+    def test_a_call_waits_for_a_name_that_comes_late(self) -> None:
         turn = told(fragment(0, id="a", arguments="{"), fragment(0, name="f", arguments="}"), *END)
         assert turn.answer.calls == [Call("a", "f", "{}")]
 
-    def test_no_arguments_are_an_empty_object(self) -> None:
+    def test_missing_arguments_are_an_empty_object(self) -> None:
         calls = [fragment(0, id="a", name="f", arguments=""), fragment(1, id="b", name="g")]
         assert told(*calls, *END).answer.calls == [Call("a", "f", "{}"), Call("b", "g", "{}")]
 
-    def test_unless_they_were_cut_short(self) -> None:
+    def test_arguments_that_were_cut_short_stay_as_they_are(self) -> None:
         turn = told(fragment(0, id="a", name="f", arguments=""), chunk({}, finish="length"), DONE)
         assert turn.answer.calls == [Call("a", "f", "")]
 
@@ -161,18 +161,18 @@ class TestCalls:
         turn = told(chunk({"tool_calls": [custom]}), chunk({"tool_calls": [more]}), *END)
         assert turn.answer.calls == [Call("a", "f", "x y", custom=True)]
 
-    def test_arguments_that_are_no_text_are_spelled(self) -> None:
+    def test_arguments_that_are_an_object_are_written_as_json(self) -> None:
         turn = told(fragment(0, id="a", name="f", arguments={"x": 1}), *END)
         assert turn.answer.calls[0].arguments == '{"x":1}'
 
-    def test_ols_09_a_chunk_with_reasoning_text_calls_and_the_finish_loses_nothing(self) -> None:
+    def test_a_chunk_with_reasoning_text_calls_and_the_finish_loses_nothing(self) -> None:
         delta = {"reasoning": "Hm.", "content": "Yes.", "tool_calls": [call("f", "{}")]}
         turn = told(chunk(delta, finish="tool_calls"), DONE)
         assert turn.answer.order == ["think", "say", "call 0"]
         assert turn.answer.stop == "tool_calls"
 
 
-class TestSeals:
+class TestOpaqueState:
     def test_a_signature_comes_after_what_it_signs(self) -> None:
         thinking = {"type": "thinking", "thinking": "Hm", "index": 0}
         signing = {"type": "thinking", "thinking": "", "signature": "s1", "index": 0}
@@ -186,7 +186,7 @@ class TestSeals:
         assert turn.answer.sealed == [("s1", True)]
         assert len(turn.answer.stretches) == 1
 
-    def test_each_block_of_a_whole_message_is_signed_by_its_own(self) -> None:
+    def test_each_block_of_a_whole_message_has_its_signature(self) -> None:
         blocks = [
             {"type": "thinking", "thinking": "One.", "signature": "s1"},
             {"type": "redacted_thinking", "data": "opaque"},
@@ -201,14 +201,14 @@ class TestSeals:
         ]
         assert [text for text in told if text] == ["One.", "s1", "opaque", "Two.", "s2", "Yes"]
 
-    def test_opaque_state_alone_is_of_a_stretch_in_which_nothing_is_said(self) -> None:
+    def test_opaque_state_alone_opens_a_stretch(self) -> None:
         detail = {"type": "reasoning.encrypted", "data": "opaque", "index": 0}
         turn = told(chunk({"reasoning_details": [detail]}), chunk({"content": "Yes"}), *END)
         assert turn.answer.sealed == [("opaque", False)]
         assert turn.answer.raw == ""
         assert turn.answer.text == "Yes"
 
-    def test_it_may_come_with_the_finish(self) -> None:
+    def test_opaque_state_may_come_with_the_finish(self) -> None:
         detail = {"type": "reasoning.encrypted", "data": "opaque", "index": 0}
         turn = told(
             chunk({"content": "Yes"}), chunk({"reasoning_details": [detail]}, finish="stop"), DONE
@@ -216,21 +216,21 @@ class TestSeals:
         assert turn.answer.sealed == [("opaque", False)]
         assert not turn.answer.open
 
-    def test_llm_03_without_data_nothing_is_made(self) -> None:
+    def test_entries_without_data_are_ignored(self) -> None:
         blocks = [{"type": "redacted_thinking"}, {"type": "thinking", "thinking": ""}, None]
         turn = told(chunk({"thinking_blocks": blocks}), chunk({"content": "Yes"}), *END)
         assert turn.answer.stretches == []
 
 
 class TestReasoning:
-    def test_tags_are_told_apart_from_the_answer(self) -> None:
+    def test_inline_reasoning_is_separated_from_the_answer(self) -> None:
         turn = told(chunk({"content": "<thi"}), chunk({"content": "nk>Hm</think>Yes"}), *END)
         assert (turn.answer.raw, turn.answer.text) == ("Hm", "Yes")
 
-    def test_what_might_have_been_a_tag_is_told_at_a_cut(self) -> None:
+    def test_text_held_back_as_a_tag_is_released_at_a_cut(self) -> None:
         assert told(chunk({"content": "<thi"})).answer.text == "<thi"
 
-    def test_a_native_summary_is_told_as_one(self) -> None:
+    def test_a_native_summary_is_translated_as_one(self) -> None:
         detail = {"type": "reasoning.summary", "summary": "In short.", "index": 0}
         turn = told(
             chunk({"reasoning": "In short.", "reasoning_details": [detail]}),
@@ -239,21 +239,21 @@ class TestReasoning:
         )
         assert (turn.answer.native, turn.answer.raw) == (["In short."], "")
 
-    def test_hidden_reasoning_is_told_for_the_summarizer_to_read(self) -> None:
+    def test_hidden_reasoning_is_translated_for_the_summarizer(self) -> None:
         assert told(*chat_stream("I think.", "Yes"), raw=False).answer.raw == "I think."
 
-    def test_ols_03_blanks_before_reasoning_open_nothing(self) -> None:
+    def test_blanks_before_reasoning_open_nothing(self) -> None:
         turn = told(chunk({"reasoning": "\n"}), chunk({"content": "Yes"}), *END)
         assert turn.answer.stretches == []
 
-    def test_reasoning_after_the_finish_is_not_told(self) -> None:
+    def test_reasoning_after_the_finish_is_dropped(self) -> None:
         turn = told(chunk({"content": "Yes"}), chunk({}, finish="stop"), chunk({"reasoning": "Hm"}))
         assert turn.answer.stretches == []
         assert turn.ok
 
 
 class TestAnswer:
-    def test_a_refusal(self) -> None:
+    def test_a_refusal_is_translated(self) -> None:
         turn = told(chunk({"refusal": "I can"}), chunk({"refusal": "not."}), *END)
         assert (turn.answer.refusal, turn.answer.text) == ("I cannot.", "")
 
@@ -265,7 +265,7 @@ class TestAnswer:
         (said_event,) = [event for event in events if isinstance(event, ContentDelta)]
         assert said_event.logprobs == [entry]
 
-    def test_log_probabilities_of_reasoning_go_with_nothing(self) -> None:
+    def test_log_probabilities_of_reasoning_are_dropped(self) -> None:
         tokens = [{"token": token, "logprob": -0.1} for token in ("Hm", "Yes")]
         choice = {
             "index": 0,
@@ -287,25 +287,25 @@ class TestAnswer:
         assert [turn.lanes[lane].text for lane in (0, 1)] == ["B", "A"]
         assert [turn.lanes[lane].stop for lane in (0, 1)] == ["stop", "length"]
 
-    def test_structured_content_is_no_crash(self) -> None:
+    def test_structured_content_is_read(self) -> None:
         content = [{"type": "text", "text": "Yes"}, {"type": "image"}, None, "x"]
         assert told(chunk({"content": content}), *END).answer.text == "Yes"
 
     @pytest.mark.parametrize("data", [b": hello\n\n", b"event: ping\n\n", b"data: {oops\n\n"])
-    def test_what_says_nothing_is_not_told(self, data: bytes) -> None:
+    def test_empty_deltas_are_dropped(self, data: bytes) -> None:
         assert told(chunk({"content": "Yes"}), data, *END).answer.text == "Yes"
 
-    def test_usage_without_a_chunk_of_its_own(self) -> None:
+    def test_usage_beside_choices_is_reported(self) -> None:
         usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
         turn = told(chunk({"content": "Yes"}, finish="stop", usage=usage), DONE)
         assert turn.usage is not None
         assert turn.usage.total == 3
 
-    def test_a_body_without_choices_is_no_answer(self) -> None:
+    def test_a_body_without_choices_is_a_failure(self) -> None:
         assert read_turn("chat", b'{"error": "oops"}', streamed=False).ok is False
 
 
-def test_a_prefilled_template() -> None:
+def test_a_prefilled_template_begins_inside_reasoning() -> None:
     stream = b"".join([chunk({"content": "Hm</think>Yes"}), *END])
     turn = turn_of(tell("chat", stream, profile=PROFILES["prefilled"]))
     assert (turn.answer.raw, turn.answer.text) == ("Hm", "Yes")
@@ -319,7 +319,7 @@ def test_only_a_calls_first_piece_names_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["reasoning", "thinking", "redacted", None])
-def test_content_of_a_kind_that_nobody_knows_is_no_answer(kind: str | None) -> None:
+def test_content_of_unknown_type_is_no_answer(kind: str | None) -> None:
     content = [{"type": kind or ["x"], "text": "I think."}, {"type": "text", "text": "I say."}]
     assert told(chunk({"content": content}), *END).answer.text == "I say."
     body = json.dumps(completion({"content": content})).encode()
