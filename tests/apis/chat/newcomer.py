@@ -1,7 +1,7 @@
-"""Answers of a provider whose row names a text field that no other row does.
+"""Print what becomes of a text field that only the row of one new provider names.
 
-Run as a process of its own: the row is added to the source of the catalog before anything else is
-imported, as whoever adds a provider would do it. Prints what came of the field.
+Run as a separate process: the row is added to the source of the catalog before anything else is
+imported, as for a provider that is added.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def main() -> dict[str, Any]:
         found[f"{name} whole"] = message["choices"][0]["message"]
     translated = bridged("chat", CHAT, profile=PROFILES["newcomer"], expose="raw")
     found["translated"] = text_fields(translated.stream(stream))
-    asked: dict[str, Any] = {"messages": [{"role": "assistant", "reasoning": THOUGHT}]}
-    history = ChatHistory(asked)
+    body: dict[str, Any] = {"messages": [{"role": "assistant", "reasoning": THOUGHT}]}
+    history = ChatHistory(body)
     found["placed"] = history.place_reasoning(history.turns[0], PROFILES["newcomer"])
     found["replayed"] = history.body()["messages"][0]
     return found

@@ -101,7 +101,7 @@ STREAMS = {
     ],
 }
 
-TAKEN = [
+ACCEPTED = [
     (dialect, expose)
     for dialect in DIALECTS
     for expose in ("auto", "none", "both")
@@ -131,24 +131,24 @@ def carried_on(message: Json) -> Json:
     return carried
 
 
-def run(stream: list[bytes], **how: Any) -> Json:
-    pipeline = chat(seal=sealer().seal, **how)
+def run(stream: list[bytes], **options: Any) -> Json:
+    pipeline = chat(seal=sealer().seal, **options)
     return messages_of_client(pipeline.stream(b"".join(stream)))[0]
 
 
-def whole(message: Json, **how: Any) -> Json:
+def whole(message: Json, **options: Any) -> Json:
     body = json.dumps(completion(message)).encode()
-    rewritten = json.loads(chat(seal=sealer().seal, **how).whole(body))
+    rewritten = json.loads(chat(seal=sealer().seal, **options).whole(body))
     found: Json = rewritten["choices"][0]["message"]
     return found
 
 
 def originals(stream: list[bytes]) -> Json:
-    """What a client that saw all would send: upstream's own spelling, as other tests have it."""
+    """Return what a client that saw everything would send: upstream's reasoning, unchanged."""
     pipeline = chat(expose="summary")
     pipeline.stream(b"".join(stream))
-    (heard,) = pipeline.heard()
-    (original,) = heard.original
+    (recorded,) = pipeline.heard()
+    (original,) = recorded.original
     return original
 
 
@@ -164,23 +164,25 @@ class TestOriginalFrames:
     def test_upstream_gets_what_a_client_that_saw_everything_would_send(
         self, stream: list[bytes], expose: Exposure, envelope: ListField
     ) -> None:
-        said = run(stream, expose=expose, envelope=envelope)
-        (entry,) = said[envelope]
+        received = run(stream, expose=expose, envelope=envelope)
+        (entry,) = received[envelope]
         assert (entry["type"], entry["index"]) == (KINDS[envelope], 0)
         answer = {
-            key: said[key] for key in ("role", "content", "tool_calls", "refusal") if key in said
+            key: received[key]
+            for key in ("role", "content", "tool_calls", "refusal")
+            if key in received
         }
-        assert carried_on(said) == {**answer, **originals(stream)}
+        assert carried_on(received) == {**answer, **originals(stream)}
 
-    @pytest.mark.parametrize(("dialect", "expose"), TAKEN)
+    @pytest.mark.parametrize(("dialect", "expose"), ACCEPTED)
     def test_reasoning_in_each_dialect_comes_back(
         self, dialect: str, expose: Exposure, envelope: ListField
     ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
-        said = run(stream, expose=expose, envelope=envelope)
-        assert len(blobs(said)) == 1
-        assert carried_on(said) == {"role": "assistant", "content": ANSWER, **originals(stream)}
+        received = run(stream, expose=expose, envelope=envelope)
+        assert len(blobs(received)) == 1
+        assert carried_on(received) == {"role": "assistant", "content": ANSWER, **originals(stream)}
 
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("dialect", DIALECTS)
@@ -190,9 +192,9 @@ class TestOriginalFrames:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
         upstream = {"role": "assistant", "content": ANSWER, **originals(stream)}
-        said = whole(upstream, expose=expose, envelope=envelope)
-        assert len(blobs(said)) == 1
-        assert carried_on(said) == upstream
+        received = whole(upstream, expose=expose, envelope=envelope)
+        assert len(blobs(received)) == 1
+        assert carried_on(received) == upstream
 
     @pytest.mark.parametrize("streamed", [True, False])
     def test_hidden_reasoning_is_nowhere_in_the_clear(
@@ -203,8 +205,8 @@ class TestOriginalFrames:
             if streamed:
                 out = pipeline.stream(b"".join(STREAMS["an answer"]))
             else:
-                said = {"reasoning": THOUGHT, "content": ANSWER}
-                out = pipeline.whole(json.dumps(completion(said)).encode())
+                message = {"reasoning": THOUGHT, "content": ANSWER}
+                out = pipeline.whole(json.dumps(completion(message)).encode())
             assert b"abr1." in out
             assert not any(text.encode() in out for text in SECRETS)
 
@@ -217,10 +219,10 @@ class TestOriginalFrames:
             DONE,
         ]
         out = chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream))
-        said = messages_of_client(out)
-        assert [len(blobs(said[index])) for index in range(3)] == [1, 0, 1]
-        assert carried_on(said[0])["reasoning"] == "I am 0."
-        assert carried_on(said[2])["reasoning"] == "I am 2."
+        received = messages_of_client(out)
+        assert [len(blobs(received[index])) for index in range(3)] == [1, 0, 1]
+        assert carried_on(received[0])["reasoning"] == "I am 0."
+        assert carried_on(received[2])["reasoning"] == "I am 2."
 
     def test_the_envelope_comes_right_before_the_finish(self, envelope: ListField) -> None:
         for stream in STREAMS.values():
@@ -248,8 +250,8 @@ class TestIndex:
     ENCRYPTED: ClassVar = {"type": "reasoning.encrypted", "data": "opaque", "index": 1}
 
     def stream(self, *details: Json) -> list[bytes]:
-        said = [chunk({"reasoning_details": [detail]}) for detail in details]
-        return [ROLE, *said, chunk({"content": ANSWER}), *STOP]
+        chunks = [chunk({"reasoning_details": [detail]}) for detail in details]
+        return [ROLE, *chunks, chunk({"content": ANSWER}), *STOP]
 
     @pytest.mark.parametrize(
         ("expose", "before"), [("raw", [0, 1]), ("both", [0, 1]), ("summary", [1]), ("none", [1])]
@@ -257,10 +259,10 @@ class TestIndex:
     def test_the_index_follows_upstreams_entries(self, expose: Exposure, before: list[int]) -> None:
         text = {"type": "reasoning.text", "text": THOUGHT, "index": 0}
         stream = self.stream(text, self.ENCRYPTED)
-        said = run(stream, expose=expose)
-        assert [entry["index"] for entry in said["reasoning_details"]] == [*before, 2]
-        assert said["reasoning_details"][-2]["data"] == "opaque"
-        assert carried_on(said)["reasoning_details"] == [text, self.ENCRYPTED]
+        received = run(stream, expose=expose)
+        assert [entry["index"] for entry in received["reasoning_details"]] == [*before, 2]
+        assert received["reasoning_details"][-2]["data"] == "opaque"
+        assert carried_on(received)["reasoning_details"] == [text, self.ENCRYPTED]
         body = whole(
             {"content": ANSWER, "reasoning_details": [text, self.ENCRYPTED]}, expose=expose
         )
@@ -273,12 +275,12 @@ class TestIndex:
         self, expose: Exposure, envelope: ListField
     ) -> None:
         stream = STREAMS["an answer"]
-        said = run(stream, expose=expose, details=True, envelope=envelope)
-        details = said["reasoning_details"]
+        received = run(stream, expose=expose, details=True, envelope=envelope)
+        details = received["reasoning_details"]
         assert [entry["index"] for entry in details] == list(range(len(details)))
-        assert len(said[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
-        assert said[envelope][-1]["index"] == len(said[envelope]) - 1
-        assert carried_on(said) == {
+        assert len(received[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
+        assert received[envelope][-1]["index"] == len(received[envelope]) - 1
+        assert carried_on(received) == {
             "role": "assistant",
             "content": ANSWER,
             "reasoning_content": THOUGHT,
@@ -295,13 +297,13 @@ class TestIndex:
     @pytest.mark.parametrize("odd", [{}, {"index": None}, {"index": "1"}])
     def test_entries_without_an_index_are_counted(self, odd: Json) -> None:
         entry = {"type": "reasoning.encrypted", "data": "opaque", **odd}
-        said = whole({"reasoning": THOUGHT, "reasoning_details": [entry, entry]})
-        assert said["reasoning_details"][-1]["index"] == 2
+        received = whole({"reasoning": THOUGHT, "reasoning_details": [entry, entry]})
+        assert received["reasoning_details"][-1]["index"] == 2
 
     @pytest.mark.parametrize("odd", [{}, "text", 7])
     def test_a_value_that_is_no_list_is_replaced(self, odd: Any) -> None:
-        said = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
-        (entry,) = said["reasoning_details"]
+        received = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
+        (entry,) = received["reasoning_details"]
         assert is_envelope(entry["data"])
 
 
@@ -322,8 +324,8 @@ def test_without_reasoning_to_seal_no_byte_changes(deltas: list[Json], expose: E
     stream = b"".join([ROLE, *map(chunk, deltas), chunk({"content": ANSWER}), *STOP])
     body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
 
-    def both(**how: Any) -> tuple[bytes, bytes]:
-        pipelines = [chat(expose=expose, **how) for _ in range(2)]
+    def both(**options: Any) -> tuple[bytes, bytes]:
+        pipelines = [chat(expose=expose, **options) for _ in range(2)]
         return pipelines[0].stream(stream), pipelines[1].whole(body)
 
     assert both() == both(seal=lambda _: pytest.fail("sealed"))
@@ -338,9 +340,9 @@ def test_all_but_the_envelope_is_as_without_it(stream: list[bytes]) -> None:
 
 def test_a_cut_answer_has_no_envelope() -> None:
     stream = STREAMS["text and a call"]
-    for kept in range(1, len(stream) - 3):
+    for length in range(1, len(stream) - 3):
         pipeline = chat(seal=lambda _: pytest.fail("sealed"))
-        assert check_chat(pipeline.stream(b"".join(stream[:kept]))).error is not None
+        assert check_chat(pipeline.stream(b"".join(stream[:length]))).error is not None
 
 
 def test_an_answer_over_the_limit_has_no_envelope() -> None:
@@ -360,7 +362,7 @@ def test_an_answer_is_sealed_once() -> None:
 
 
 def thoughts(message: Json) -> list[MessagePart]:
-    """What an upstream of another API is told of the reasoning."""
+    """Return the reasoning that an upstream of another API would get."""
     body = {"model": "thinker-1", "messages": [USER, carried_on(message), USER]}
     parts = [part for speech in read_request(body).messages for part in speech.parts]
     return [
@@ -377,7 +379,7 @@ OUTPUT = [
     reasoning_item(3, "I go on."),
     message_item(4, ANSWER),
 ]
-TOLD = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("I go on.")]
+REASONING = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("I go on.")]
 
 
 @pytest.mark.parametrize("envelope", LISTS)
@@ -386,22 +388,22 @@ class TestTranslated:
     def test_reasoning_comes_back(self, expose: Exposure, envelope: ListField) -> None:
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
-        said = messages_of_client(out)[0]
-        assert thoughts(said) == TOLD
-        shown = any(THOUGHT in text for text in said.values() if isinstance(text, str))
+        received = messages_of_client(out)[0]
+        assert thoughts(received) == REASONING
+        shown = any(THOUGHT in text for text in received.values() if isinstance(text, str))
         assert shown is (expose in ("both", "raw"))
         assert shown is any(text.encode() in out for text in SECRETS)
-        index = said[envelope][-1]["index"]
-        assert index == len(said[envelope]) - 1
+        index = received[envelope][-1]["index"]
+        assert index == len(received[envelope]) - 1
 
     def test_a_stream_and_a_body_have_the_same_envelope(
         self, expose: Exposure, envelope: ListField
     ) -> None:
         body = json.dumps(response(OUTPUT)).encode()
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        said = json.loads(pipeline.whole(body))["choices"][0]["message"]
-        assert len(blobs(said)) == 1
-        assert thoughts(said) == TOLD
+        received = json.loads(pipeline.whole(body))["choices"][0]["message"]
+        assert len(blobs(received)) == 1
+        assert thoughts(received) == REASONING
 
     def test_each_block_of_messages_keeps_its_signature(
         self, expose: Exposure, envelope: ListField
@@ -417,8 +419,8 @@ class TestTranslated:
         pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         for event in messages.told(messages.stream(blocks, "tool_use")):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
-        said = messages_of_client(bytes(pipeline.out))[0]
-        assert thoughts(said) == [
+        received = messages_of_client(bytes(pipeline.out))[0]
+        assert thoughts(received) == [
             ReasoningPart("One.", state="s1", is_signature=True),
             ReasoningPart(state="opaque"),
             ReasoningPart(state="s2", is_signature=True),
@@ -430,9 +432,9 @@ class TestTranslated:
     ) -> None:
         output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
         stream = b"".join(responses_stream(output))
-        how = {"expose": expose, "envelope": envelope}
-        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **how)
-        assert sealing.stream(stream) == bridged("responses", CHAT, **how).stream(stream)
+        options = {"expose": expose, "envelope": envelope}
+        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **options)
+        assert sealing.stream(stream) == bridged("responses", CHAT, **options).stream(stream)
 
 
 def test_minted_call_ids_are_those_in_the_envelope() -> None:
@@ -445,17 +447,17 @@ def test_minted_call_ids_are_those_in_the_envelope() -> None:
         ToolCallDelta(0, None, call_index=1, name="add", arguments="{}"),
         Finished(0, None, "tool_calls"),
     ]
-    said = messages_of_client(b"".join(map(writer.write, events)))[0]
-    assert all(call["id"] for call in said["tool_calls"])
-    assert thoughts(said) == [ReasoningPart(THOUGHT)]
+    received = messages_of_client(b"".join(map(writer.write, events)))[0]
+    assert all(call["id"] for call in received["tool_calls"])
+    assert thoughts(received) == [ReasoningPart(THOUGHT)]
 
 
 def test_reasoning_repeated_in_opaque_state_comes_back_once() -> None:
     """Ollama has it there in the clear."""
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
     pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
-    said = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
-    assert thoughts(said) == [ReasoningPart(THOUGHT)]
+    received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    assert thoughts(received) == [ReasoningPart(THOUGHT)]
 
 
 def test_a_native_summary_comes_back_where_there_is_no_raw_text() -> None:
@@ -466,18 +468,18 @@ def test_a_native_summary_comes_back_where_there_is_no_raw_text() -> None:
         message_item(2, "Yes"),
     ]
     pipeline = bridged("responses", CHAT, seal=sealer().seal)
-    said = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     summaries = [ReasoningPart(summary=("One.",)), ReasoningPart(summary=("Two.",))]
-    assert thoughts(said) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
+    assert thoughts(received) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
 
 
 def test_more_than_the_limit_is_not_sealed() -> None:
-    said: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
+    answer: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
     thought: list[Event] = [
         ReasoningDelta(0, None, 0, "z" * 60),
         ProviderState(0, None, 0, "s" * 60, signs=False),
     ]
-    for part in ([*thought], [*said], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
+    for part in ([*thought], [*answer], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
         writer = _translating_writer(limit=100)
         events = [
             ReasoningStarted(0, None, 0),
@@ -494,20 +496,20 @@ def test_more_than_the_limit_is_not_sealed() -> None:
     st.booleans(),
 )
 def test_everything_in_a_stretch_comes_back_in_order(
-    told: list[Event],
-    shown: bool,  # noqa: FBT001 -- drawn
+    stretch: list[Event],
+    show_raw: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = _translating_writer(show_raw=shown)
+    writer = _translating_writer(show_raw=show_raw)
     events = [
         ReasoningStarted(0, None, 0),
-        *told,
+        *stretch,
         ReasoningEnded(0, None, 0),
         ContentDelta(0, None, "Yes"),
     ]
     out = b"".join(map(writer.write, [*events, Finished(0, None, "stop")]))
     meant: list[ReasoningPart] = []
     text = ""
-    for event in told:
+    for event in stretch:
         if isinstance(event, ReasoningDelta):
             text += event.text
         elif isinstance(event, ProviderState) and event.signs:
@@ -523,17 +525,17 @@ def test_everything_in_a_stretch_comes_back_in_order(
 
 def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     """A signature that comes alone signs what comes before it, if nothing else does."""
-    told: list[ReasoningPart] = []
+    joined: list[ReasoningPart] = []
     for thought in thoughts:
-        last = told[-1] if told else None
+        last = joined[-1] if joined else None
         if thought.is_signature and not thought.text and last is not None and not last.state:
-            told[-1] = ReasoningPart(last.text, state=thought.state, is_signature=True)
+            joined[-1] = ReasoningPart(last.text, state=thought.state, is_signature=True)
         else:
-            told.append(thought)
-    return told
+            joined.append(thought)
+    return joined
 
 
 def _translating_writer(limit: int = MUCH, **display: Any) -> ChatWriter:
-    asked = bridged("responses", CHAT).asked
+    echo = bridged("responses", CHAT).asked
     shown = Display(**display, seal=sealer().seal)
-    return translating_chat_writer(PROFILES["auto"], shown, asked, limit, Minting())
+    return translating_chat_writer(PROFILES["auto"], shown, echo, limit, Minting())

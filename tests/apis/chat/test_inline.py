@@ -1,4 +1,4 @@
-"""What is kept back because it may become a tag: nothing of it is lost, nothing overtakes it."""
+"""Text held back because it may become a tag: none is lost, and nothing overtakes it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ STOP = [chunk({}, finish="stop"), DONE]
 CALL = {"tool_calls": [call("add", "{}")]}
 
 
-def said(delta: dict[str, Any], **beside: Any) -> bytes:
-    """A chunk whose choice says more than its delta."""
+def chunk_beside(delta: dict[str, Any], **beside: Any) -> bytes:
+    """Return a chunk whose choice has fields beside its delta."""
     whole = json.loads(chunk(delta).removeprefix(b"data: "))
     whole["choices"][0].update(beside)
     return frame(whole)
 
 
 def logged(text: str) -> bytes:
-    return said({"content": text}, logprobs={"content": [{"token": text}], "refusal": None})
+    return chunk_beside({"content": text}, logprobs={"content": [{"token": text}], "refusal": None})
 
 
 def choices(out: bytes) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ class TestOtherFields:
         assert seen == [("", []), ("\n<div", ["\n", "<", "div"]), (">", [">"]), (None, [])]
 
     @pytest.mark.parametrize(
-        ("texts", "expose", "kept", "dropped"),
+        ("texts", "expose", "passed", "dropped"),
         [
             (["<th", "ink>odd", "</think>", "\n", "So."], "both", slice(None), 0),
             (["<th", "ink>odd", "</think>", "\n", "So."], "summary", slice(3, None), 6),
@@ -101,10 +101,12 @@ class TestOtherFields:
         ],
     )
     def test_unknown_fields_go_with_the_text_that_was_held_back(
-        self, texts: list[str], expose: str, kept: slice, dropped: int
+        self, texts: list[str], expose: str, passed: slice, dropped: int
     ) -> None:
         stream = [
-            said({"content": text, "copies": [text]}, text=[text], logprobs={"content": [text]})
+            chunk_beside(
+                {"content": text, "copies": [text]}, text=[text], logprobs={"content": [text]}
+            )
             for text in texts
         ]
         pipeline = chat(expose=expose)
@@ -114,7 +116,7 @@ class TestOtherFields:
             [choice["delta"].get("copies", ()) for choice in spoken],
             [choice.get("logprobs", {}).get("content", ()) for choice in spoken],
         ):
-            assert [text for several in seen for text in several] == texts[kept]
+            assert [text for several in seen for text in several] == texts[passed]
         assert pipeline.reader.dropped == dropped
 
     def test_unknown_fields_of_the_chunk_go_out_at_once(self) -> None:
@@ -139,7 +141,9 @@ class TestOtherFields:
     def test_a_repeated_role_is_removed_alone(
         self, delta: dict[str, Any], beside: dict[str, Any], more: dict[str, Any]
     ) -> None:
-        whole = json.loads(said({"role": "assistant", "content": "", **delta}, **beside)[6:])
+        whole = json.loads(
+            chunk_beside({"role": "assistant", "content": "", **delta}, **beside)[6:]
+        )
         stream = [ROLE, chunk({"content": "So."}), frame({**whole, **more}), *STOP]
         seen = check_chat(chat().stream(b"".join(stream)))
         carrier = seen.chunks[2]
@@ -151,7 +155,7 @@ class TestOtherFields:
         stream = [
             ROLE,
             chunk({"content": "So."}, finish="stop"),
-            said({"role": "assistant", "content": "", "annotations": [1]})[:-3]
+            chunk_beside({"role": "assistant", "content": "", "annotations": [1]})[:-3]
             + b', "usage": %b}\n\n' % json.dumps(CHAT_USAGE).encode(),
             DONE,
         ]

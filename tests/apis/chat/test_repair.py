@@ -35,7 +35,7 @@ def test_missing_fields_are_supplied(sloppy: list[bytes], expose: Exposure) -> N
 
 @needs_openapi
 def test_every_chunk_matches_the_description(sloppy: list[bytes]) -> None:
-    """But for a finish that is not said to be null, as with many providers."""
+    """All but a finish reason of null, which many providers leave out."""
     seen = check_chat(chat(expose="none").stream(b"".join(sloppy)))
     for each in seen.chunks:
         for choice in each["choices"]:

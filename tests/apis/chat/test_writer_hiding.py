@@ -26,7 +26,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "token_ids": {"token_ids": [SECRET]},
     "log probabilities": {"logprobs": {"reasoning_content": [SECRET]}},
 }
-"""Keys of a choice that repeat what its reasoning says."""
+"""Fields of a choice that repeat its reasoning."""
 
 
 def of(*choices: dict[str, Any], **more: Any) -> bytes:
@@ -190,9 +190,9 @@ def test_reasoning_that_is_repeated_is_recorded_once() -> None:
         pipeline = chat(expose="summary")
         pipeline.stream(b"".join([ROLE, *STREAMS[name], *STOP]))
         assert [passage.text for passage in pipeline.passages] == [SECRET]
-        (heard,) = pipeline.heard()
-        assert (heard.raw, heard.turn.text) == (SECRET, "So.")
-        assert heard.original == [{**RAW, "content": f"{TAGGED}So."}]
+        (recorded,) = pipeline.heard()
+        assert (recorded.raw, recorded.turn.text) == (SECRET, "So.")
+        assert recorded.original == [{**RAW, "content": f"{TAGGED}So."}]
 
 
 def test_a_turn_is_recorded_with_the_text_that_was_shown() -> None:
@@ -200,8 +200,8 @@ def test_a_turn_is_recorded_with_the_text_that_was_shown() -> None:
     for expose, text in (("summary", "So."), ("both", f"{TAGGED}So.")):
         pipeline = chat(expose=expose)
         out = json.loads(pipeline.whole(body))
-        (heard,) = pipeline.heard()
-        assert heard.turn.text == out["choices"][0]["message"]["content"] == text
+        (recorded,) = pipeline.heard()
+        assert recorded.turn.text == out["choices"][0]["message"]["content"] == text
 
 
 ERROR = {"code": 502, "message": "Overloaded"}

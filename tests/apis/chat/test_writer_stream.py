@@ -40,8 +40,8 @@ def thought_in(field: str) -> list[dict[str, Any]]:
     texts = pieces(THOUGHT)
     match field:
         case "reasoning_details":
-            spelled = [{"type": "reasoning.text", "text": text, "index": 0} for text in texts]
-            return [{field: [entry]} for entry in spelled]
+            entries = [{"type": "reasoning.text", "text": text, "index": 0} for text in texts]
+            return [{field: [entry]} for entry in entries]
         case "reasoning and details":
             deltas = thought_in("reasoning_details")
             return [{**delta, "reasoning": text} for delta, text in zip(deltas, texts, strict=True)]
@@ -118,9 +118,9 @@ class TestDialects:
     def test_the_original_is_recorded_in_upstreams_dialect(self, dialect: str) -> None:
         pipeline = chat()
         pipeline.stream(b"".join(self.stream(dialect)))
-        (heard,) = pipeline.heard()
-        (original,) = heard.original
-        assert heard.turn.text == "The sum is 100."
+        (recorded,) = pipeline.heard()
+        (original,) = recorded.original
+        assert recorded.turn.text == "The sum is 100."
         expected = {
             "reasoning_content": {"reasoning_content": THOUGHT},
             "reasoning": {"reasoning": THOUGHT},
@@ -238,8 +238,8 @@ class TestMixedChunks:
 
     def test_an_unknown_field_goes_with_the_last_piece_unless_raw_is_hidden(self) -> None:
         stream = [ROLE, chunk({"content": "So.", "reasoning": THOUGHT, "vendor": 1}), *STOP]
-        shown = run(stream, expose="raw")
-        assert [chunk for chunk in shown.chunks if chunk["choices"][0]["delta"].get("vendor")]
+        raw = run(stream, expose="raw")
+        assert [chunk for chunk in raw.chunks if chunk["choices"][0]["delta"].get("vendor")]
         pipeline = chat(expose="summary")
         out = pipeline.stream(b"".join(stream))
         assert b"vendor" not in out
@@ -427,7 +427,7 @@ class TestUsage:
         assert [total for total in totals if total > 4] == [19]
 
     def test_usage_after_the_finish_with_an_empty_delta_is_last(self) -> None:
-        """As OpenRouter has it: the finish, then a chunk with a choice that says nothing."""
+        """As OpenRouter sends it: the finish, then a chunk with an empty choice."""
         stream = [
             ROLE,
             chunk({"reasoning": THOUGHT}),
@@ -555,13 +555,13 @@ def test_a_native_summary_outside_a_stretch_passes_unchanged_or_not_at_all(
     text: str, expose: str
 ) -> None:
     details = [{"type": "reasoning.summary", "summary": text, "index": 0}]
-    said = chunk({"reasoning_details": details})
-    before, after = ([], [said]) if text == "late" else ([said], [])
+    given = chunk({"reasoning_details": details})
+    before, after = ([], [given]) if text == "late" else ([given], [])
     stream = [ROLE, *before, chunk({"content": "So."}), STOP[0], *after, DONE]
     pipeline = chat(expose=expose)
     out = pipeline.stream(b"".join(stream))
     assert check_chat(out).choices[0].order == ["content"]
-    assert (said in out) == (expose in ("both", "summary"))
+    assert (given in out) == (expose in ("both", "summary"))
     assert not pipeline.passages
 
 
@@ -628,8 +628,8 @@ def test_reasoning_of_a_prefilled_template_needs_the_profile() -> None:
 
 def test_surrogates_and_long_numbers_survive() -> None:
     head = b'"id":"a","object":"chat.completion.chunk","created":0,"model":"m"'
-    said = b'[{"index":0,"delta":{"content":"\\ud83d"}}]'
-    odd = b'data: {%s,"choices":%s,"n":NaN}\n\n' % (head, said)
+    given = b'[{"index":0,"delta":{"content":"\\ud83d"}}]'
+    odd = b'data: {%s,"choices":%s,"n":NaN}\n\n' % (head, given)
     assert odd in chat().stream(b"".join([ROLE, odd, *STOP]))
     both = odd.replace(b'"content"', b'"reasoning":"\\ud83d","content"')
     assert b"\\ud83d" in chat(expose="both").stream(b"".join([ROLE, both, *STOP]))

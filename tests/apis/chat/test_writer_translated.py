@@ -1,4 +1,4 @@
-"""Chat Completions, composed of what an upstream of another API told."""
+"""Chat Completions, written of the events of an upstream of another API."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from tests.scripts import (
 from tests.shared import needs_openapi
 
 ANSWER = "The sum is 100."
-BILLED = RequestEcho({"stream_options": {"include_usage": True}})
+WITH_USAGE = RequestEcho({"stream_options": {"include_usage": True}})
 
 
-def run(output: list[dict[str, Any]], *, kept: int | None = None, **settings: Any) -> ChatStream:
+def run(output: list[dict[str, Any]], *, length: int | None = None, **settings: Any) -> ChatStream:
     more = settings.pop("more", {})
-    settings.setdefault("asked", BILLED)
-    stream = responses_stream(output, **more)[:kept]
+    settings.setdefault("asked", WITH_USAGE)
+    stream = responses_stream(output, **more)[:length]
     return check_chat(bridged("responses", CHAT, **settings).stream(b"".join(stream)))
 
 
@@ -59,16 +59,16 @@ def whole(output: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
     return found
 
 
-def compose(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ChatStream:
+def compose(*events: Event, echo: RequestEcho | None = None, **display: Any) -> ChatStream:
     writer = translating_chat_writer(
-        PROFILES["auto"], Display(**display), asked or RequestEcho(), MUCH, Minting()
+        PROFILES["auto"], Display(**display), echo or RequestEcho(), MUCH, Minting()
     )
-    told = [
+    response = [
         ResponseStarted(None, None, "up", "thinker-1", 7),
         *events,
         ResponseEnded(None, None, ok=True),
     ]
-    return check_chat(b"".join(map(writer.write, told)))
+    return check_chat(b"".join(map(writer.write, response)))
 
 
 def summarized(number: int, *parts: str, **more: Any) -> dict[str, Any]:
@@ -257,8 +257,8 @@ class TestCalls:
             )
             for number, piece in enumerate(pieces)
         ]
-        asked = RequestEcho({}, {tool.name: tool})
-        return compose(*events, Finished(0, None, "tool_calls"), asked=asked)
+        echo = RequestEcho({}, {tool.name: tool})
+        return compose(*events, Finished(0, None, "tool_calls"), echo=echo)
 
     def test_a_custom_tools_input_streams(self) -> None:
         seen = self.called("*** ", "Begin", tool=self.PATCH, custom=True)
@@ -313,9 +313,9 @@ class TestEnds:
         assert seen.choices[0].finish == finish
         assert seen.done
 
-    @pytest.mark.parametrize("kept", [0, 1, 5, 20])
-    def test_a_stream_cut_short_ends_in_an_error(self, kept: int) -> None:
-        seen = run([reasoning_item(0, THOUGHT), message_item(1, ANSWER)], kept=kept)
+    @pytest.mark.parametrize("length", [0, 1, 5, 20])
+    def test_a_stream_cut_short_ends_in_an_error(self, length: int) -> None:
+        seen = run([reasoning_item(0, THOUGHT), message_item(1, ANSWER)], length=length)
         assert seen.error
         assert not seen.done
         assert not any(choice.finish for choice in seen.choices.values())
@@ -380,14 +380,14 @@ def test_a_refusal_is_written() -> None:
 def test_log_probabilities_have_their_bytes() -> None:
     entry = {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "é", "logprob": -2.0}]}
     seen = compose(ContentDelta(0, None, "Yes", [entry]))
-    (told,) = [
+    (logprobs,) = [
         choice["logprobs"]
         for chunk in seen.chunks
         for choice in chunk["choices"]
         if "logprobs" in choice
     ]
-    assert told["content"][0]["bytes"] == [89, 101, 115]
-    assert told["content"][0]["top_logprobs"][0]["bytes"] == [195, 169]
+    assert logprobs["content"][0]["bytes"] == [89, 101, 115]
+    assert logprobs["content"][0]["top_logprobs"][0]["bytes"] == [195, 169]
 
 
 @needs_openapi

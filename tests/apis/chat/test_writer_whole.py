@@ -11,7 +11,7 @@ from abridge.core.plan import SummaryPlan
 from tests.pipeline import chat
 from tests.scripts import CHAT_USAGE, THOUGHT, completion, thinking
 
-SPELLINGS: dict[str, dict[str, Any]] = {
+DIALECTS: dict[str, dict[str, Any]] = {
     "reasoning_content": {"reasoning_content": THOUGHT},
     "reasoning": {"reasoning": THOUGHT},
     "both": {"reasoning_content": THOUGHT, "reasoning": THOUGHT},
@@ -32,10 +32,10 @@ def run(message: dict[str, Any], more: dict[str, Any] | None = None, **settings:
     return json.loads(chat(**settings).whole(json.dumps(body).encode()))
 
 
-@pytest.mark.parametrize("dialect", SPELLINGS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 class TestDialects:
     def test_the_summary_takes_the_raw_reasonings_place(self, dialect: str) -> None:
-        message = run(SPELLINGS[dialect])["choices"][0]["message"]
+        message = run(DIALECTS[dialect])["choices"][0]["message"]
         field = "reasoning" if dialect == "reasoning" else "reasoning_content"
         assert message[field].startswith("**Part**")
         assert "odd numbers" not in json.dumps(message)
@@ -43,22 +43,22 @@ class TestDialects:
         assert message["content"] == text
 
     def test_raw_and_summary_are_shown(self, dialect: str) -> None:
-        message = run(SPELLINGS[dialect], expose="both")["choices"][0]["message"]
+        message = run(DIALECTS[dialect], expose="both")["choices"][0]["message"]
         assert message["reasoning"] == THOUGHT
         assert message["reasoning_content"].startswith("**Part**")
 
     def test_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
         for expose in ("summary", "none"):
-            choice = run(SPELLINGS[dialect], expose=expose)["choices"][0]
+            choice = run(DIALECTS[dialect], expose=expose)["choices"][0]
             assert "odd numbers" not in json.dumps(choice)
             assert "So." in json.dumps(choice["message"]["content"])
 
     def test_the_original_is_recorded(self, dialect: str) -> None:
         pipeline = chat()
-        pipeline.whole(json.dumps(completion({"content": "So.", **SPELLINGS[dialect]})).encode())
-        (heard,) = pipeline.heard()
-        assert heard.original == [SPELLINGS[dialect]]
-        assert heard.turn.text == "So."
+        pipeline.whole(json.dumps(completion({"content": "So.", **DIALECTS[dialect]})).encode())
+        (recorded,) = pipeline.heard()
+        assert recorded.original == [DIALECTS[dialect]]
+        assert recorded.turn.text == "So."
 
 
 def test_a_body_without_reasoning_stays_as_it_is() -> None:
@@ -110,8 +110,8 @@ def test_log_probabilities_go_with_hidden_reasoning() -> None:
     body["choices"][0]["logprobs"] = {"content": [{"token": "odd"}]}
     hidden = json.loads(chat(expose="summary").whole(json.dumps(body).encode()))
     assert hidden["choices"][0]["logprobs"] is None
-    shown = json.loads(chat(expose="both").whole(json.dumps(body).encode()))
-    assert shown["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
+    answer = json.loads(chat(expose="both").whole(json.dumps(body).encode()))
+    assert answer["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
 
 
 def test_every_choice_gets_a_summary() -> None:
@@ -119,8 +119,8 @@ def test_every_choice_gets_a_summary() -> None:
     other = {**body["choices"][0], "index": 1}
     body["choices"].append({**other, "message": {"content": "B", "reasoning": "Short."}})
     choices = json.loads(chat().whole(json.dumps(body).encode()))["choices"]
-    said = [choice["message"]["reasoning"] for choice in choices]
-    assert said[0] != said[1]
+    summaries = [choice["message"]["reasoning"] for choice in choices]
+    assert summaries[0] != summaries[1]
     assert [choice["message"]["content"] for choice in choices] == ["A", "B"]
 
 
