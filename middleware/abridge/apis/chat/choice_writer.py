@@ -190,19 +190,19 @@ class ChoiceWriter:
     # The envelope
 
     def _write_recorded(self, turn: RecordedTurn) -> list[Json]:
-        shown = next_index(list_visible_entries(turn, self._display))
-        return self._write_envelope(make_envelope(turn), shown)
+        next_free = next_index(list_visible_entries(turn, self._display))
+        return self._write_envelope(make_envelope(turn), next_free)
 
-    def _write_envelope(self, envelope: Envelope | None, shown: int = 0) -> list[Json]:
+    def _write_envelope(self, envelope: Envelope | None, next_free: int = 0) -> list[Json]:
         """Write the envelope in which the reasoning comes back unchanged, if there is to be one.
 
-        `shown` is the number of entries of upstream's that precede it in its list.
+        `next_free` is the index free after upstream's entries in its list.
         """
         if self._display.seal is None or envelope is None:
             return []
         blob, name = self._display.seal(envelope), self._display.envelope_field
         written = self.reasoning.count_entries(name)
-        index = max(shown, self._blocks.next_index if name == "thinking_blocks" else written)
+        index = max(next_free, self._blocks.next_index if name == "thinking_blocks" else written)
         return [self._wrap({name: [make_entry(blob, name, index)]})] if blob else []
 
 

@@ -74,7 +74,7 @@ class Completion(Protocol):
     def build(self, end: ResponseEnded) -> Json | None:
         """Build the whole completion; None if upstream's body is to go out as it is."""
 
-    def write_usage(self, end: ResponseEnded) -> Json:
+    def write_usage(self, end: ResponseEnded, /) -> Json:
         """Return the fields with the usage."""
 
 
@@ -125,8 +125,8 @@ class UpstreamCompletion:
         CHAT_USAGE.add_share(completion, end.share, merged=self._display.merge_usage)
         return completion
 
-    def write_usage(self, end: ResponseEnded) -> Json:  # noqa: ARG002 -- upstream writes it
-        return {}
+    def write_usage(self, _end: ResponseEnded, /) -> Json:
+        return {}  # upstream writes it
 
     def _add_envelope(self, message: Json, turn: RecordedTurn) -> None:
         name, seal = self._display.envelope_field, self._display.seal
@@ -191,7 +191,7 @@ class TranslatedCompletion:
         completion = {**self.header, "object": "chat.completion", "choices": choices}
         return {**completion, **self.write_usage(end)}
 
-    def write_usage(self, end: ResponseEnded) -> Json:
+    def write_usage(self, end: ResponseEnded, /) -> Json:
         fields: Json = {}
         tokens, merged = end.usage or self._usage, self._display.merge_usage
         CHAT_USAGE.write_with_share(fields, tokens, end.share, merged=merged)

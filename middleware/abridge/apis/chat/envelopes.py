@@ -34,14 +34,16 @@ def make_entry(blob: str, name: ListField, index: int) -> Json:
 
 
 def make_envelope(turn: RecordedTurn) -> Envelope:
-    """Make the envelope of an answer's message: its reasoning, and the calls and text by which to
-    tell later if the client has changed it."""
+    """Make the envelope of an answer's message.
+
+    It holds the reasoning, and the calls and text that reveal later if the client has changed them.
+    """
     calls = tuple(call.id for call in turn.turn.calls)
     return Envelope(turn.original, call_ids=calls, text=turn.turn.text)
 
 
 def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
-    """Return upstream's entries that the client was shown, of the list that blobs go into."""
+    """Return the entries of upstream's that are visible to the client, of the list for blobs."""
     original: Json = {}
     for fields in turn.original:
         original |= fields
@@ -51,8 +53,10 @@ def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
 
 
 def next_index(entries: list[Any]) -> int:
-    """Return the first index free after a list's entries; an entry without index counts by its
-    position."""
+    """Return the first index free after a list's entries.
+
+    An entry without an index counts by its position.
+    """
     return max(
         (_get_index(entry, position) + 1 for position, entry in enumerate(entries)), default=0
     )
@@ -64,7 +68,7 @@ def _get_index(entry: Any, position: int) -> int:
 
 
 class EnvelopeBuilder:
-    """Build the envelope of a translated answer: of its reasoning's events, and its own deltas.
+    """Build the envelope of a translated answer, of its reasoning's events and its deltas.
 
     Past `limit` characters of either give up: there is no envelope then.
     """

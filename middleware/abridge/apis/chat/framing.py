@@ -2,7 +2,7 @@
 
 There are two. `OriginalFrames` is for clients of Chat Completions: an event carries the frame it
 came in, or a new one where a frame held several things. `TranslatedEvents` (`translation.py`) is
-for clients of other APIs: an event has no frame and says everything itself.
+for clients of other APIs: an event has no frame, but everything that another API can express.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Framing(Protocol):
         """Release what a reader has held back."""
 
     def make_events(
-        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
+        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None, /
     ) -> list[Event]:
         """Return the events of a chunk's pieces."""
 

@@ -139,7 +139,7 @@ def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> in
             removed += 1
     for name in LIST_FIELDS:
         if isinstance(message.get(name), list):
-            rest = [entry for entry in message[name] if not _is_our_entry(entry, is_our_summary)]
+            rest = [entry for entry in message[name] if not _holds_summary(entry, is_our_summary)]
             removed += len(message[name]) - len(rest)
             message[name] = rest
             if not rest:
@@ -176,7 +176,7 @@ def _restore_call_state(message: Json, original: Json) -> None:
             call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
 
 
-def _is_our_entry(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _holds_summary(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
     return isinstance(entry, dict) and any(
         is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
     )
@@ -188,12 +188,12 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
     Returns the content, and true if it holds inline reasoning that is not Abridge's.
     """
     if isinstance(content, list):
-        content = [chunk for chunk in content if not _is_our_chunk(chunk, is_our_summary)]
+        content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
     inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
-def _is_our_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
     return (
         isinstance(chunk, dict)
         and chunk.get("type") == "thinking"
@@ -205,8 +205,10 @@ def _is_our_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
 
 
 def take_blobs(message: Json) -> list[tuple[str, str]]:
-    """Remove Abridge's blobs from a message and from LiteLLM's copy of its fields; return each with
-    its path."""
+    """Remove Abridge's blobs from a message, and from LiteLLM's copy of its fields.
+
+    Return each with its path.
+    """
     copies = message.get(LITELLM_COPIES)
     copied = _take_from_lists(copies) if isinstance(copies, dict) else []
     return [

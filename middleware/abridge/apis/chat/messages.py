@@ -207,8 +207,10 @@ class MessageWriter:
         self.messages.append(add_reasoning(message, reasoning, self._profile))
 
     def _write_tool_output(self, part: MessagePart) -> None:
-        """Write a tool's message, which holds only text: its images and files go into a message of
-        the user's after the last tool message."""
+        """Write a tool's message, which holds only text.
+
+        Its images and files go into a message of the user's after the last tool message.
+        """
         if not isinstance(part, ToolOutputPart):
             self.unsupported.append(unsupported_part(part))
             return

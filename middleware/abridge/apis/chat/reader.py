@@ -1,9 +1,9 @@
 """Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-A frame's way: most continue the text of a choice, which `ChoiceReader.read_continuation` finds out
-at once. Any other is repaired, its choices are split into pieces (`choice_reader.py`), and a
-`Framing` makes events of these: with frames for clients of the same API (`framing.py`), without for
-clients of others (`translation.py`).
+Most frames only continue a choice's reasoning or text: `ChoiceReader.read_continuation` makes one
+event of such a frame at once. Any other is repaired (`repair.py`), its choices are split into
+pieces (`choice_reader.py`), and a `Framing` makes events of these: with frames for clients of the
+same API (`framing.py`), without for clients of others (`translation.py`).
 
 Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
 Usage, and what comes in the same chunk, waits until every lane has finished.

@@ -165,8 +165,10 @@ def read_chunk_text(chunk: Json) -> str:
 
 
 def read_answer_text(content: Any) -> str:
-    """Return the text of a content, a string or a list; a chunk of unknown type may be reasoning,
-    so it is left out."""
+    """Return the text of a content, a string or a list.
+
+    A chunk of unknown type is left out, since it may be reasoning.
+    """
     return string(content) or "".join(
         string(chunk.get("text"))
         for chunk in objects(content)

@@ -74,8 +74,11 @@ def _read_lists(message: Json, param: str) -> list[MessagePart]:
 
 
 def _read_block(block: Json, param: str) -> list[MessagePart]:
-    """Read a thinking block. One without a signature holds a summary: among the APIs that give
-    blocks, only one that has no signatures omits it, and it shows summaries only."""
+    """Read a thinking block.
+
+    One without a signature holds a summary: among the APIs that give blocks, only one that has no
+    signatures omits it, and it shows summaries only.
+    """
     kind, text = block.get("type"), string(block.get("thinking"))
     signature, data = string(block.get("signature")), string(block.get("data"))
     if kind == "thinking":

@@ -1,4 +1,4 @@
-"""Translate Chat Completions for clients of other APIs: into events that say everything themselves.
+"""Translate Chat Completions for clients of other APIs, into events without frames.
 
 The pieces of a choice become events without frames: its text with log probabilities, its refusal,
 each fragment of a call as a piece of its call, opaque state after the reasoning it belongs to, and
@@ -60,10 +60,7 @@ class TranslatedEvents:
         return list(map(ChunkPiece, self._get_choice(reader).translate(reader.flush(), {})))
 
     def make_events(
-        self,
-        pieces: list[ChunkPiece],
-        chunk: Json,  # noqa: ARG002 -- no frames
-        frame: bytes | None,  # noqa: ARG002 -- no frames
+        self, pieces: list[ChunkPiece], _chunk: Json, _frame: bytes | None, /
     ) -> list[Event]:
         return [piece.event for piece in pieces if not isinstance(piece.event, Passthrough)]
 
@@ -216,8 +213,11 @@ def insert_state(
 def _make_state_events(
     entries: list[StateEntry], event: Event | None, lane: int, item: int
 ) -> Iterator[Event]:
-    """Make events of the state; with `event`, which holds the text of all entries, split that by
-    entry, each followed by its state."""
+    """Make events of the state.
+
+    With `event`, which holds the text of all entries, split that by entry, each followed by its
+    state.
+    """
     for entry in entries:
         if isinstance(event, ReasoningDelta | NativeSummary) and entry.text:
             yield replace(event, text=entry.text)
