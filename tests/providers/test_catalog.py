@@ -17,11 +17,12 @@ from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.learned import Observation
-from abridge.providers.profile import ApiName, Profile, ReasoningReturn, StructuredPlace
+from abridge.providers.profile import (
     ApiName,
     Profile,
     ReasoningReturn,
     RejectedFields,
+    StructuredPlace,
     Tag,
 )
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
