@@ -1,4 +1,4 @@
-"""Blobs in what clients send: what becomes of them, wherever they stand."""
+"""Envelopes in what clients send: opened, removed or refused, in whatever field they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest
 from abridge.errors import RequestError
-from abridge.memory.sealing import Sealer
+from abridge.memory.client_envelopes import Sealer
 from tests.sealing import NOW, sealer, unseal
 
 Json = dict[str, Any]
@@ -64,8 +64,8 @@ def of_responses(*items: Any) -> ResponsesHistory:
     return ResponsesHistory({"input": json.loads(json.dumps([USER, *items]))})
 
 
-def of_chat(*said: Any) -> ChatHistory:
-    return ChatHistory({"messages": json.loads(json.dumps([USER, *said]))})
+def of_chat(*message_fields: Any) -> ChatHistory:
+    return ChatHistory({"messages": json.loads(json.dumps([USER, *message_fields]))})
 
 
 def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
@@ -74,24 +74,24 @@ def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
     return found
 
 
-def said(given: Json, replica: Sealer | None = None) -> Json:
+def message_fields(given: Json, replica: Sealer | None = None) -> Json:
     """What upstream gets of this message."""
     found: Json = unseal(of_chat(given), replica)["messages"][1]
     return found
 
 
 class TestResponses:
-    def test_new_02_what_was_sealed_stands_in_the_items_place(self) -> None:
+    def test_the_opened_reasoning_takes_the_items_place(self) -> None:
         other = {**ITEM, "id": "rs_2"}
         two = sealer().seal(Envelope([ITEM, other], "rs_1"))
         before = [reasoning(two, summary=SUMMARY, summary_error={"code": "timeout"})]
         assert items(*before, FUNCTION_CALL) == [ITEM, other, FUNCTION_CALL]
 
     @pytest.mark.parametrize("identity", [{}, {"id": "rs_1"}, {"id": None}, {"id": ""}])
-    def test_new_02_clients_may_leave_out_its_id(self, identity: Json) -> None:
+    def test_clients_may_leave_out_its_id(self, identity: Json) -> None:
         assert items(reasoning(BLOB, **identity), FUNCTION_CALL) == [ITEM, FUNCTION_CALL]
 
-    def test_new_02_several_items_each_have_their_own(self) -> None:
+    def test_several_items_each_have_their_own(self) -> None:
         other = {**ITEM, "id": "rs_2"}
         both = [reasoning(BLOB), reasoning(sealer().seal(Envelope([other], "rs_2")), id="rs_2")]
         assert items(*both, FUNCTION_CALL) == [ITEM, other, FUNCTION_CALL]
@@ -107,7 +107,7 @@ class TestResponses:
             ({}, FOREIGN, "foreign"),
         ],
     )
-    def test_new_02_what_is_of_no_use_is_taken_out_with_the_summary_beside_it(
+    def test_an_unusable_one_is_removed_with_the_summary_beside_it(
         self, replica: Json, blob: str, reason: str
     ) -> None:
         by = sealer(**replica)
@@ -119,29 +119,29 @@ class TestResponses:
         ]
         assert by.dropped == {reason: 2}
 
-    def test_but_what_the_client_has_in_the_clear_is_its_own(self) -> None:
+    def test_but_reasoning_in_the_clear_stays(self) -> None:
         content = [{"type": "reasoning_text", "text": "raw"}]
         given = reasoning(FOREIGN, summary=SUMMARY, content=content)
         bare = {key: given[key] for key in given if key != "encrypted_content"}
         assert items(given, FUNCTION_CALL) == [{**bare, "summary": []}, FUNCTION_CALL]
 
-    def test_new_02_in_another_item_it_is_of_no_use(self) -> None:
+    def test_in_another_item_it_is_removed(self) -> None:
         by = sealer()
         assert items(reasoning(BLOB, id="rs_2"), FUNCTION_CALL, replica=by) == [FUNCTION_CALL]
         assert by.dropped == {"edited": 1}
 
-    def test_new_02_a_damaged_one_is_named_as_the_client_knows_it(self) -> None:
+    def test_a_damaged_one_is_reported_under_the_clients_name(self) -> None:
         conversation = of_responses(FUNCTION_CALL, reasoning(BLOB), reasoning(DAMAGED))
         with pytest.raises(RequestError) as caught:
             unseal(conversation)
         assert caught.value.param == "input[3].encrypted_content"
         assert caught.value.code == "invalid_encrypted_content"
 
-    def test_llm_09_what_is_not_ours_is_left_as_it_is(self) -> None:
+    def test_other_state_is_left_as_it_is(self) -> None:
         theirs = [reasoning("gAAAAABo"), reasoning("ABR1.x"), reasoning(7), FUNCTION_CALL]  # type: ignore[arg-type]
         assert items(*theirs) == theirs
 
-    def test_the_turn_is_told_as_it_now_is(self) -> None:
+    def test_the_turn_reflects_the_opened_envelope(self) -> None:
         conversation = of_responses(reasoning(BLOB, summary=SUMMARY), FUNCTION_CALL)
         turn = conversation.turns[2]
         before = PrefixDigest().extended_by(conversation.turns).digest()
@@ -166,25 +166,23 @@ class TestChat:
             {"content": [{"type": "text", "text": "So."}, block(SAID)]},
         ],
     )
-    def test_new_02_what_was_sealed_is_all_of_its_reasoning(self, lists: Json) -> None:
+    def test_the_opened_reasoning_is_all_of_the_messages(self, lists: Json) -> None:
         content = [{"type": "text", "text": "So."}] if "content" in lists else "So."
-        assert said(message(**lists)) == message(**KEPT, content=content)
+        assert message_fields(message(**lists)) == message(**KEPT, content=content)
 
-    def test_new_02_what_stood_inline_goes_back_there(self) -> None:
+    def test_inline_reasoning_goes_back_inline(self) -> None:
         inline = f"<think>{THOUGHT}</think>So."
         blob = sealer().seal(Envelope([{"content": inline}], call_ids=("call_1",), text="So."))
-        assert said(message(reasoning_details=[detail(blob)])) == message(content=inline)
+        assert message_fields(message(reasoning_details=[detail(blob)])) == message(content=inline)
 
     @pytest.mark.parametrize("blob", [SAID, FOREIGN])
     @pytest.mark.parametrize("above", [{}, {"reasoning_details": [detail(SAID)]}])
-    def test_new_02_what_a_client_copies_is_taken_out_of_the_copy(
-        self, blob: str, above: Json
-    ) -> None:
+    def test_an_envelope_is_removed_from_a_copy_too(self, blob: str, above: Json) -> None:
         """LiteLLM's client keeps, and returns, beside a message what it does not know of it."""
         copies = {"reasoning": "Ours.", "reasoning_details": [detail(blob)], "refusal": None}
-        kept = KEPT if above or blob is SAID else {}
-        assert said(message(**above, provider_specific_fields=copies)) == message(
-            **kept, provider_specific_fields={"refusal": None}
+        remaining = KEPT if above or blob is SAID else {}
+        assert message_fields(message(**above, provider_specific_fields=copies)) == message(
+            **remaining, provider_specific_fields={"refusal": None}
         )
 
     @pytest.mark.parametrize(
@@ -197,13 +195,13 @@ class TestChat:
             {"tool_calls": [CALL, CALL]},
         ],
     )
-    def test_new_02_in_another_turn_it_is_of_no_use(self, edit: Json) -> None:
+    def test_in_another_turn_it_is_removed(self, edit: Json) -> None:
         by, edited = sealer(), message(**edit)
         given = {**edited, "reasoning_details": [detail(SAID)], "reasoning_content": "Ours."}
-        assert said(given, by) == edited
+        assert message_fields(given, by) == edited
         assert by.dropped == {"edited": 1}
 
-    def test_new_02_what_is_of_no_use_is_taken_out_with_all_but_others_state(self) -> None:
+    def test_an_unusable_one_is_removed_with_all_but_others_state(self) -> None:
         theirs = {"type": "reasoning.encrypted", "data": "gAAAAABo", "index": 0}
         by = sealer()
         signature = {"type": "thinking", "thinking": "", "signature": "s"}
@@ -212,7 +210,7 @@ class TestChat:
             reasoning_details=[theirs, detail(FOREIGN)],
             thinking_blocks=[signature, block(FOREIGN)],
         )
-        assert said(given, by) == message(reasoning_details=[theirs])
+        assert message_fields(given, by) == message(reasoning_details=[theirs])
         assert by.dropped == {"foreign": 2}
 
     @pytest.mark.parametrize(
@@ -230,18 +228,18 @@ class TestChat:
             ),
         ],
     )
-    def test_new_02_a_damaged_one_is_named_as_the_client_knows_it(
+    def test_a_damaged_one_is_reported_under_the_clients_name(
         self, lists: Json, place: str
     ) -> None:
         with pytest.raises(RequestError) as caught:
             unseal(of_chat(None, "x", message(**lists)))
         assert caught.value.param == f"messages[3].{place}"
 
-    def test_llm_09_what_is_not_ours_is_left_as_it_is(self) -> None:
+    def test_other_state_is_left_as_it_is(self) -> None:
         theirs = message(thinking_blocks=[block("x"), 7, None], reasoning_details={"data": "y"})
-        assert said(theirs) == theirs
+        assert message_fields(theirs) == theirs
 
-    def test_the_turn_is_told_as_it_now_is(self) -> None:
+    def test_the_turn_reflects_the_opened_envelope(self) -> None:
         conversation = of_chat(message(reasoning="Ours.", reasoning_details=[detail(SAID)]))
         turn = conversation.turns[1]
         before = PrefixDigest().extended_by(conversation.turns).digest()
@@ -285,7 +283,7 @@ UNEXPECTED: dict[str, Callable[[str], History]] = {
 
 @pytest.mark.parametrize("blob", [BLOB, SAID, FOREIGN], ids=["item", "message", "foreign"])
 @pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
-def test_new_02_ours_never_goes_upstream(make: Callable[[str], History], blob: str) -> None:
+def test_no_envelope_of_ours_goes_upstream(make: Callable[[str], History], blob: str) -> None:
     by = sealer()
     body = json.dumps(unseal(make(blob), by))
     assert ENVELOPE_PREFIX in json.dumps(make(blob).body())
@@ -294,14 +292,14 @@ def test_new_02_ours_never_goes_upstream(make: Callable[[str], History], blob: s
 
 
 @pytest.mark.parametrize("make", UNEXPECTED.values(), ids=UNEXPECTED)
-def test_new_02_wherever_it_stands_a_damaged_one_is_refused(
+def test_a_damaged_one_is_refused_in_any_field(
     make: Callable[[str], History],
 ) -> None:
     with pytest.raises(RequestError, match="could not be verified"):
         unseal(make(DAMAGED))
 
 
-def test_new_02_where_it_cannot_belong_it_is_of_no_use() -> None:
+def test_where_it_cannot_belong_it_is_removed() -> None:
     by = sealer()
     blob = sealer().seal(Envelope([ITEM]))
     call = {**FUNCTION_CALL, "encrypted_content": blob}
@@ -311,10 +309,10 @@ def test_new_02_where_it_cannot_belong_it_is_of_no_use() -> None:
 
 def test_a_blob_leaves_the_rest_of_what_nobody_expected_it_in() -> None:
     tool = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
-    assert said({**tool, "thinking_blocks": [block(SAID)]}) == tool
+    assert message_fields({**tool, "thinking_blocks": [block(SAID)]}) == tool
 
 
-def test_nothing_of_ours_is_in_the_words_of_messages() -> None:
+def test_a_messages_history_has_no_envelopes() -> None:
     content = [{"type": "redacted_thinking", "data": BLOB}, {"type": "text", "text": "So."}]
     body = {"messages": [{"role": "assistant", "content": content}]}
     conversation = MessagesHistory(json.loads(json.dumps(body)))
@@ -346,7 +344,7 @@ anything = st.fixed_dictionaries(
 
 @settings(max_examples=300)
 @given(st.lists(anything | st.none(), max_size=5), st.booleans())
-def test_new_02_whatever_is_sent_it_is_refused_by_name_or_goes_up_without_ours(
+def test_any_request_is_refused_by_name_or_forwarded_without_envelopes(
     given: list[Any],
     by_chat: bool,  # noqa: FBT001 -- drawn
 ) -> None:

@@ -1,4 +1,4 @@
-"""Requests read as conversations, and changed as little as possible."""
+"""Request histories: their turns, and the smallest possible changes to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 
 
-def ours(*texts: str) -> Callable[[str], bool]:
+def is_ours(*texts: str) -> Callable[[str], bool]:
     return lambda text: text in texts
 
 
@@ -58,16 +58,16 @@ class TestChat:
         assert turn.calls == (ToolCall("c1", "f", '{"a": 1}'),)
         assert conversation.turns[3].answers_call == "c1"
 
-    def test_ogx_11_our_marks_and_summaries_are_taken_out(self, assistant: dict[str, Any]) -> None:
+    def test_our_marks_and_summaries_are_removed(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
-        assert conversation.strip(turn, ours("our summary")) == (2, False)
+        assert conversation.strip(turn, is_ours("our summary")) == (2, False)
         message = conversation.body()["messages"][2]
         assert message.keys() == {"role", "content", "tool_calls", "vendor"}
 
     def test_raw_reasoning_is_left_alone(self, assistant: dict[str, Any]) -> None:
         assistant["reasoning"] = "raw"
         conversation, turn = self.read(assistant)
-        assert conversation.strip(turn, ours("our summary")) == (2, True)
+        assert conversation.strip(turn, is_ours("our summary")) == (2, True)
         assert conversation.body()["messages"][2]["reasoning"] == "raw"
 
     def test_our_details_are_taken_out_and_others_stay(self, assistant: dict[str, Any]) -> None:
@@ -75,10 +75,10 @@ class TestChat:
         mine = {"type": "reasoning.summary", "summary": "our summary", "index": 1}
         assistant["reasoning_details"] = [theirs, mine]
         conversation, turn = self.read(assistant)
-        conversation.strip(turn, ours("our summary"))
+        conversation.strip(turn, is_ours("our summary"))
         assert conversation.body()["messages"][2]["reasoning_details"] == [theirs]
 
-    def test_mlx_01_the_original_goes_back_in_the_field_upstream_used(
+    def test_the_original_goes_back_in_the_field_upstream_used(
         self, assistant: dict[str, Any]
     ) -> None:
         conversation, turn = self.read(assistant)
@@ -93,7 +93,7 @@ class TestChat:
         assert conversation.body()["messages"][2]["content"] == "<think>raw</think>So."
 
     @pytest.mark.parametrize("identity", ["call_1", "", None, []])
-    def test_each_call_gets_its_own_state_back_whatever_their_ids(self, identity: Any) -> None:
+    def test_each_call_gets_its_state_back_whatever_their_ids(self, identity: Any) -> None:
         call = {"id": identity, "function": {"name": "f", "arguments": "{}"}}
         conversation, turn = self.read({"role": "assistant", "tool_calls": [{**call}, {**call}]})
         original = {"tool_calls": [{"id": identity, "extra_content": "signature"}]}
@@ -148,17 +148,17 @@ class TestResponses:
         ]
         assert [len(turn.items) for turn in turns[1:]] == [1, 2, 1, 1, 1]
 
-    def test_ogx_11_our_summary_is_taken_out_and_the_empty_item_with_it(
+    def test_our_summary_is_removed_and_the_empty_item_with_it(
         self, items: list[dict[str, Any]]
     ) -> None:
         conversation = self.read(items)
-        assert conversation.strip(conversation.turns[2], ours("our summary")) == (1, False)
+        assert conversation.strip(conversation.turns[2], is_ours("our summary")) == (1, False)
         assert conversation.body()["input"] == [items[0], *items[2:]]
 
     def test_an_item_with_opaque_state_keeps_it(self, items: list[dict[str, Any]]) -> None:
         items[1]["encrypted_content"] = "gAAAA"
         conversation = self.read(items)
-        conversation.strip(conversation.turns[2], ours("our summary"))
+        conversation.strip(conversation.turns[2], is_ours("our summary"))
         assert conversation.body()["input"][1]["encrypted_content"] == "gAAAA"
         assert conversation.body()["input"][1]["summary"] == []
 
@@ -176,15 +176,15 @@ class TestResponses:
             conversation.restore(conversation.turns[2], [original])
             assert conversation.body()["input"] == [items[0], original, *items[2:]]
 
-    def test_a_calls_turn_is_the_same_whether_reasoning_is_kept_or_dropped(
+    def test_a_turn_with_calls_is_the_same_with_and_without_reasoning(
         self, items: list[dict[str, Any]]
     ) -> None:
-        kept, dropped = self.read(items), self.read([items[0], *items[2:]])
-        assert [turn.encode_identity() for turn in kept.turns] == [
+        stays, dropped = self.read(items), self.read([items[0], *items[2:]])
+        assert [turn.encode_identity() for turn in stays.turns] == [
             turn.encode_identity() for turn in dropped.turns
         ]
         assert (
-            PrefixDigest().extended_by(kept.turns).digest()
+            PrefixDigest().extended_by(stays.turns).digest()
             == PrefixDigest().extended_by(dropped.turns).digest()
         )
 
@@ -201,7 +201,7 @@ class TestResponses:
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
         assert self.read(given).body()["input"] == given
 
-    def test_trailing_reasoning_is_a_turn_of_its_own(self, items: list[dict[str, Any]]) -> None:
+    def test_trailing_reasoning_is_a_separate_turn(self, items: list[dict[str, Any]]) -> None:
         turns = self.read([*items, items[1]]).turns
         assert turns[-1].items == [items[1]]
 

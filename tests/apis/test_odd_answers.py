@@ -1,5 +1,6 @@
-"""Answers with something odd anywhere in them, for clients of every API: what is composed of them
-is legal, and hides what is to be hidden."""
+"""Answers with something odd anywhere in them, translated for each client API: the result is legal,
+and hides what is to be hidden.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ def test_whatever_stands_anywhere(name: str, client: Api, data: st.DataObject) -
     _, stream, document = DOCUMENTS[name]
     odd = changed(document, data.draw(st.sampled_from(list(places(document)))), data.draw(ODD))
     upstream = name.split(maxsplit=1)[0]
-    body = b"".join(map(spelled, odd if isinstance(odd, list) else [odd])) if stream else None
-    said = spelled(odd)[6:] if body is None else body
-    turn_of(tell(upstream, said, streamed=stream))
+    body = b"".join(map(written, odd if isinstance(odd, list) else [odd])) if stream else None
+    read = written(odd)[6:] if body is None else body
+    turn_of(tell(upstream, read, streamed=stream))
     pipeline = bridged(upstream, client, expose=data.draw(st.sampled_from(["summary", "none"])))
-    out = pipeline.stream(said) if stream else pipeline.whole(said)
+    out = pipeline.stream(read) if stream else pipeline.whole(read)
     assert SECRET.encode() not in out
     if not stream:
         assert isinstance(json.loads(out), dict)
@@ -41,5 +42,5 @@ def test_whatever_stands_anywhere(name: str, client: Api, data: st.DataObject) -
         check_responses(out)
 
 
-def spelled(payload: Any) -> bytes:
+def written(payload: Any) -> bytes:
     return frame(json.dumps(payload))

@@ -13,7 +13,7 @@ PREFIXES = ["resp_", "rs_", "msg_", "fc_", "call_", "chatcmpl-", "item_", "ctco_
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_an_id_has_openais_form_and_is_known_as_ours(prefix: str) -> None:
+def test_a_minted_id_has_openais_form_and_is_recognized(prefix: str) -> None:
     identity = mint_id(prefix)
     assert re.fullmatch(rf"{prefix}[0-9a-f]{{48}}", identity)
     assert is_minted(identity)
@@ -22,7 +22,7 @@ def test_an_id_has_openais_form_and_is_known_as_ours(prefix: str) -> None:
 
 
 @given(st.binary(min_size=20, max_size=64))
-def test_what_is_named_by_a_digest_always_has_the_same_name(digest: bytes) -> None:
+def test_an_id_derived_from_a_digest_is_always_the_same(digest: bytes) -> None:
     assert derived_id("msg_", digest) == derived_id("msg_", digest[:20])
     assert is_minted(derived_id("msg_", digest))
 
@@ -42,5 +42,5 @@ def test_what_is_named_by_a_digest_always_has_the_same_name(digest: bytes) -> No
         f"resp_{MINT_MARK}{'0' * 40}\n",
     ],
 )
-def test_others_are_not_ours(identity: str) -> None:
+def test_other_ids_are_not_minted(identity: str) -> None:
     assert not is_minted(identity)

@@ -1,4 +1,4 @@
-"""A request's plain parameters, from one API to the other."""
+"""A request's plain parameters, translated from one API to the other."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.translation import (
     HELLO,
     Json,
-    chat_question,
-    responses_question,
+    chat_request,
+    responses_request,
     to_chat,
     to_responses,
     unfit,
@@ -44,24 +44,24 @@ OPENAI: dict[str, Any] = {
 
 @pytest.mark.parametrize(("key", "value"), SAME.items())
 def test_what_both_apis_call_the_same(key: str, value: Any) -> None:
-    asked = to_responses(chat_question(**{key: value}))
-    assert (asked.body[key], asked.unsupported) == (value, [])
-    asked = to_chat(responses_question(**{key: value}))
-    assert (asked.body[key], asked.unsupported) == (value, [])
+    request_fields = to_responses(chat_request(**{key: value}))
+    assert (request_fields.body[key], request_fields.unsupported) == (value, [])
+    request_fields = to_chat(responses_request(**{key: value}))
+    assert (request_fields.body[key], request_fields.unsupported) == (value, [])
 
 
 @pytest.mark.parametrize(("key", "value"), OPENAI.items())
 def test_what_openai_alone_has_is_not_sent_to_others_chats(key: str, value: Any) -> None:
-    question = responses_question(**{key: value})
+    question = responses_request(**{key: value})
     assert to_chat(question, "openai").body[key] == value
     written = to_chat(question, "vllm")
     assert key not in written.body
     assert unfit(written) == {key: False}
-    assert to_responses(chat_question(**{key: value})).body[key] == value
+    assert to_responses(chat_request(**{key: value})).body[key] == value
 
 
 @pytest.mark.parametrize(
-    ("spoken", "asked"),
+    ("written_body", "request_fields"),
     [
         ({"max_tokens": 100}, {"max_output_tokens": 100}),
         ({"max_completion_tokens": 100}, {"max_output_tokens": 100}),
@@ -115,20 +115,20 @@ def test_what_openai_alone_has_is_not_sent_to_others_chats(key: str, value: Any)
         ({"chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs": {"x": 1}}),
     ],
 )
-def test_a_chat_request_to_responses(spoken: Json, asked: Json) -> None:
-    written = to_responses(chat_question(**spoken))
+def test_a_chat_request_to_responses(written_body: Json, request_fields: Json) -> None:
+    written = to_responses(chat_request(**written_body))
     always = {
         "model": "m",
         "store": False,
         "include": ["reasoning.encrypted_content"],
         "input": [{"type": "message", **HELLO}],
     }
-    assert written.body == {**always, **asked}
+    assert written.body == {**always, **request_fields}
     assert written.unsupported == []
 
 
 @pytest.mark.parametrize(
-    ("spoken", "asked"),
+    ("written_body", "request_fields"),
     [
         ({"max_output_tokens": 100}, {"max_completion_tokens": 100}),
         ({"text": {"verbosity": "low"}}, {"verbosity": "low"}),
@@ -176,15 +176,15 @@ def test_a_chat_request_to_responses(spoken: Json, asked: Json) -> None:
         ({"chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs": {"x": 1}}),
     ],
 )
-def test_a_responses_request_to_chat(spoken: Json, asked: Json) -> None:
-    written = to_chat(responses_question(**spoken), "openai")
-    assert written.body == {"model": "m", "messages": [HELLO], **asked}
+def test_a_responses_request_to_chat(written_body: Json, request_fields: Json) -> None:
+    written = to_chat(responses_request(**written_body), "openai")
+    assert written.body == {"model": "m", "messages": [HELLO], **request_fields}
     assert written.unsupported == []
 
 
-def test_what_is_unknown_within_an_object_goes_on_within_it() -> None:
+def test_unknown_keys_of_an_object_are_passed_on_in_it() -> None:
     reasoning = {"effort": "high", "exclude": True}
-    question = responses_question(reasoning=reasoning, text={"verbosity": "low", "tone": "kind"})
+    question = responses_request(reasoning=reasoning, text={"verbosity": "low", "tone": "kind"})
     assert question.extra == {"reasoning": {"exclude": True}, "text": {"tone": "kind"}}
     assert to_responses(question).body["reasoning"] == reasoning
     written = to_chat(question)
@@ -192,37 +192,37 @@ def test_what_is_unknown_within_an_object_goes_on_within_it() -> None:
     assert written.body["reasoning"] == {"exclude": True}
 
 
-def test_what_is_said_wins_over_what_is_unknown() -> None:
-    question = chat_question(instructions="x", store_=1)
+def test_a_known_field_wins_over_an_unknown_one() -> None:
+    question = chat_request(instructions="x", store_=1)
     question.extra["store"] = True
     body = to_responses(question).body
     assert (body["store"], body["instructions"], body["store_"]) == (False, "x", 1)
 
 
 def test_the_profile_names_the_bound_of_an_answer() -> None:
-    assert to_chat(responses_question(max_output_tokens=9), "vllm").body["max_tokens"] == 9
+    assert to_chat(responses_request(max_output_tokens=9), "vllm").body["max_tokens"] == 9
 
 
-def test_openai_s_least_bound_is_kept_to() -> None:
-    question = chat_question(max_tokens=1)
+def test_a_limit_below_openais_minimum_is_raised() -> None:
+    question = chat_request(max_tokens=1)
     assert to_responses(question, "openai").body["max_output_tokens"] == 16
 
 
-def test_an_effort_is_said_as_the_profile_says_it() -> None:
-    question = responses_question(reasoning={"effort": "none"})
+def test_the_effort_is_in_the_profiles_field() -> None:
+    question = responses_request(reasoning={"effort": "none"})
     assert to_chat(question, "deepseek").body["thinking"] == {"type": "disabled"}
-    question = responses_question(reasoning={"effort": "high"})
+    question = responses_request(reasoning={"effort": "high"})
     assert unfit(to_chat(question, "qwen")) == {"reasoning.effort": False}
 
 
-def test_a_summary_that_is_raw_is_not_asked_for() -> None:
-    question = chat_question(reasoning={"summary": "auto"})
+def test_a_summary_that_is_raw_is_not_requested() -> None:
+    question = chat_request(reasoning={"summary": "auto"})
     assert "reasoning" not in to_responses(question, "ollama").body
 
 
 @pytest.mark.parametrize("model", ["gpt-4.1-mini", "openai/gpt-4o", "gpt-5-chat-latest"])
-def test_encrypted_content_is_not_asked_of_models_that_refuse(model: str) -> None:
-    assert "include" not in to_responses(chat_question(model=model)).body
+def test_encrypted_content_is_not_requested_of_models_that_refuse_it(model: str) -> None:
+    assert "include" not in to_responses(chat_request(model=model)).body
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_encrypted_content_is_not_asked_of_models_that_refuse(model: str) -> Non
     ],
 )
 def test_what_responses_cannot_carry(key: str, value: Any, matters: bool) -> None:  # noqa: FBT001
-    written = to_responses(chat_question(**{key: value}))
+    written = to_responses(chat_request(**{key: value}))
     assert unfit(written) == {key: matters}
     assert key not in written.body
 
@@ -263,7 +263,7 @@ def test_what_responses_cannot_carry(key: str, value: Any, matters: bool) -> Non
     ],
 )
 def test_what_chat_cannot_carry(fields: Json, param: str, matters: bool) -> None:  # noqa: FBT001
-    written = to_chat(responses_question(**fields))
+    written = to_chat(responses_request(**fields))
     assert unfit(written) == {param: matters}
     assert written.body == {"model": "m", "messages": [HELLO]}
 
@@ -280,8 +280,8 @@ IDLE = {
 }
 
 
-def test_defaults_and_nulls_say_nothing() -> None:
-    written = to_chat(responses_question(**IDLE))
+def test_defaults_and_nulls_are_left_out() -> None:
+    written = to_chat(responses_request(**IDLE))
     assert (written.body, written.unsupported) == ({"model": "m", "messages": [HELLO]}, [])
     fields: Json = {
         "n": 1,
@@ -296,14 +296,14 @@ def test_defaults_and_nulls_say_nothing() -> None:
         "response_format": None,
         "tool_choice": None,
     }
-    written = to_responses(chat_question(**fields))
+    written = to_responses(chat_request(**fields))
     assert written.unsupported == []
     assert set(written.body) == {"model", "input", "store", "include"}
 
 
 def test_a_flag_is_no_figure() -> None:
     """In Python, but not on the wire."""
-    assert unfit(to_responses(chat_question(n=True))) == {"n": True}
+    assert unfit(to_responses(chat_request(n=True))) == {"n": True}
 
 
 @pytest.mark.parametrize("fields", [chat.PARAM_FIELDS, responses.PARAM_FIELDS])
@@ -376,7 +376,7 @@ def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, par
     assert caught.value.param == param
 
 
-def test_what_is_missing_is_said_to_be() -> None:
+def test_a_missing_field_is_reported() -> None:
     with pytest.raises(RequestError, match="Missing required parameter: 'messages'") as caught:
         chat.read_request({})
     assert caught.value.code == "missing_required_parameter"
@@ -415,13 +415,13 @@ def test_what_is_no_value_is_refused_by_the_clients_name_for_it(field: str) -> N
 )
 def test_on_responses_too(param: str, fields: Json) -> None:
     with pytest.raises(RequestError) as refused:
-        responses_question(**fields)
+        responses_request(**fields)
     assert refused.value.param == param
 
 
 def test_no_model_is_no_empty_one() -> None:
     """Some upstreams have one, and none by that name."""
     question = chat.read_request({"messages": [HELLO]})
-    asking = UpstreamOptions(PROFILES["auto"])
+    options = UpstreamOptions(PROFILES["auto"])
     for write in (chat.write_request, responses.write_request):
-        assert "model" not in write(question, asking).body
+        assert "model" not in write(question, options).body

@@ -1,4 +1,4 @@
-"""Where no summary is made and nothing is hidden, an answer that is read is told as it came."""
+"""Where no summary is made and nothing is hidden, an answer goes out as it came."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ WISH = {"reasoning": {"effort": None, "summary": "auto"}}
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-@pytest.mark.parametrize("thought", [THOUGHT, "\n\n" + THOUGHT, "\n"])
-def test_raw_reasoning_stays_in_its_field(field: str, thought: str) -> None:
-    sent = chat_stream(thought, "So.", calls=CALLS, field=field, finish="tool_calls")
+@pytest.mark.parametrize("reasoning", [THOUGHT, "\n\n" + THOUGHT, "\n"])
+def test_raw_reasoning_stays_in_its_field(field: str, reasoning: str) -> None:
+    sent = chat_stream(reasoning, "So.", calls=CALLS, field=field, finish="tool_calls")
     out = chat(**HOW).stream(b"".join(sent))
     assert out == b"".join(sent)
-    assert check_chat(out).choices[0].fields[field] == thought
-    body = completion({"content": "So.", field: thought, "tool_calls": CALLS})
+    assert check_chat(out).choices[0].fields[field] == reasoning
+    body = completion({"content": "So.", field: reasoning, "tool_calls": CALLS})
     assert json.loads(chat(**HOW).whole(json.dumps(body).encode())) == body
 
 
 def test_inline_reasoning_gets_a_field_streamed_or_not() -> None:
     text = f"<think>{THOUGHT}</think>So."
     how = {**HOW, "details": False}
-    said = check_chat(chat(**how).stream(b"".join(chat_stream("", text)))).choices[0].fields
+    answer = check_chat(chat(**how).stream(b"".join(chat_stream("", text)))).choices[0].fields
     message = json.loads(chat(**how).whole(json.dumps(completion({"content": text})).encode()))
-    assert said == {"content": "So.", "reasoning_content": THOUGHT}
-    assert message["choices"][0]["message"] == {"role": "assistant", **said}
+    assert answer == {"content": "So.", "reasoning_content": THOUGHT}
+    assert message["choices"][0]["message"] == {"role": "assistant", **answer}
 
 
-def test_upstreams_own_summary_stays() -> None:
+def test_a_native_summary_stays() -> None:
     detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
-    said = {"reasoning": "Theirs.", "reasoning_details": [detail]}
+    answer = {"reasoning": "Theirs.", "reasoning_details": [detail]}
     frames = chat_stream("", "So.")
-    frames.insert(1, chunk(said))
+    frames.insert(1, chunk(answer))
     assert chat(**HOW).stream(b"".join(frames)) == b"".join(frames)
-    body = completion({**said, "content": "So."})
+    body = completion({**answer, "content": "So."})
     assert json.loads(chat(**HOW).whole(json.dumps(body).encode())) == body
 
 

@@ -1,4 +1,4 @@
-"""Frames, however they arrive."""
+"""Frames, however the bytes arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("stream", "said"),
+    ("stream", "expected"),
     [
         (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
         (b"data: a\r\n\r\ndata: b\r\n\r\n", [b"a", b"b"]),
@@ -34,12 +34,12 @@ def decode(data: bytes, cuts: list[int]) -> list[bytes]:
         (b"", []),
     ],
 )
-def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
-    assert [sse.frame_data(frame) for frame in decode(stream, [])] == said
+def test_data_of_each_frame(stream: bytes, expected: list[bytes | None]) -> None:
+    assert [sse.frame_data(frame) for frame in decode(stream, [])] == expected
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "expected"),
     [
         (b'data: {"a":1}', [b'{"a":1}']),
         (b'data: {"a":1}\n', [b'{"a":1}']),
@@ -54,11 +54,11 @@ def test_data_of_each_frame(stream: bytes, said: list[bytes | None]) -> None:
         (b"\n", []),
     ],
 )
-def test_the_rest_is_a_frame_if_what_it_says_is_whole(rest: bytes, said: list[bytes]) -> None:
+def test_the_rest_is_a_frame_if_its_data_is_complete(rest: bytes, expected: list[bytes]) -> None:
     for before in ([], [b"first"]):
         stream = b"".join(b"data: %b\n\n" % data for data in before) + rest
         found = [sse.frame_data(frame) for frame in decode(stream, list(range(60)))]
-        assert found == [*before, *said]
+        assert found == [*before, *expected]
 
 
 def test_a_byte_order_mark_is_none_of_the_first_frame() -> None:
@@ -78,7 +78,7 @@ def test_a_frame_is_given_as_soon_as_it_is_complete() -> None:
     assert decoder.feed(b"\ndata: b\r\n\r\n") == [b"data: b\r\n\r\n"]
 
 
-def test_promise_9_an_event_past_the_limit_is_refused() -> None:
+def test_an_event_past_the_limit_is_refused() -> None:
     decoder = sse.FrameDecoder(100)
     with pytest.raises(EventTooLarge):
         decoder.feed(b"data: " + b"x" * 100)
@@ -118,11 +118,11 @@ def test_an_event_is_never_named_by_what_would_break_its_line(name: str | None) 
 
 @given(st.lists(st.sampled_from(["data: a", "event: b\ndata: {}", ": c", "id: 1"]), max_size=6))
 @pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
-def test_frames_that_were_put_together_are_told_apart(line: str, said: list[str]) -> None:
-    frames = [(one.replace("\n", line) + line * 2).encode() for one in said]
+def test_joined_frames_are_split(line: str, expected: list[str]) -> None:
+    frames = [(one.replace("\n", line) + line * 2).encode() for one in expected]
     assert sse.split_frames(b"".join(frames)) == frames
 
 
 @given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r"]), max_size=12).map(b"".join))
-def test_what_is_told_apart_is_all_there(data: bytes) -> None:
+def test_no_byte_is_lost_in_splitting(data: bytes) -> None:
     assert b"".join(sse.split_frames(data)) == data

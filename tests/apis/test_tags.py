@@ -1,4 +1,4 @@
-"""Inline tags."""
+"""Inline reasoning between tags."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "said"), CASES)
-def test_reasoning_and_answer_are_told_apart(text: str, said: tuple[str, str]) -> None:
+def test_reasoning_and_answer_are_separated(text: str, said: tuple[str, str]) -> None:
     assert split(text) == said
     assert split(text, list(range(len(text)))) == said
 
@@ -80,7 +80,7 @@ def test_reasoning_and_answer_are_told_apart(text: str, said: tuple[str, str]) -
         ("never closed", ("never closed", "")),
     ],
 )
-def test_the_opening_tag_may_be_missing_where_the_profile_says_so(
+def test_the_opening_tag_may_be_missing_where_the_profile_allows_it(
     text: str, said: tuple[str, str]
 ) -> None:
     assert split(text, prefilled=True) == said
@@ -111,7 +111,7 @@ def test_a_block_is_looked_for_behind_so_many_blanks(blanks: int, said: tuple[st
     assert split(text, list(range(len(text)))) == expected
 
 
-def test_no_more_is_kept_back_than_so_many_blanks() -> None:
+def test_no_more_than_so_many_blanks_are_held_back() -> None:
     splitter = TagSplitter(TAGS)
     given = [bool(splitter.feed(" ")) for _ in range(MAX_LEADING_BLANKS * 2)]
     assert given == [False] * MAX_LEADING_BLANKS + [True] * MAX_LEADING_BLANKS
@@ -129,7 +129,7 @@ def test_no_more_is_kept_back_than_so_many_blanks() -> None:
 def test_an_interruption_frees_what_may_yet_become_a_block(
     before: str, held: tuple[str, str], after: tuple[str, str]
 ) -> None:
-    def told(pieces: list[TagPiece]) -> tuple[str, str]:
+    def joined(pieces: list[TagPiece]) -> tuple[str, str]:
         raw, text = (
             "".join(piece.text for piece in pieces if piece.kind == kind)
             for kind in ("raw", "text")
@@ -138,8 +138,8 @@ def test_an_interruption_frees_what_may_yet_become_a_block(
 
     splitter = TagSplitter(TAGS)
     splitter.feed(before)
-    assert told(splitter.interrupt()) == held
-    assert told(splitter.feed("<think>x</think>y")) == after
+    assert joined(splitter.interrupt()) == held
+    assert joined(splitter.feed("<think>x</think>y")) == after
 
 
 def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:

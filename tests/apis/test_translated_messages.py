@@ -1,4 +1,4 @@
-"""A request's conversation, from one API to the other."""
+"""A request's messages, translated from one API to the other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from abridge.errors import RequestError
 from tests.apis.translation import (
     HELLO,
     Json,
-    chat_question,
-    responses_question,
+    chat_request,
+    responses_request,
     to_chat,
     to_responses,
     unfit,
@@ -45,18 +45,18 @@ def chat_call(id_: str) -> Json:
 
 def messages(*items: Json, profile: str = "deepseek", **fields: Any) -> list[Json]:
     """What a chat upstream gets of a Responses client's input. DeepSeek wants empty reasoning."""
-    written: list[Json] = to_chat(responses_question(*items, **fields), profile).body["messages"]
+    written: list[Json] = to_chat(responses_request(*items, **fields), profile).body["messages"]
     return written
 
 
 def items(*said: Json, profile: str = "auto") -> list[Json]:
     """What a Responses upstream gets of a chat client's messages."""
-    written: list[Json] = to_responses(chat_question(*said), profile).body["input"]
+    written: list[Json] = to_responses(chat_request(*said), profile).body["input"]
     return written
 
 
 class TestReasoningTowardChat:
-    def test_mlx_01_is_in_the_field_that_the_profile_reads(self) -> None:
+    def test_is_in_the_field_that_the_profile_reads(self) -> None:
         turn = (reasoning("Hm."), said("Hi"), HELLO)
         assert messages(*turn)[0]["reasoning_content"] == "Hm."
         assert messages(*turn, profile="vllm")[0]["reasoning"] == "Hm."
@@ -69,25 +69,25 @@ class TestReasoningTowardChat:
         assert details == [{"type": "reasoning.text", "text": "Hm.", "index": 0}]
 
     @pytest.mark.parametrize("profile", ["openai", "gemini", "xai"])
-    def test_mlx_01_is_not_sent_to_who_reads_none(self, profile: str) -> None:
-        written = to_chat(responses_question(reasoning("Hm."), said("Hi"), HELLO), profile)
+    def test_is_not_sent_to_who_reads_none(self, profile: str) -> None:
+        written = to_chat(responses_request(reasoning("Hm."), said("Hi"), HELLO), profile)
         assert written.body["messages"][0] == {"role": "assistant", "content": "Hi"}
         assert unfit(written) == {"input[0]": False}
 
-    def test_mlx_01_absent_stays_absent(self) -> None:
+    def test_absent_stays_absent(self) -> None:
         assert messages(said("Hi"), HELLO)[0] == {"role": "assistant", "content": "Hi"}
 
-    def test_mlx_11_is_present_even_when_empty(self) -> None:
+    def test_is_present_even_when_empty(self) -> None:
         assert messages(call("c"), output("c"))[0]["reasoning_content"] == ""
         assert "reasoning" not in messages(call("c"), output("c"), profile="vllm")[0]
 
-    def test_mlx_05_rides_on_the_next_message(self) -> None:
+    def test_rides_on_the_next_message(self) -> None:
         assert messages(HELLO, reasoning("Hm."), said("Hi")) == [
             HELLO,
             {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."},
         ]
 
-    def test_mlx_05_rides_on_the_next_call(self) -> None:
+    def test_rides_on_the_next_call(self) -> None:
         assert messages(HELLO, reasoning("Hm."), call("c"), output("c")) == [
             HELLO,
             {
@@ -100,39 +100,47 @@ class TestReasoningTowardChat:
         ]
 
     @pytest.mark.parametrize("role", ["user", "system", "developer"])
-    def test_mlx_06_a_message_ends_the_wait(self, role: str) -> None:
+    def test_a_message_ends_the_wait(self, role: str) -> None:
         between = {"role": role, "content": "Now."}
-        told = messages(HELLO, reasoning("Hm."), between, said("Hi"))
-        assert not any("Hm." in str(message) for message in told)
+        written_messages = messages(HELLO, reasoning("Hm."), between, said("Hi"))
+        assert not any("Hm." in str(message) for message in written_messages)
 
-    def test_mlx_06_an_output_ends_the_wait(self) -> None:
-        told = messages(call("c"), reasoning("Hm."), output("c"), said("Hi"))
-        assert not any("Hm." in str(message) for message in told)
+    def test_an_output_ends_the_wait(self) -> None:
+        written_messages = messages(call("c"), reasoning("Hm."), output("c"), said("Hi"))
+        assert not any("Hm." in str(message) for message in written_messages)
 
-    def test_mlx_06_a_call_s_turn_keeps_its_reasoning(self) -> None:
-        told = messages(reasoning("Hm."), call("c"), output("c"), said("Hi"))
-        assert [message.get("reasoning_content") for message in told] == ["Hm.", None, None]
+    def test_a_call_s_turn_keeps_its_reasoning(self) -> None:
+        written_messages = messages(reasoning("Hm."), call("c"), output("c"), said("Hi"))
+        assert [message.get("reasoning_content") for message in written_messages] == [
+            "Hm.",
+            None,
+            None,
+        ]
 
-    def test_mlx_04_thinking_on_other_turns_is_ignored(self) -> None:
+    def test_thinking_on_other_turns_is_ignored(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
-        asked = {"role": "user", "content": [block, {"type": "text", "text": "Hello"}]}
-        told = items({**asked, "thinking_blocks": [block], "reasoning_content": "Hm."})
-        assert told == [{"type": "message", **HELLO}]
+        request_fields = {"role": "user", "content": [block, {"type": "text", "text": "Hello"}]}
+        written_messages = items(
+            {**request_fields, "thinking_blocks": [block], "reasoning_content": "Hm."}
+        )
+        assert written_messages == [{"type": "message", **HELLO}]
 
-    def test_mlx_07_parallel_calls_share_it(self) -> None:
-        told = messages(reasoning("Hm."), call("a"), call("b"), output("a"), output("b"))
-        assert [message["role"] for message in told] == ["assistant", "tool", "tool"]
-        assert [called["id"] for called in told[0]["tool_calls"]] == ["a", "b"]
-        assert told[0]["reasoning_content"] == "Hm."
+    def test_parallel_calls_share_it(self) -> None:
+        written_messages = messages(
+            reasoning("Hm."), call("a"), call("b"), output("a"), output("b")
+        )
+        assert [message["role"] for message in written_messages] == ["assistant", "tool", "tool"]
+        assert [called["id"] for called in written_messages[0]["tool_calls"]] == ["a", "b"]
+        assert written_messages[0]["reasoning_content"] == "Hm."
 
-    def test_mlx_08_trailing_reasoning_is_dropped(self) -> None:
+    def test_trailing_reasoning_is_dropped(self) -> None:
         assert messages(HELLO, reasoning("Hm.")) == [HELLO]
 
-    def test_mlx_08_consecutive_reasoning_accumulates(self) -> None:
-        told = messages(reasoning("One."), reasoning("Two."), said("Hi"), HELLO)
-        assert told[0]["reasoning_content"] == "One.\n\nTwo."
+    def test_consecutive_reasoning_accumulates(self) -> None:
+        written_messages = messages(reasoning("One."), reasoning("Two."), said("Hi"), HELLO)
+        assert written_messages[0]["reasoning_content"] == "One.\n\nTwo."
 
-    def test_mlx_09_reasoning_may_be_all_there_is(self) -> None:
+    def test_reasoning_may_be_all_there_is(self) -> None:
         assert messages(reasoning("Hm.")) == [{"role": "user", "content": ""}]
 
     def test_a_summary_is_never_sent_as_reasoning(self) -> None:
@@ -143,7 +151,7 @@ class TestReasoningTowardChat:
 
     def test_opaque_state_is_dropped_quietly(self) -> None:
         item = reasoning("Hm.", encrypted_content="gAAA")
-        written = to_chat(responses_question(item, said("Hi"), HELLO), "vllm")
+        written = to_chat(responses_request(item, said("Hi"), HELLO), "vllm")
         assert unfit(written) == {"input[0]": False}
         assert "gAAA" not in str(written.body)
 
@@ -173,7 +181,7 @@ class TestReasoningTowardResponses:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": list(blocks), **message}
         return items(HELLO, answer, HELLO)[1:-1]
 
-    def test_llm_01_thinking_becomes_a_summary(self) -> None:
+    def test_thinking_becomes_a_summary(self) -> None:
         block = {"type": "thinking", "thinking": "All of it."}
         assert self.blocks(block) == [
             {"type": "reasoning", "summary": [{"type": "summary_text", "text": "All of it."}]},
@@ -182,7 +190,7 @@ class TestReasoningTowardResponses:
         signed = {**block, "signature": "abc"}
         assert self.blocks(signed) == self.blocks(block)
 
-    def test_llm_02_redacted_thinking_keeps_its_data(self) -> None:
+    def test_redacted_thinking_keeps_its_data(self) -> None:
         data = "gAAAA+/=\u00e9 \\n"
         assert self.blocks({"type": "redacted_thinking", "data": data})[0] == {
             "type": "reasoning",
@@ -194,13 +202,13 @@ class TestReasoningTowardResponses:
         "blocks",
         [None, [], [{"type": "redacted_thinking"}], [{"type": "redacted_thinking", "data": None}]],
     )
-    def test_llm_03_nothing_is_made_of_nothing(self, blocks: Any) -> None:
+    def test_nothing_is_made_of_nothing(self, blocks: Any) -> None:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": blocks}
-        written = to_responses(chat_question(HELLO, answer, HELLO))
+        written = to_responses(chat_request(HELLO, answer, HELLO))
         assert [item["type"] for item in written.body["input"]] == ["message"] * 3
         assert written.unsupported == []
 
-    def test_llm_03_unknown_blocks_are_skipped_and_counted(self) -> None:
+    def test_unknown_blocks_are_skipped_and_counted(self) -> None:
         blocks = [
             {"type": "thinking", "thinking": "One."},
             {"type": "pondering", "text": "?"},
@@ -209,7 +217,7 @@ class TestReasoningTowardResponses:
             {"type": "thinking", "thinking": "Two."},
         ]
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": blocks}
-        written = to_responses(chat_question(HELLO, answer, HELLO))
+        written = to_responses(chat_request(HELLO, answer, HELLO))
         assert unfit(written) == {
             "messages[1].thinking_blocks[1]": False,
             "messages[1].thinking_blocks[2]": False,
@@ -218,21 +226,21 @@ class TestReasoningTowardResponses:
         assert [(item["summary"] or [{}])[0].get("text") for item in made] == ["One.", None, "Two."]
         assert [item.get("encrypted_content") for item in made] == [None, "x", None]
 
-    def test_llm_04_reasoning_then_message_then_call(self) -> None:
+    def test_reasoning_then_message_then_call(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, tool_calls=[chat_call("c")])
         assert [item["type"] for item in made] == ["reasoning", "message", "function_call"]
 
-    def test_llm_05_empty_thinking_is_dropped(self) -> None:
+    def test_empty_thinking_is_dropped(self) -> None:
         assert len(self.blocks({"type": "thinking", "thinking": " \n"})) == 1
         assert len(self.blocks({"type": "thinking", "thinking": "", "signature": "abc"})) == 1
 
-    def test_llm_07_several_accumulate(self) -> None:
+    def test_several_accumulate(self) -> None:
         blocks = [{"type": "thinking", "thinking": text} for text in ("One.", "Two.")]
         made = self.blocks(*blocks)
         assert [item["type"] for item in made] == ["reasoning", "reasoning", "message"]
 
-    def test_llm_08_reasoning_before_a_call_alone(self) -> None:
+    def test_reasoning_before_a_call_alone(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, content=None, tool_calls=[chat_call("c")])
         assert [item["type"] for item in made] == ["reasoning", "function_call"]
@@ -243,11 +251,15 @@ class TestReasoningTowardResponses:
         blocks = [] if plain else [{"type": "thinking", "thinking": "Hm."}]
         signing = {"type": "thinking", "thinking": "", "signature": "abc"}
         said = {"reasoning_content": "Hm."} if plain else {}
-        question = chat_question(
+        question = chat_request(
             {"role": "assistant", **said, "thinking_blocks": [*blocks, signing]}
         )
-        (thought,) = question.messages[0].parts
-        assert (thought.text, thought.state, thought.is_signature) == ("Hm.", "abc", True)  # type: ignore[union-attr]
+        (reasoning_text,) = question.messages[0].parts
+        assert (reasoning_text.text, reasoning_text.state, reasoning_text.is_signature) == (
+            "Hm.",
+            "abc",
+            True,
+        )  # type: ignore[union-attr]
 
     @pytest.mark.parametrize(
         "message",
@@ -264,7 +276,7 @@ class TestReasoningTowardResponses:
             },
         ],
     )
-    def test_mlx_02_reasoning_is_one_however_it_is_spelled(self, message: Json) -> None:
+    def test_reasoning_in_any_field_is_read_once(self, message: Json) -> None:
         assert items(HELLO, {"role": "assistant", **message}, HELLO)[1:-1] == [
             {
                 "type": "reasoning",
@@ -274,13 +286,13 @@ class TestReasoningTowardResponses:
             {"type": "message", "role": "assistant", "content": "Hi"},
         ]
 
-    def test_mlx_03_a_quoted_tag_is_the_answer_s(self) -> None:
-        told = items({"role": "assistant", "content": "Say <think>x</think>."}, HELLO)
-        assert told[0]["content"] == "Say <think>x</think>."
+    def test_a_quoted_tag_is_the_answer_s(self) -> None:
+        written_messages = items({"role": "assistant", "content": "Say <think>x</think>."}, HELLO)
+        assert written_messages[0]["content"] == "Say <think>x</think>."
 
     def test_openai_takes_no_raw_reasoning(self) -> None:
         answer = {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."}
-        written = to_responses(chat_question(answer, HELLO), "openai")
+        written = to_responses(chat_request(answer, HELLO), "openai")
         assert [item["type"] for item in written.body["input"]] == ["message", "message"]
         assert unfit(written) == {"messages[0]": False}
 
@@ -296,25 +308,25 @@ class TestReasoningTowardResponses:
             {"type": "reasoning.server_tool_call"},
         ]
         answer = {"role": "assistant", "content": "Hi", "reasoning_details": details}
-        written = to_responses(chat_question(answer, HELLO))
+        written = to_responses(chat_request(answer, HELLO))
         made = written.body["input"]
         assert unfit(written) == {"messages[0].reasoning_details[2]": False}
         assert made[0]["summary"] == [{"type": "summary_text", "text": "In short."}]
         assert made[1]["encrypted_content"] == "gAAA"
 
-    def test_a_text_beside_blocks_that_hold_it_is_not_told_twice(self) -> None:
+    def test_a_text_beside_blocks_that_hold_it_is_sent_once(self) -> None:
         block = {"type": "thinking", "thinking": "Hm."}
         made = self.blocks(block, reasoning_content="Hm.")
         assert [item["type"] for item in made] == ["reasoning", "message"]
 
-    def test_mlx_06_reasoning_that_nothing_follows_is_dropped(self) -> None:
+    def test_reasoning_that_nothing_follows_is_dropped(self) -> None:
         answer = {"role": "assistant", "content": None, "reasoning_content": "Hm."}
         assert [item["type"] for item in items(HELLO, answer, HELLO)] == ["message", "message"]
 
-    def test_llm_09_encrypted_content_goes_back_as_it_came(self) -> None:
+    def test_encrypted_content_goes_back_as_it_came(self) -> None:
         block = {"type": "redacted_thinking", "data": "gAAA"}
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": [block]}
-        written = to_responses(chat_question(HELLO, answer, HELLO))
+        written = to_responses(chat_request(HELLO, answer, HELLO))
         assert written.body["input"][1]["encrypted_content"] == "gAAA"
         assert (written.body["store"], written.body["include"]) == (
             False,
@@ -325,8 +337,8 @@ class TestReasoningTowardResponses:
 class TestInstructions:
     def test_are_one_system_message_for_a_template(self) -> None:
         developer = {"role": "developer", "content": "Be kind."}
-        told = messages(developer, HELLO, developer, instructions="Be brief.")
-        assert told == [
+        written_messages = messages(developer, HELLO, developer, instructions="Be brief.")
+        assert written_messages == [
             {"role": "system", "content": "Be brief.\n\nBe kind."},
             HELLO,
             {"role": "system", "content": "Be kind."},
@@ -334,19 +346,23 @@ class TestInstructions:
 
     def test_are_what_they_were_for_openai(self) -> None:
         developer = {"role": "developer", "content": "Be kind."}
-        told = messages(developer, HELLO, instructions="Be brief.", profile="openai")
-        assert told == [{"role": "system", "content": "Be brief."}, developer, HELLO]
+        written_messages = messages(developer, HELLO, instructions="Be brief.", profile="openai")
+        assert written_messages == [{"role": "system", "content": "Be brief."}, developer, HELLO]
 
     def test_of_a_chat_client_keep_their_place(self) -> None:
-        spoken = [{"role": "system", "content": "A"}, {"role": "developer", "content": "B"}, HELLO]
-        assert [(item["role"], item["content"]) for item in items(*spoken)] == [
+        text_part = [
+            {"role": "system", "content": "A"},
+            {"role": "developer", "content": "B"},
+            HELLO,
+        ]
+        assert [(item["role"], item["content"]) for item in items(*text_part)] == [
             ("system", "A"),
             ("developer", "B"),
             ("user", "Hello"),
         ]
 
     def test_input_may_be_a_string(self) -> None:
-        written = to_chat(responses_question(input="Hello"))
+        written = to_chat(responses_request(input="Hello"))
         assert written.body["messages"] == [HELLO]
 
 
@@ -378,7 +394,7 @@ class TestContent:
     )
     def test_what_chat_has_no_place_for(self, part: Json) -> None:
         content = [{"type": "input_text", "text": "Look:"}, part]
-        written = to_chat(responses_question({"role": "user", "content": content}))
+        written = to_chat(responses_request({"role": "user", "content": content}))
         assert unfit(written) == {"input[0].content[1]": True}
 
     @pytest.mark.parametrize(
@@ -390,39 +406,39 @@ class TestContent:
     )
     def test_what_responses_has_no_place_for(self, part: Json) -> None:
         content = [{"type": "text", "text": "Listen:"}, part]
-        written = to_responses(chat_question({"role": "user", "content": content}))
+        written = to_responses(chat_request({"role": "user", "content": content}))
         assert unfit(written) == {"messages[0].content[1]": True}
 
     def test_audio_that_a_server_s_responses_take_is_known_to_chat(self) -> None:
         part = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
         assert messages({"role": "user", "content": [part]})[0]["content"] == [part]
 
-    def test_audio_that_the_model_said(self) -> None:
-        question = chat_question(HELLO, {"role": "assistant", "audio": {"id": "audio_1"}}, HELLO)
+    def test_the_models_audio_is_passed_on(self) -> None:
+        question = chat_request(HELLO, {"role": "assistant", "audio": {"id": "audio_1"}}, HELLO)
         assert to_chat(question).body["messages"][1]["audio"] == {"id": "audio_1"}
 
-    def test_audio_that_the_model_said_is_refused(self) -> None:
+    def test_the_models_audio_is_refused(self) -> None:
         answer = {"role": "assistant", "audio": {"id": "audio_1"}}
-        written = to_responses(chat_question(HELLO, answer, HELLO))
+        written = to_responses(chat_request(HELLO, answer, HELLO))
         assert unfit(written) == {"messages[1].audio": True}
 
     def test_an_original_image_is_looked_at_closely(self) -> None:
         image = {"type": "input_image", "image_url": PIXEL, "detail": "original"}
-        (told,) = messages({"role": "user", "content": [image]})[0]["content"]
-        assert told["image_url"]["detail"] == "high"
+        (written_messages,) = messages({"role": "user", "content": [image]})[0]["content"]
+        assert written_messages["image_url"]["detail"] == "high"
 
     def test_an_image_s_url_may_stand_alone(self) -> None:
         image = {"type": "image_url", "image_url": PIXEL}
-        (told,) = items({"role": "user", "content": [image]})[0]["content"]
-        assert told == {"type": "input_image", "image_url": PIXEL, "detail": "auto"}
+        (written_messages,) = items({"role": "user", "content": [image]})[0]["content"]
+        assert written_messages == {"type": "input_image", "image_url": PIXEL, "detail": "auto"}
 
     def test_refusals(self) -> None:
         refused = {"type": "refusal", "refusal": "No."}
         answer = {"type": "message", "role": "assistant", "content": [refused]}
-        told = messages(answer, HELLO, profile="openai")[0]
-        assert told == {"role": "assistant", "content": None, "refusal": "No."}
+        written_messages = messages(answer, HELLO, profile="openai")[0]
+        assert written_messages == {"role": "assistant", "content": None, "refusal": "No."}
         assert messages(answer, HELLO)[0] == {"role": "assistant", "content": "No."}
-        assert items(told, HELLO)[0]["content"] == [refused]
+        assert items(written_messages, HELLO)[0]["content"] == [refused]
         assert items({"role": "assistant", "content": [refused]})[0]["content"] == [refused]
 
     def test_a_message_s_texts_are_one_and_two_messages_are_two(self) -> None:
@@ -433,7 +449,7 @@ class TestContent:
         assert items({"role": "assistant", "content": chunks})[0]["content"] == "ab"
 
     def test_names_are_lost(self) -> None:
-        written = to_responses(chat_question({**HELLO, "name": "Ada"}))
+        written = to_responses(chat_request({**HELLO, "name": "Ada"}))
         assert unfit(written) == {"messages[0].name": False}
 
     def test_an_empty_message_stays_one(self) -> None:
@@ -450,62 +466,74 @@ class TestContent:
         ],
     )
     def test_the_manner_before_tools_is_refused(self, message: Json, param: str) -> None:
-        assert unfit(to_responses(chat_question(HELLO, message, HELLO))) == {param: True}
+        assert unfit(to_responses(chat_request(HELLO, message, HELLO))) == {param: True}
 
 
 class TestOutputs:
     def test_are_what_came_of_their_calls(self) -> None:
         turn = (HELLO, call("a"), call("b"), output("b", "2"), output("a", "1"))
-        told = messages(*turn, profile="vllm")
-        assert [(said["tool_call_id"], said["content"]) for said in told[2:]] == [
+        written_messages = messages(*turn, profile="vllm")
+        assert [(said["tool_call_id"], said["content"]) for said in written_messages[2:]] == [
             ("b", "2"),
             ("a", "1"),
         ]
-        assert items(*told) == [{"type": "message", **HELLO}, *turn[1:]]
+        assert items(*written_messages) == [{"type": "message", **HELLO}, *turn[1:]]
 
     def test_follow_their_calls_whatever_came_between(self) -> None:
-        told = messages(call("a"), call("b"), output("a"), HELLO, output("b"), said("Hi"), HELLO)
-        assert [message["role"] for message in told] == [
+        written_messages = messages(
+            call("a"), call("b"), output("a"), HELLO, output("b"), said("Hi"), HELLO
+        )
+        assert [message["role"] for message in written_messages] == [
             *("assistant", "tool", "tool", "user", "assistant", "user")
         ]
 
     def test_of_calls_that_are_not_there_stay_where_they_are(self) -> None:
-        told = messages(HELLO, output("a"), said("Hi"), HELLO)
-        assert [message["role"] for message in told] == ["user", "tool", "assistant", "user"]
+        written_messages = messages(HELLO, output("a"), said("Hi"), HELLO)
+        assert [message["role"] for message in written_messages] == [
+            "user",
+            "tool",
+            "assistant",
+            "user",
+        ]
 
-    def test_images_are_shown_after_the_last_of_them(self) -> None:
-        shown = [
+    def test_images_of_outputs_follow_the_last_output(self) -> None:
+        output_parts = [
             {"type": "input_text", "text": "A pixel."},
             {"type": "input_image", "image_url": PIXEL},
         ]
-        told = messages(call("a"), call("b"), output("a", shown), output("b"), HELLO)
-        assert [message["role"] for message in told] == [
+        written_messages = messages(
+            call("a"), call("b"), output("a", output_parts), output("b"), HELLO
+        )
+        assert [message["role"] for message in written_messages] == [
             "assistant",
             "tool",
             "tool",
             "user",
             "user",
         ]
-        assert told[1]["content"] == "A pixel."
-        assert told[3]["content"][1] == {"type": "image_url", "image_url": {"url": PIXEL}}
-        assert told[4] == HELLO
+        assert written_messages[1]["content"] == "A pixel."
+        assert written_messages[3]["content"][1] == {
+            "type": "image_url",
+            "image_url": {"url": PIXEL},
+        }
+        assert written_messages[4] == HELLO
 
     def test_an_image_alone_is_pointed_to(self) -> None:
-        shown = [{"type": "input_image", "image_url": PIXEL}]
-        told = messages(call("a"), output("a", shown))
-        assert told[1]["content"] == "See the next message."
-        assert told[2]["content"][1]["type"] == "image_url"
+        output_parts = [{"type": "input_image", "image_url": PIXEL}]
+        written_messages = messages(call("a"), output("a", output_parts))
+        assert written_messages[1]["content"] == "See the next message."
+        assert written_messages[2]["content"][1]["type"] == "image_url"
 
-    def test_what_no_tool_can_say_is_refused(self) -> None:
+    def test_an_output_that_no_tool_can_give_is_refused(self) -> None:
         said = [{"type": "input_video"}]
-        written = to_chat(responses_question(call("a"), output("a", said)))
+        written = to_chat(responses_request(call("a"), output("a", said)))
         assert unfit(written) == {"input[1].output": True}
         part = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
         message = {"role": "tool", "tool_call_id": "c", "content": [part]}
-        for written in (to_responses(chat_question(message)), to_chat(chat_question(message))):
+        for written in (to_responses(chat_request(message)), to_chat(chat_request(message))):
             assert unfit(written) == {"messages[0].content[0]": True}
 
-    def test_arguments_that_are_an_object_are_spelled(self) -> None:
+    def test_arguments_that_are_an_object_are_serialized(self) -> None:
         sloppy = {"id": "c", "function": {"name": "f", "arguments": {"a": 1}}}
         (item,) = items({"role": "assistant", "tool_calls": [sloppy]})
         assert item["arguments"] == '{"a":1}'
@@ -513,48 +541,48 @@ class TestOutputs:
 
 def test_images_in_an_answer_are_refused() -> None:
     image = {"type": "input_image", "image_url": PIXEL}
-    written = to_chat(responses_question({"role": "assistant", "content": [image]}, HELLO))
+    written = to_chat(responses_request({"role": "assistant", "content": [image]}, HELLO))
     assert unfit(written) == {"input[0].content[0]": True}
     chat_image = {"type": "image_url", "image_url": {"url": PIXEL}}
     answer = {"role": "assistant", "content": [chat_image]}
-    written = to_responses(chat_question(answer, HELLO))
+    written = to_responses(chat_request(answer, HELLO))
     assert unfit(written) == {"messages[0].content[0]": True}
 
 
 class TestNames:
     @pytest.mark.parametrize("field", ["call_id", "name"])
-    def test_llm_trap_an_items_id_is_no_calls(self, field: str) -> None:
+    def test_an_items_id_is_no_calls(self, field: str) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f"}
         del call[field]
         with pytest.raises(RequestError) as refused:
-            responses_question(HELLO, {**call, "arguments": "{}"})
+            responses_request(HELLO, {**call, "arguments": "{}"})
         assert refused.value.param == f"input[1].{field}"
 
-    def test_llm_trap_nor_is_it_an_outputs(self) -> None:
+    def test_nor_is_it_an_outputs(self) -> None:
         output = {"type": "function_call_output", "id": "fc_1", "output": "7"}
         with pytest.raises(RequestError) as refused:
-            responses_question(HELLO, output)
+            responses_request(HELLO, output)
         assert refused.value.param == "input[1].call_id"
 
-    def test_llm_trap_a_calls_id_goes_where_it_belongs(self) -> None:
+    def test_a_calls_id_goes_where_it_belongs(self) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f"}
         output = {"type": "function_call_output", "id": "o_1", "call_id": "call_1", "output": "7"}
-        messages = to_chat(responses_question({**call, "arguments": "{}"}, output)).body["messages"]
+        messages = to_chat(responses_request({**call, "arguments": "{}"}, output)).body["messages"]
         assert messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"] == "call_1"
 
     def test_a_chats_call_has_an_id(self) -> None:
         said = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
         with pytest.raises(RequestError) as refused:
-            chat_question(HELLO, said)
+            chat_request(HELLO, said)
         assert refused.value.param == "messages[1].tool_calls[0].id"
 
     def test_an_output_is_a_calls(self) -> None:
         with pytest.raises(RequestError) as refused:
-            chat_question(HELLO, {"role": "tool", "content": "7"})
+            chat_request(HELLO, {"role": "tool", "content": "7"})
         assert refused.value.param == "messages[1].tool_call_id"
 
     def test_arguments_that_are_no_text_are_not_lost(self) -> None:
         item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}}
         output = {"type": "function_call_output", "call_id": "c", "output": "7"}
-        messages = to_chat(responses_question(item, output)).body["messages"]
+        messages = to_chat(responses_request(item, output)).body["messages"]
         assert messages[0]["tool_calls"][0]["function"]["arguments"] == '{"a":1}'

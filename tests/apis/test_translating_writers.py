@@ -1,4 +1,4 @@
-"""What is composed of told events, one by one."""
+"""Translated events, written for clients of each API, one by one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG
 from abridge.apis.json import parse_object
-from abridge.apis.openai import ANSWER_TOO_LONG
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -31,27 +31,27 @@ from tests.pipeline import COMPOSERS, MUCH, Minting
 from tests.told import Told, read_turn
 
 APIS = ("chat", "responses")
-ASKED = RequestEcho()
+REQUEST = RequestEcho()
 END = ResponseEnded(None, None, ok=True)
 
 
-def composer(api: str, asked: RequestEcho = ASKED, limit: int = MUCH) -> Writer:
+def make_writer(api: str, asked: RequestEcho = REQUEST, limit: int = MUCH) -> Writer:
     return COMPOSERS[api](PROFILES["auto"], Display(show_raw=True), asked, limit, Minting())
 
 
 def streamed(api: str, *events: Event, **how: Any) -> bytes:
-    return b"".join(map(composer(api, **how).write, [*events, END]))
+    return b"".join(map(make_writer(api, **how).write, [*events, END]))
 
 
 def whole(api: str, *events: Event) -> dict[str, Any]:
-    writer = composer(api)
+    writer = make_writer(api)
     for event in events:
         writer.note(event)
     body: dict[str, Any] = json.loads(writer.write_whole(END))
     return body
 
 
-def both_ways(api: str, *events: Event) -> list[Told]:
+def streamed_and_whole(api: str, *events: Event) -> list[Told]:
     body = json.dumps(whole(api, *events)).encode()
     return [read_turn(api, streamed(api, *events)), read_turn(api, body, streamed=False)]
 
@@ -60,7 +60,7 @@ def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
     said = [ContentDelta(lane, None, text) for lane, text in texts]
     stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
-    for told in both_ways("responses", *said, *stops):
+    for told in streamed_and_whole("responses", *said, *stops):
         assert (told.answer.text, told.answer.stop) == ("AB", "stop")
     assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
 
@@ -85,7 +85,7 @@ def interleaved(count: int, *pieces: str) -> list[Event]:
     return [*heads, *rest]
 
 
-def test_promise_9_calls_that_take_turns_cost_no_more_the_longer_they_are(
+def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parsed: list[int] = []
@@ -123,7 +123,7 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_promise_9_a_response_that_is_too_long_for_one_event_fails(event: Event) -> None:
+def test_a_response_that_is_too_long_for_one_event_fails(event: Event) -> None:
     opening = ReasoningStarted(0, None, 0)
     out = streamed("responses", opening, *[event] * 1000, limit=2000)
     assert len(out) < 200_000
@@ -133,7 +133,7 @@ def test_promise_9_a_response_that_is_too_long_for_one_event_fails(event: Event)
     assert len(seen.response["output"]) == len(seen.items)
 
 
-def test_promise_9_so_does_a_completion_with_a_call_that_is() -> None:
+def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
     tool = Tool("patch", "custom", parameters={}, client_name="patch")
     called = [ToolCallDelta(0, None, call_index=0, id="call_0", name="patch")]
     called += [ToolCallDelta(0, None, call_index=0, arguments="x" * 10)] * 1000
@@ -144,9 +144,9 @@ def test_promise_9_so_does_a_completion_with_a_call_that_is() -> None:
     assert not seen.done
 
 
-def test_promise_9_a_long_answer_is_kept_in_as_much_as_it_takes() -> None:
+def test_a_long_answer_takes_no_more_memory_than_its_text() -> None:
     """And not in an object for each of its pieces."""
-    writer = composer("responses")
+    writer = make_writer("responses")
     tracemalloc.start()
     for number in range(110_000):
         writer.write(ContentDelta(0, None, f"{number:6}"))
@@ -167,15 +167,15 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_ogx_05_a_total_alone_is_kept_as_it_is(api: str) -> None:
+def test_a_total_alone_stays_as_it_is(api: str) -> None:
     share = SummaryShare(Tokens(10, 5, 15), "mini", 1, incomplete=False)
     end = ResponseEnded(None, None, ok=True, usage=Tokens(total=9), share=share)
     billed = RequestEcho({"stream_options": {"include_usage": True}})
-    usage = json.loads(composer(api, billed).write_whole(end))["usage"]
+    usage = json.loads(make_writer(api, billed).write_whole(end))["usage"]
     assert usage["total_tokens"] == 9
     assert sum(figure for name, figure in usage.items() if name.endswith("put_tokens")) == 0
     assert usage["reasoning_summary"]["total_tokens"] == 15
-    writer = composer(api, billed)
+    writer = make_writer(api, billed)
     told = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
     assert told.usage is not None
     assert told.usage.total == 9

@@ -1,4 +1,4 @@
-"""What holds for every turn that is composed, whatever pieces it was told in."""
+"""Rules that hold for every answer written from translated events, however it was split."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
 from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat, check_responses
-from tests.core.sequencer_driver import Loom
+from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.pipeline import COMPOSERS, MUCH, Minting
 from tests.told import Answer, Told, read_turn, turn_of
 
 USAGE = Tokens(11, 70, 81, 50, 3, 0)
-ASKED = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
+REQUEST = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
 PIECE = st.text('ab {}"\n\\é💡', min_size=1, max_size=8)
 WORDS = st.builds("w{}".format, PIECE)
 CHECKS = {"chat": check_chat, "responses": check_responses}
@@ -109,19 +109,19 @@ def turns(draw: st.DrawFn) -> list[Event]:
     return [*events, Finished(0, None, reason), ResponseEnded(None, None, ok=True, usage=USAGE)]
 
 
-def composer(api: str, *, raw: bool = True, summary: bool = True) -> Writer:
+def make_writer(api: str, *, raw: bool = True, summary: bool = True) -> Writer:
     style = "auto" if summary else None
     display = Display(show_raw=raw, show_summary=summary, style=style)
-    return COMPOSERS[api](PROFILES["auto"], display, ASKED, MUCH, Minting())
+    return COMPOSERS[api](PROFILES["auto"], display, REQUEST, MUCH, Minting())
 
 
-def both_ways(api: str, events: list[Event]) -> Iterator[Told]:
+def streamed_and_whole(api: str, events: list[Event]) -> Iterator[Told]:
     """Composed as a stream and as a body, and read back."""
-    writer = composer(api)
+    writer = make_writer(api)
     stream = b"".join(map(writer.write, events))
     CHECKS[api](stream)
     yield read_turn(api, stream)
-    writer = composer(api)
+    writer = make_writer(api)
     for event in events[:-1]:
         writer.note(event)
     assert isinstance(events[-1], ResponseEnded)
@@ -141,9 +141,9 @@ def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
 
 @settings(max_examples=150)
 @given(turns())
-def test_what_responses_composes_its_teller_reads(events: list[Event]) -> None:
+def test_the_responses_reader_reads_what_the_responses_writer_writes(events: list[Event]) -> None:
     meant = turn_of(events)
-    for told in both_ways("responses", events):
+    for told in streamed_and_whole("responses", events):
         assert answer_of(told) == answer_of(meant)
         assert reasoned(told.answer) == reasoned(meant.answer)
         seals = [data.removeprefix("sig1.") for data, _ in told.answer.sealed]
@@ -152,11 +152,11 @@ def test_what_responses_composes_its_teller_reads(events: list[Event]) -> None:
 
 @settings(max_examples=150)
 @given(turns())
-def test_what_chat_composes_its_teller_reads(events: list[Event]) -> None:
+def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) -> None:
     """Chat Completions has one place for reasoning and a summary of it, and one for all items."""
     meant = turn_of(events)
     said = [raw or "\n\n".join(native) for raw, native in reasoned(meant.answer)]
-    for told in both_ways("chat", events):
+    for told in streamed_and_whole("chat", events):
         assert answer_of(told) == answer_of(meant)
         assert told.answer.raw == "\n\n".join(said)
         assert [data for data, _ in told.answer.sealed] == [data for data, _ in meant.answer.sealed]
@@ -171,21 +171,21 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     summary: bool,  # noqa: FBT001 -- drawn
     data: st.DataObject,
 ) -> None:
-    loom = Loom(
+    driver = SequencerDriver(
         SummaryPlan(style="auto" if summary else None, part_chars=10, tail_chars=5, max_parts=3)
     )
     for event in events:
-        loom.upstream(event)
+        driver.upstream(event)
         for _ in range(data.draw(st.integers(0, 2))):
-            if loom.asked:
-                summarize(loom, data)
-    drain(loom)
-    writer = composer(api, raw=raw, summary=summary)
-    stream = b"".join(map(writer.write, loom.emitted))
+            if driver.requested:
+                summarize(driver, data)
+    drain(driver)
+    writer = make_writer(api, raw=raw, summary=summary)
+    stream = b"".join(map(writer.write, driver.emitted))
     seen = CHECKS[api](stream)
     told, meant = read_turn(api, stream), turn_of(events)
     assert answer_of(told)[:-1] == answer_of(meant)[:-1]
-    parts = shown_parts(loom.emitted) if summary else []
+    parts = shown_parts(driver.emitted) if summary else []
     if api == "responses":
         assert seen.summary == parts
         assert told.answer.raw == (meant.answer.raw if raw else "")
@@ -206,11 +206,11 @@ def shown_parts(emitted: list[Event]) -> list[str]:
 
 
 @given(turns(), st.sampled_from(["chat", "responses"]), st.data())
-def test_promise_7_a_turn_that_breaks_off_anywhere_ends_failed(
+def test_a_turn_that_breaks_off_anywhere_ends_failed(
     events: list[Event], api: str, data: st.DataObject
 ) -> None:
     kept = events[: data.draw(st.integers(0, len(events) - 2))]
-    writer = composer(api)
+    writer = make_writer(api)
     stream = b"".join(map(writer.write, [*kept, ResponseEnded(None, None, ok=False)]))
     seen = CHECKS[api](stream)
     if api == "responses":
@@ -225,13 +225,13 @@ def test_promise_7_a_turn_that_breaks_off_anywhere_ends_failed(
 
 
 @given(turns())
-def test_llm_09_a_client_that_returns_it_returns_opaque_state_byte_for_byte(
+def test_opaque_state_returns_byte_for_byte(
     events: list[Event],
 ) -> None:
     meant = turn_of(events).answer.sealed
     assert isinstance(events[-1], ResponseEnded)
     for api in ("chat", "responses"):
-        writer = composer(api)
+        writer = make_writer(api)
         for event in events[:-1]:
             writer.note(event)
         said = json.loads(writer.write_whole(events[-1]))
@@ -245,9 +245,9 @@ def test_llm_09_a_client_that_returns_it_returns_opaque_state_byte_for_byte(
 
 
 @given(turns())
-def test_items_follow_each_other_as_they_were_said(events: list[Event]) -> None:
+def test_items_keep_the_order_of_the_events(events: list[Event]) -> None:
     """Reasoning stands before what it led to, on both APIs."""
     meant = [kind for kind, _ in groupby(kind.split()[0] for kind in turn_of(events).answer.order)]
-    for told in both_ways("responses", events):
+    for told in streamed_and_whole("responses", events):
         found = (kind.split()[0] for kind in told.answer.order)
         assert [kind for kind, _ in groupby(found)] == meant

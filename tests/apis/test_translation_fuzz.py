@@ -1,4 +1,4 @@
-"""Whatever a client sends is understood, or refused by name; nothing else comes of it."""
+"""Any request is translated, or refused by the name of a field; nothing else happens."""
 
 from __future__ import annotations
 
@@ -168,5 +168,5 @@ def test_nothing_breaks_a_question(
             for write in (chat.write_request, responses.write_request):
                 written = write(question, UpstreamOptions(PROFILES[profile]))
                 assert dumps(written.body)
-                assert all(lost.message for lost in written.unsupported)
+                assert all(left_out.message for left_out in written.unsupported)
     assert dumps(body) == before

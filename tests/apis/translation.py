@@ -1,4 +1,4 @@
-"""A request of one API, as an upstream of the other gets it."""
+"""Requests of one API, written for an upstream of another."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Json = dict[str, Any]
 HELLO = {"role": "user", "content": "Hello"}
 
 
-def chat_question(*messages: Json, **fields: Any) -> ModelRequest:
+def chat_request(*messages: Json, **fields: Any) -> ModelRequest:
     return chat.read_request({"model": "m", "messages": list(messages or [HELLO]), **fields})
 
 
-def responses_question(*items: Json, **fields: Any) -> ModelRequest:
+def responses_request(*items: Json, **fields: Any) -> ModelRequest:
     return responses.read_request({"model": "m", "input": list(items or [HELLO]), **fields})
 
 
@@ -33,9 +33,9 @@ def to_responses(question: ModelRequest, profile: str = "auto") -> TranslatedReq
 
 def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
     """What a chat upstream is asked, which the description allows unless the profile does not."""
-    asking = UpstreamOptions(PROFILES[profile])
-    written = chat.write_request(question, asking)
-    if asking.profile.returns.place != "chunks":
+    options = UpstreamOptions(PROFILES[profile])
+    written = chat.write_request(question, options)
+    if options.profile.returns.place != "chunks":
         check("CreateChatCompletionRequest", written.body)
     return written
 
@@ -60,4 +60,4 @@ def _described(item: Json) -> Json:
 
 def unfit(written: TranslatedRequest) -> dict[str, bool]:
     """What upstream could not be told, and whether that matters."""
-    return {lost.param: lost.essential for lost in written.unsupported}
+    return {left_out.param: left_out.essential for left_out in written.unsupported}

@@ -1,5 +1,6 @@
-"""Turns that think and call, as an upstream of any API says them, and what a client is told of
-which thought led to which call."""
+"""Turns with reasoning and calls, as an upstream of any API sends them, and the attribution that a
+client finds in an answer.
+"""
 
 from __future__ import annotations
 

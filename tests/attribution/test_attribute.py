@@ -1,4 +1,4 @@
-"""`attribute`: which reasoning led to which call, in a body of any API."""
+"""`attribute`: the reasoning that led to each call, in a body of any API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def led(body: Json) -> list[Any]:
     return gist(told)
 
 
-def test_att_12_thinking_with_signatures_and_redacted_blocks() -> None:
+def test_thinking_with_signatures_and_redacted_blocks() -> None:
     body = messages.message(blocks([A, REDACT, B, SAY, CALL, CALL]), "tool_use")
     assert led(body) == [[A[1], "[redacted]", B[1]], True]
     first = attribute(body)["content"][4]
@@ -57,7 +57,7 @@ def test_att_12_thinking_with_signatures_and_redacted_blocks() -> None:
     assert first["input"] == {"where": "here"}
 
 
-def test_att_12_thinking_between_the_servers_tools_and_the_clients() -> None:
+def test_thinking_between_the_servers_tools_and_the_clients() -> None:
     search, result = messages.search(0)
     content = [
         messages.thinking("A"),
@@ -81,7 +81,7 @@ def test_att_12_thinking_between_the_servers_tools_and_the_clients() -> None:
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @settings(max_examples=25, deadline=None)
 @given(steps=turns())
-def test_att_12_a_bridge_tells_the_same(steps: Any, client: str, *, stream: bool) -> None:
+def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, stream: bool) -> None:
     body = messages.message(blocks(steps), "tool_use")
     frames = messages.stream(body["content"], "tool_use")
     run: Pipeline = bridged("messages", CLIENTS[client], expose="raw", room=MUCH)
@@ -98,7 +98,7 @@ def test_a_response_of_anybodys(steps: Any) -> None:
     assert unmarked(said) == body
 
 
-def test_a_message_that_shows_both_is_told_raw() -> None:
+def test_a_message_that_shows_both_is_attributed_raw() -> None:
     both = {"reasoning": "A", "reasoning_content": "S"}
     body = completion({**both, "tool_calls": [call("look", "{}"), call("look", "{}", 1)]})
     first, second = attribute(body)["choices"][0]["message"]["tool_calls"]
@@ -107,7 +107,7 @@ def test_a_message_that_shows_both_is_told_raw() -> None:
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_a_text_by_itself_is_the_models_own_unless_a_list_says_otherwise(field: str) -> None:
+def test_a_single_text_is_raw_unless_a_list_says_otherwise(field: str) -> None:
     message: Json = {field: "A", "tool_calls": [call("look", "{}")]}
     (made,) = attribute(completion(message))["choices"][0]["message"]["tool_calls"]
     assert made["reasoning"] == [{"type": "reasoning_text", "text": "A"}]

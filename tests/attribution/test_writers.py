@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, as each API's answers say it."""
+"""The attribution of calls in the answers of each API."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
 from abridge.apis.registry import APIS
+from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.plan import SummaryPlan
 from tests.attribution import (
     ARGUMENTS,
@@ -38,24 +39,24 @@ from tests.scripts import (
     responses_stream,
 )
 
-Way = tuple[str, str]
+ApiPair = tuple[str, str]
 """A client's API, and upstream's."""
 
 CLIENTS = {api.name: api for api in APIS}
-BRIDGED: list[Way] = [
+BRIDGED: list[ApiPair] = [
     ("chat", "responses"),
     ("chat", "messages"),
     ("responses", "chat"),
     ("responses", "messages"),
 ]
-TOLD_WHOLE = [("responses", "responses"), *[way for way in BRIDGED if way[1] != "chat"]]
+ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pair[1] != "chat"]]
 """Whose answers say, streamed or not, what was thought before which call."""
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
-WAYS: list[Way] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
+PAIRS: list[ApiPair] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-EACH = pytest.mark.parametrize(("client", "upstream"), WAYS)
+EACH = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 
 A, B, SAY, CALL, REDACT = (
     ("think", "First.\n"),
@@ -67,28 +68,32 @@ A, B, SAY, CALL, REDACT = (
 
 
 def pipeline(client: str, upstream: str, room: int | None = MUCH, **how: Any) -> Pipeline:
-    way = {} if client == upstream else {"upstream": upstream}
-    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **way, **how})
+    pair = {} if client == upstream else {"upstream": upstream}
+    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **how})
 
 
-def run(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
-    data = spelled(way[1], steps, stream=stream)
-    run = pipeline(*way, **how)
+def run(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
+    data = spelled(pair[1], steps, stream=stream)
+    run = pipeline(*pair, **how)
     return run.stream(data) if stream else run.whole(data)
 
 
-def led(way: Way, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
-    return gist(told(way[0], run(way, steps, stream=stream, **how), stream=stream))
+def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
+    return gist(told(pair[0], run(pair, steps, stream=stream, **how), stream=stream))
 
 
-def in_order(way: Way, *, stream: bool) -> bool:
+def in_order(pair: ApiPair, *, stream: bool) -> bool:
     """Whether it is known what was thought before which call: a message does not say it."""
-    return stream or way[1] != "chat"
+    return stream or pair[1] != "chat"
+
+
+def test_each_client_api_has_an_attributing_writer() -> None:
+    assert ATTRIBUTING_WRITERS.keys() == CLIENTS.keys()
 
 
 @BOTH
 @EACH
-def test_att_01_each_call_gets_the_reasoning_since_the_previous_one(
+def test_each_call_gets_the_reasoning_since_the_previous_one(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     said = led((client, upstream), [A, CALL, B, CALL], stream=stream)
@@ -100,7 +105,7 @@ def test_att_01_each_call_gets_the_reasoning_since_the_previous_one(
 
 @BOTH
 @EACH
-def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some(
+def test_calls_with_none_between_refer_to_the_latest_that_had_some(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     assert led((client, upstream), [A, CALL, CALL, CALL], stream=stream) == [[A[1]], True, True]
@@ -108,22 +113,20 @@ def test_att_02_calls_with_none_between_refer_to_the_latest_that_had_some(
 
 @BOTH
 @EACH
-def test_att_03_a_call_without_reasoning_has_neither(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_a_call_without_reasoning_has_neither(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [SAY, CALL, CALL], stream=stream) == [False, False]
 
 
 @BOTH
 @EACH
-def test_att_04_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
+def test_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [("think", " \n"), CALL, CALL], stream=stream) == [False, False]
 
 
 @BOTH
 @pytest.mark.parametrize("upstream", ["responses", "messages"])
 @pytest.mark.parametrize("client", ["chat", "responses"])
-def test_att_04_several_blocks_go_to_one_call_in_order(
+def test_several_blocks_go_to_one_call_in_order(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     assert led((client, upstream), [A, B, CALL], stream=stream) == [[A[1], B[1]]]
@@ -131,27 +134,25 @@ def test_att_04_several_blocks_go_to_one_call_in_order(
 
 @BOTH
 @EACH
-def test_att_05_deltas_join_with_nothing_between(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream: bool) -> None:
     thought = "  a b\n\nc\td \u00e9\U0001f642 " * 9
     assert led((client, upstream), [("think", thought), CALL], stream=stream) == [[thought]]
 
 
 @BOTH
-@pytest.mark.parametrize("way", [way for way in WAYS if way != ("responses", "chat")])
-def test_att_06_what_nobody_shows_is_a_placeholder_in_its_place(way: Way, *, stream: bool) -> None:
-    said = run(way, [A, REDACT, B, CALL], stream=stream)
-    (parts,) = told(way[0], said, stream=stream)
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
+def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
+    said = run(pair, [A, REDACT, B, CALL], stream=stream)
+    (parts,) = told(pair[0], said, stream=stream)
     assert isinstance(parts, list)
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
-    assert led(way, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
+    assert led(pair, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
 
 
 @BOTH
 @EACH
-def test_att_07_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
+def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
@@ -162,7 +163,7 @@ OUTPUT = {"id": "sho_1", "type": "shell_call_output", "call_id": "call_sh", "out
 
 
 @BOTH
-def test_att_08_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
+def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
     *, stream: bool
 ) -> None:
     output = [reasoning_item(0, "A"), SERVER, RUN, reasoning_item(3, "B"), SHELL, OUTPUT, SERVER]
@@ -180,17 +181,15 @@ def test_att_08_tools_of_the_servers_are_attributed_and_their_results_are_no_cal
 
 @BOTH
 @EACH
-def test_att_09_a_turn_without_a_call_stays_as_it_is(
-    client: str, upstream: str, *, stream: bool
-) -> None:
-    way = client, upstream
-    said = [run(way, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
+def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
+    pair = client, upstream
+    said = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
     assert said[0] == said[1]
 
 
 @BOTH
 @EACH
-def test_att_10_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
+def test_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
     data = run((client, upstream), [A, CALL, B, CALL], stream=stream)
     if client == "responses":
         final = check_responses(data).response if stream else json.loads(data)
@@ -203,7 +202,7 @@ def test_att_10_reasoning_is_in_no_arguments(client: str, upstream: str, *, stre
     assert [json.loads(one) for one in given] == [json.loads(ARGUMENTS)] * 2
 
 
-def test_att_11_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
+def test_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
     output = items([A, CALL, B, CALL])
     sent = responses_stream(output)
     last = json.loads(sent[-1].split(b"data: ")[1])
@@ -219,7 +218,7 @@ def test_att_11_what_the_final_response_lacks_is_filled_in_from_the_stream() -> 
     ]
 
 
-def test_att_11_obfuscation_passes() -> None:
+def test_obfuscation_passes() -> None:
     obfuscated = [
         frame.replace(b'"delta": "', b'"obfuscation": "xyz", "delta": "')
         for frame in responses_stream(items([A, CALL]))
@@ -246,7 +245,7 @@ def test_att_11_obfuscation_passes() -> None:
 @BOTH
 @EACH
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_new_03_hidden_reasoning_is_attributed_nowhere(
+def test_hidden_reasoning_is_attributed_nowhere(
     expose: Exposure, client: str, upstream: str, *, stream: bool
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
@@ -263,7 +262,7 @@ def test_new_03_hidden_reasoning_is_attributed_nowhere(
 @BOTH
 @EACH
 @pytest.mark.parametrize("details", [True, False])
-def test_att_05_parts_of_a_summary_stay_separate(
+def test_parts_of_a_summary_stay_separate(
     client: str, upstream: str, *, stream: bool, details: bool
 ) -> None:
     plan = SummaryPlan(part_chars=30, tail_chars=5)
@@ -285,7 +284,7 @@ def sealing(_: Envelope) -> str:
 @BOTH
 @EACH
 @pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
-def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
+def test_an_envelope_that_stands_for_an_item_is_a_placeholder(
     client: str, upstream: str, envelope: str, *, stream: bool
 ) -> None:
     how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
@@ -296,7 +295,7 @@ def test_a_blob_of_ours_is_a_placeholder_where_it_stands_for_an_item(
         assert gist(told(client, data, stream=stream)) == [parts]
 
 
-def test_upstreams_own_summary_is_one() -> None:
+def test_a_native_summary_is_attributed_as_summary() -> None:
     part = {"type": "summary_text", "text": "Theirs."}
     output = [{**reasoning_item(0, ""), "summary": [part, {**part, "text": "More."}]}]
     data = b"".join(responses_stream([*output, call_item(1, "look", ARGUMENTS)]))
@@ -336,33 +335,33 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), st.sampled_from(WAYS), st.sampled_from(["both", "raw"]))
-def test_any_turn_however_it_arrives(data: st.DataObject, way: Way, expose: str) -> None:
-    steps = data.draw(turns(items=way != ("responses", "chat")))
-    sent = spelled(way[1], steps, stream=True)
+@given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
+def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
+    steps = data.draw(turns(items=pair != ("responses", "chat")))
+    sent = spelled(pair[1], steps, stream=True)
     cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
-    out = pipeline(*way, expose=expose).stream(sent, cuts)
-    joins = way == ("chat", "chat")
-    assert gist(told(way[0], out, stream=True)) == expected(steps, joins=joins)
+    out = pipeline(*pair, expose=expose).stream(sent, cuts)
+    joins = pair == ("chat", "chat")
+    assert gist(told(pair[0], out, stream=True)) == expected(steps, joins=joins)
 
 
 @settings(max_examples=60, deadline=None)
-@given(turns(), st.sampled_from(TOLD_WHOLE), st.sampled_from(EXPOSURES))
-def test_att_11_streamed_and_whole_agree(steps: list[Step], way: Way, expose: str) -> None:
-    streamed = told(way[0], run(way, steps, stream=True, expose=expose), stream=True)
-    whole = told(way[0], run(way, steps, stream=False, expose=expose), stream=False)
+@given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
+def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
+    streamed = told(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
+    whole = told(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
 @example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
-def test_att_11_a_message_agrees_where_all_was_thought_before_it_called(
-    steps: list[Step], calls: int, way: Way, expose: str
+def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
+    steps: list[Step], calls: int, pair: ApiPair, expose: str
 ) -> None:
     said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
-    streamed = told(way[0], run(way, said, stream=True, expose=expose), stream=True)
-    whole = told(way[0], run(way, said, stream=False, expose=expose), stream=False)
+    streamed = told(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
+    whole = told(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -384,10 +383,14 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
 
 @BOTH
 @settings(max_examples=25, deadline=None)
-@given(steps=turns(), way=st.sampled_from(WAYS), expose=st.sampled_from(["both", "raw", "summary"]))
-def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, stream: bool) -> None:
+@given(
+    steps=turns(), pair=st.sampled_from(PAIRS), expose=st.sampled_from(["both", "raw", "summary"])
+)
+def test_nothing_else_is_changed(
+    steps: list[Step], pair: ApiPair, expose: str, *, stream: bool
+) -> None:
     plain, said = (
-        run(way, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
+        run(pair, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
     )
     if not stream:
         assert unmarked(json.loads(said)) == json.loads(plain)
@@ -399,12 +402,12 @@ def test_nothing_else_is_changed(steps: list[Step], way: Way, expose: str, *, st
 
 @BOTH
 @settings(max_examples=40, deadline=None)
-@given(steps=turns(), way=st.sampled_from(WAYS), room=st.integers(0, 600))
-def test_past_what_may_be_kept_nothing_is_said_rather_than_half(
-    steps: list[Step], way: Way, room: int, *, stream: bool
+@given(steps=turns(), pair=st.sampled_from(PAIRS), room=st.integers(0, 600))
+def test_over_the_limit_nothing_is_attributed(
+    steps: list[Step], pair: ApiPair, room: int, *, stream: bool
 ) -> None:
-    whole = led(way, steps, stream=stream)
-    said = led(way, steps, stream=stream, room=room)
+    whole = led(pair, steps, stream=stream)
+    said = led(pair, steps, stream=stream, room=room)
     same = [one == other for one, other in zip(said, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
     assert said[known:] == [False] * (len(said) - known)

@@ -46,9 +46,9 @@ def entry(provider: type[Provider]) -> dict[str, Any]:
 def assert_heard(provider: Provider) -> None:
     """All that it thought in three rounds, as it said it, and no word of a summary."""
     assert not provider.refusals
-    assert [one.said.round for one in provider.ledger] == [0, 1, 2, 3]
+    assert [one.script.round for one in provider.ledger] == [0, 1, 2, 3]
     for asked in provider.asked:
-        told = len(provider.turns(asked.json))
-        assert provider.heard(asked.json) == provider.thought(range(told))
+        turns = len(provider.turns(asked.json))
+        assert provider.returned_reasoning(asked.json) == provider.due_reasoning(range(turns))
         sent = asked.body.decode()
         assert not [mark for mark in (*OURS, Scripted().text[:10]) if mark in sent]

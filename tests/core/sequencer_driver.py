@@ -1,4 +1,4 @@
-"""Drives a Weaver by hand and keeps what it returned."""
+"""Drive a Sequencer by hand and record what it returns."""
 
 from __future__ import annotations
 
@@ -40,24 +40,26 @@ BROKEN = ErrorDetail("upstream_error", "The summarizer answered 500.")
 
 
 @dataclass
-class Loom:
+class SequencerDriver:
     plan: SummaryPlan = field(default_factory=lambda: SummaryPlan(part_chars=20, tail_chars=5))
     now: float = 0.0
 
     def __post_init__(self) -> None:
-        self.weaver = Sequencer(self.plan)
+        self.sequencer = Sequencer(self.plan)
         self.emitted: list[Event] = []
-        self.asked: dict[int, RequestPart] = {}
+        self.requested: dict[int, RequestPart] = {}
         self.cancelled: list[int] = []
         self._frames = 0
 
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, RequestPart):
-                assert effect.part_id not in self.asked, "a part is asked for once at a time"
-                self.asked[effect.part_id] = effect
+                assert effect.part_id not in self.requested, "a part is asked for once at a time"
+                self.requested[effect.part_id] = effect
             elif isinstance(effect, CancelPart):
-                assert self.asked.pop(effect.part_id, None), "only what was asked for is cancelled"
+                assert self.requested.pop(effect.part_id, None), (
+                    "only what was asked for is cancelled"
+                )
                 self.cancelled.append(effect.part_id)
             else:
                 self.emitted.append(effect)
@@ -65,7 +67,7 @@ class Loom:
     # What upstream says
 
     def upstream(self, event: Event) -> None:
-        self.take(self.weaver.upstream(event, self.now))
+        self.take(self.sequencer.upstream(event, self.now))
 
     def frame(self) -> bytes:
         self._frames += 1
@@ -95,32 +97,32 @@ class Loom:
     # What the summarizer does
 
     def say(self, part: int, text: str) -> None:
-        self.take(self.weaver.summary_delta(part, text, self.now))
+        self.take(self.sequencer.summary_delta(part, text, self.now))
 
     def finish(self, part: int, spent: Tokens | None = SPENT) -> None:
-        self.asked.pop(part, None)
-        self.take(self.weaver.summary_done(part, self.now, spent, "m"))
+        self.requested.pop(part, None)
+        self.take(self.sequencer.summary_done(part, self.now, spent, "m"))
 
     def write(self, part: int, text: str) -> None:
         self.say(part, text)
         self.finish(part)
 
-    def fail(self, part: int, trouble: ErrorDetail = BROKEN) -> None:
-        self.asked.pop(part, None)
-        self.take(self.weaver.summary_failed(part, trouble, self.now))
+    def fail(self, part: int, error: ErrorDetail = BROKEN) -> None:
+        self.requested.pop(part, None)
+        self.take(self.sequencer.summary_failed(part, error, self.now))
 
     def refuse(self, part: int) -> None:
-        self.asked.pop(part, None)
-        self.take(self.weaver.summary_refused(part, self.now))
+        self.requested.pop(part, None)
+        self.take(self.sequencer.summary_refused(part, self.now))
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.take(self.weaver.tick(self.now))
+        self.take(self.sequencer.tick(self.now))
 
     # What came of it
 
     @property
-    def told(self) -> list[str]:
+    def emitted_labels(self) -> list[str]:
         """The emitted events, in words."""
         return [_word(event) for event in self.emitted]
 

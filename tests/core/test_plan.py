@@ -1,4 +1,4 @@
-"""What a summary may cost."""
+"""The limit on a summary's cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 
 from abridge.core.plan import BYTES_PER_TOKEN, OverheadBudget, Passage, SummaryPlan
 from abridge.core.usage import Tokens
-from tests.core.sequencer_driver import Loom
+from tests.core.sequencer_driver import SequencerDriver
 
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
 LINE = "word word word word \n\n"
 
 
-def budget(share: float | None = 1.0, own: int = 100) -> OverheadBudget:
+def budget(share: float | None = 1.0, model_tokens: int = 100) -> OverheadBudget:
     made = OverheadBudget(share)
-    made.add_model_text("x" * own * BYTES_PER_TOKEN)
+    made.add_model_text("x" * model_tokens * BYTES_PER_TOKEN)
     return made
 
 
@@ -34,7 +34,7 @@ def ask(made: OverheadBudget, tokens: int) -> None:
         (2.0, 201, False),
     ],
 )
-def test_a_share_of_the_models_own_tokens(
+def test_the_limit_is_a_share_of_the_models_tokens(
     share: float | None, spent: int, *, allowed: bool
 ) -> None:
     made = budget(share)
@@ -43,11 +43,11 @@ def test_a_share_of_the_models_own_tokens(
     assert made.has_room() is allowed
 
 
-def test_the_first_call_is_always_within_it() -> None:
+def test_the_first_call_is_always_allowed() -> None:
     assert OverheadBudget(0.01).has_room()
 
 
-def test_a_call_that_still_runs_counts_as_far_as_it_is_known() -> None:
+def test_a_running_call_counts_as_far_as_it_is_known() -> None:
     made = budget()
     ask(made, 90)
     assert made.has_room()
@@ -76,29 +76,29 @@ def test_a_script_of_wide_characters_counts_for_more() -> None:
     assert made.has_room()
 
 
-class TestWoven:
-    def test_past_it_no_more_parts_are_asked_for_and_what_was_said_stays(self) -> None:
-        loom = Loom(replace(PARTS, max_overhead=0.5))
-        loom.open()
-        loom.raw(LINE)
-        loom.write(1, "one")
-        loom.raw(LINE * 3)
-        loom.close()
-        loom.answer()
-        loom.end()
-        assert list(loom.asked) == []
-        assert loom.ended.summaries[0, 0].parts == ("one",)
-        assert loom.ended.summaries[0, 0].error is None
-        assert not loom.weaver.held_seconds
+class TestSequenced:
+    def test_over_the_limit_no_part_is_requested_and_emitted_text_stays(self) -> None:
+        driver = SequencerDriver(replace(PARTS, max_overhead=0.5))
+        driver.open()
+        driver.raw(LINE)
+        driver.write(1, "one")
+        driver.raw(LINE * 3)
+        driver.close()
+        driver.answer()
+        driver.end()
+        assert list(driver.requested) == []
+        assert driver.ended.summaries[0, 0].parts == ("one",)
+        assert driver.ended.summaries[0, 0].error is None
+        assert not driver.sequencer.held_seconds
 
-    def test_with_more_said_there_is_more_to_spend(self) -> None:
-        loom = Loom(replace(PARTS, max_overhead=0.5))
-        loom.open()
-        loom.raw(LINE)
-        loom.say(1, "one")
-        loom.finish(1, Tokens(9, 3))
-        loom.raw(LINE * 2)
-        assert list(loom.asked) == []
-        loom.raw(LINE * 2)
-        (asked,) = loom.asked.values()
-        assert asked.passage.text == LINE * 2, "what was refused is asked for with the next"
+    def test_more_output_of_the_model_raises_the_limit(self) -> None:
+        driver = SequencerDriver(replace(PARTS, max_overhead=0.5))
+        driver.open()
+        driver.raw(LINE)
+        driver.say(1, "one")
+        driver.finish(1, Tokens(9, 3))
+        driver.raw(LINE * 2)
+        assert list(driver.requested) == []
+        driver.raw(LINE * 2)
+        (requested,) = driver.requested.values()
+        assert requested.passage.text == LINE * 2, "what was refused is asked for with the next"

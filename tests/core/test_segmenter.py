@@ -1,4 +1,4 @@
-"""When reasoning becomes a part."""
+"""The cuts at which reasoning becomes a part."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_short_text_is_one_part_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "   \n\n\t "])
-def test_ogx_08_whitespace_is_nothing(text: str) -> None:
+def test_whitespace_alone_is_never_cut(text: str) -> None:
     assert cuts(text) == []
 
 
@@ -94,7 +94,7 @@ def test_less_than_the_least_is_nothing_and_whitespace_never_counts() -> None:
     assert cuts("a b c d e", min_chars=5) == ["a b c d e"]
 
 
-def test_a_cut_knows_what_came_before_it() -> None:
+def test_a_cut_has_the_text_before_it() -> None:
     made = segmenter(tail_chars=0)
     first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
     assert first.before == ""
@@ -102,17 +102,17 @@ def test_a_cut_knows_what_came_before_it() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
-def test_what_is_sent_stays_in_proportion_to_what_was_thought(stretches: list[str]) -> None:
+def test_context_stays_in_proportion_to_the_reasoning(stretches: list[str]) -> None:
     made = segmenter(part_chars=200, tail_chars=0)
-    sent = thought = 0
+    sent = reasoning_text = 0
     for stretch in stretches:
         last = [*made.feed(stretch), made.end_stretch()]
         for cut in filter(None, last):
             assert len(cut.before) <= MAX_CONTEXT
             sent += len(cut.text) + len(cut.before)
-        thought += len(stretch) + 2
+        reasoning_text += len(stretch) + 2
         made.begin_stretch()
-    assert sent <= (1 + MAX_CONTEXT_RATIO) * thought
+    assert sent <= (1 + MAX_CONTEXT_RATIO) * reasoning_text
 
 
 def test_a_rest_is_taken_along_by_the_next_stretch() -> None:
@@ -126,7 +126,7 @@ def test_a_rest_is_taken_along_by_the_next_stretch() -> None:
     assert cut.text == "rest\n\nand a second stretch"
 
 
-def test_promise_9_of_more_than_the_ceiling_head_and_tail_are_kept() -> None:
+def test_over_the_limit_head_and_tail_remain() -> None:
     made = segmenter(live=False, max_chars=1000)
     for number in range(10_000):
         made.feed(f"{number} ")

@@ -1,4 +1,4 @@
-"""What holds for every run of the Weaver, whatever comes when."""
+"""Rules that hold for every run of the Sequencer, in whatever order its inputs come."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from abridge.core.events import (
 )
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
-from tests.core.sequencer_driver import Loom
+from tests.core.sequencer_driver import SequencerDriver
 
 REASONING = "Think of it. Then again.\n\n"
 
@@ -73,8 +73,8 @@ def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.Data
         fallback=draw(st.sampled_from([None, lambda _: "an extract"])),
         fail_response=draw(st.booleans()),
     )
-    said = [draw(turns(lane, reopened=reopened)) for lane in range(lanes)]
-    return plan, said, draw(st.booleans()), draw(st.data())
+    upstream_events = [draw(turns(lane, reopened=reopened)) for lane in range(lanes)]
+    return plan, upstream_events, draw(st.booleans()), draw(st.data())
 
 
 @settings(max_examples=400)
@@ -83,120 +83,122 @@ def test_every_interleaving_is_legal(
     run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
 ) -> None:
     plan, lanes, ok, data = run
-    loom = Loom(plan)
-    said = play(loom, lanes, data, ok=ok)
-    drain(loom)
-    assert loom.weaver.done
-    assert loom.weaver.held_bytes == 0
-    assert loom.weaver.deadline is None
-    assert not loom.asked
-    check_upstream_kept(loom, said)
-    check_parts(loom)
-    check_end(loom)
+    driver = SequencerDriver(plan)
+    upstream_events = play(driver, lanes, data, ok=ok)
+    drain(driver)
+    assert driver.sequencer.done
+    assert driver.sequencer.held_bytes == 0
+    assert driver.sequencer.deadline is None
+    assert not driver.requested
+    check_upstream_order(driver, upstream_events)
+    check_parts(driver)
+    check_end(driver)
 
 
-def play(loom: Loom, lanes: list[list[Event]], data: st.DataObject, *, ok: bool) -> list[Event]:
+def play(
+    driver: SequencerDriver, lanes: list[list[Event]], data: st.DataObject, *, ok: bool
+) -> list[Event]:
     """Let everything happen in an order that Hypothesis chooses; return what upstream said."""
     waiting = [list(lane) for lane in lanes]
     broken_at = None if ok else data.draw(st.integers(0, sum(map(len, lanes))))
-    said: list[Event] = []
-    while any(waiting) and len(said) != broken_at:
-        choices = ["upstream", "upstream"] + ["summarizer"] * bool(loom.asked) + ["time"]
+    upstream_events: list[Event] = []
+    while any(waiting) and len(upstream_events) != broken_at:
+        choices = ["upstream", "upstream"] + ["summarizer"] * bool(driver.requested) + ["time"]
         match data.draw(st.sampled_from(choices)):
             case "upstream":
                 lane = data.draw(st.sampled_from([lane for lane in waiting if lane]))
-                event = replace(lane.pop(0), frame=loom.frame())
-                said.append(event)
-                loom.upstream(event)
+                event = replace(lane.pop(0), frame=driver.frame())
+                upstream_events.append(event)
+                driver.upstream(event)
             case "summarizer":
-                summarize(loom, data)
+                summarize(driver, data)
             case _:
-                loom.wait(data.draw(st.sampled_from([0.1, 0.6, 3.0])))
+                driver.wait(data.draw(st.sampled_from([0.1, 0.6, 3.0])))
     if ok and data.draw(st.booleans()):
-        said.append(UsageReported(None, loom.frame(), Tokens(1, 2, 3)))
-        loom.upstream(said[-1])
-    said.append(ResponseEnded(None, loom.frame(), ok=ok))
-    loom.upstream(said[-1])
-    return said
+        upstream_events.append(UsageReported(None, driver.frame(), Tokens(1, 2, 3)))
+        driver.upstream(upstream_events[-1])
+    upstream_events.append(ResponseEnded(None, driver.frame(), ok=ok))
+    driver.upstream(upstream_events[-1])
+    return upstream_events
 
 
-def summarize(loom: Loom, data: st.DataObject) -> None:
-    part = data.draw(st.sampled_from(sorted(loom.asked)))
+def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
+    part = data.draw(st.sampled_from(sorted(driver.requested)))
     match data.draw(st.sampled_from(["say", "say", "finish", "fail", "refuse"])):
         case "say":
-            loom.say(part, "some words ")
+            driver.say(part, "some words ")
         case "finish":
-            loom.finish(part, data.draw(st.sampled_from([None, Tokens(1, 1, 2)])))
+            driver.finish(part, data.draw(st.sampled_from([None, Tokens(1, 1, 2)])))
         case "fail":
-            loom.fail(part)
+            driver.fail(part)
         case "refuse":
-            loom.refuse(part)
+            driver.refuse(part)
 
 
-def drain(loom: Loom) -> None:
+def drain(driver: SequencerDriver) -> None:
     """Time passes until nothing waits any more."""
     for _ in range(100):
-        deadline = loom.weaver.deadline
+        deadline = driver.sequencer.deadline
         if deadline is None:
             return
-        loom.wait(deadline - loom.now)
+        driver.wait(deadline - driver.now)
     raise AssertionError("deadlines without end")
 
 
-def check_upstream_kept(loom: Loom, said: list[Event]) -> None:
+def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) -> None:
     """Everything upstream said is there, in its order within each lane."""
-    for lane in {event.lane for event in said}:
-        expected = [event.frame for event in said if event.lane == lane]
+    for lane in {event.lane for event in upstream_events}:
+        expected = [event.frame for event in upstream_events if event.lane == lane]
         found = [
             event.frame
-            for event in loom.emitted
+            for event in driver.emitted
             if event.lane == lane
             and not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone)
         ]
         assert found == expected
 
 
-def check_parts(loom: Loom) -> None:
+def check_parts(driver: SequencerDriver) -> None:
     """Parts open and close one after the other, inside their open item, with dense indexes."""
     open_items: set[tuple[int | None, int]] = set()
     indexes: dict[tuple[int | None, int], int] = defaultdict(int)
-    speaking: dict[tuple[int | None, int], str] = {}
-    for event in loom.emitted:
+    streaming: dict[tuple[int | None, int], str] = {}
+    for event in driver.emitted:
         match event:
             case ReasoningStarted():
                 open_items.add((event.lane, event.item))
             case ReasoningEnded():
-                assert (event.lane, event.item) not in speaking
+                assert (event.lane, event.item) not in streaming
                 open_items.discard((event.lane, event.item))
             case NativeSummary():
-                assert (event.lane, event.item) not in speaking
+                assert (event.lane, event.item) not in streaming
                 indexes[event.lane, event.item] = max(
                     indexes[event.lane, event.item], event.index + 1
                 )
             case SummaryPartAdded():
                 key = event.lane, event.item
                 assert key in open_items
-                assert key not in speaking
+                assert key not in streaming
                 assert event.index == indexes[key]
                 indexes[key] += 1
-                speaking[key] = ""
+                streaming[key] = ""
             case SummaryTextDelta():
                 assert event.text
-                speaking[event.lane, event.item] += event.text
+                streaming[event.lane, event.item] += event.text
             case SummaryPartDone():
-                assert speaking.pop((event.lane, event.item)) == event.text
-    assert not speaking
+                assert streaming.pop((event.lane, event.item)) == event.text
+    assert not streaming
 
 
-def check_end(loom: Loom) -> None:
+def check_end(driver: SequencerDriver) -> None:
     """The end comes last, with the summaries that were said."""
-    ends = [event for event in loom.emitted if isinstance(event, ResponseEnded)]
-    assert loom.emitted[-1] is ends[0]
+    ends = [event for event in driver.emitted if isinstance(event, ResponseEnded)]
+    assert driver.emitted[-1] is ends[0]
     assert len(ends) == 1
-    spoken = defaultdict(list)
-    for event in loom.emitted:
+    emitted_text = defaultdict(list)
+    for event in driver.emitted:
         if isinstance(event, SummaryPartDone):
-            spoken[event.lane, event.item].append(event.text)
+            emitted_text[event.lane, event.item].append(event.text)
     for key, summary in ends[0].summaries.items():
-        assert list(summary.parts) == spoken[key]
+        assert list(summary.parts) == emitted_text[key]
         assert summary.parts or summary.error is None or summary.unfinished

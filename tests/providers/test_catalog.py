@@ -1,9 +1,10 @@
-"""The atlas: that its rows are sound, and that what was recorded of a provider bears them out."""
+"""The catalog: its rows are sound, and recordings of the providers agree with them."""
 
 from __future__ import annotations
 
 import ast
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,12 +13,18 @@ import pytest
 import abridge
 from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
-from abridge.apis.credentials import credential_header
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.learned import Observation
-from abridge.providers.profile import ApiName, Profile, ReasoningPlace, ReasoningReturn
+from abridge.providers.profile import (
+    ApiName,
+    Profile,
+    ReasoningReturn,
+    RejectedFields,
+    StructuredPlace,
+    Tag,
+)
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
 from tests.shared import RECORDINGS, needs_recordings
 
@@ -34,13 +41,15 @@ def profile(request: pytest.FixtureRequest) -> Profile:
 
 def test_each_row_is_sound(profile: Profile) -> None:
     assert profile.source
-    assert set(profile.reasoning_in) <= set(get_args(ReasoningPlace)) - {"nothing", "extra_content"}
+    places = {*TEXT_FIELDS, *get_args(StructuredPlace)}
+    assert set(profile.reasoning_in) <= places - {"nothing", "extra_content"}
     assert len(set(profile.reasoning_in)) == len(profile.reasoning_in)
     assert "tags" not in profile.reasoning_in or profile.tags
     assert set(profile.apis) <= set(get_args(ApiName))
     assert "chat" in profile.apis
     assert profile.key_header == profile.key_header.lower()
     returns = profile.returns
+    assert {returns.place, *returns.rejects} <= places
     assert returns.place not in returns.rejects
     assert returns.required_on_calls or not returns.required_even_empty
     assert returns.place != "nothing" or returns == ReasoningReturn("nothing")
@@ -57,14 +66,14 @@ def test_auto_comes_first_and_the_others_in_order() -> None:
     assert [name for name, row in PROFILES.items() if row.learns] == ["auto"]
 
 
-def test_a_tag_begins_as_whoever_looks_for_one_expects() -> None:
+def test_every_tag_begins_with_a_character_that_readers_look_for() -> None:
     """See `abridge.apis.chat.inline.split_inline`."""
     assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
 
 
-def test_the_readme_names_each() -> None:
-    told = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
-    assert all(f"`{name}`" in told for name in PROFILES)
+def test_the_readme_names_each_profile() -> None:
+    section = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
+    assert all(f"`{name}`" in section for name in PROFILES)
 
 
 def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
@@ -79,114 +88,16 @@ def test_no_provider_is_named_anywhere_else_in_the_code() -> None:
             assert not constants & names, file
 
 
+@pytest.mark.parametrize("table", [Profile, ReasoningReturn, RejectedFields, Tag])
+def test_every_column_is_read_by_the_code(table: type) -> None:
+    files = Path(abridge.__file__).parent.rglob("*.py")
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert {column.name for column in fields(table)} <= read
+
+
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-# What a profile says of a request
-
-
-@pytest.mark.parametrize(
-    ("name", "header"),
-    [
-        ("auto", (b"authorization", b"Bearer k")),
-        ("anthropic", (b"x-api-key", b"k")),
-        ("azure", (b"api-key", b"k")),
-    ],
-)
-def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: tuple[bytes, bytes]) -> None:
-    assert credential_header(b"k", PROFILES[name]) == header
-
-
-@pytest.mark.parametrize(
-    ("name", "effort", "said"),
-    [
-        ("auto", "low", {"reasoning_effort": "low"}),
-        ("auto", "none", {"reasoning_effort": "none"}),
-        ("deepseek", "none", {"thinking": {"type": "disabled"}}),
-        ("deepseek", "max", {"reasoning_effort": "max"}),
-        ("qwen", "none", {"enable_thinking": False}),
-        ("qwen", "high", {}),
-    ],
-)
-def test_how_much_to_think_is_said_in_the_providers_words(
-    name: str, effort: str, said: dict[str, Any]
-) -> None:
-    assert PROFILES[name].thinking_fields(effort) == said
-
-
-def test_it_is_nested_where_the_provider_nests_it() -> None:
-    said = Profile("p", effort_field="output_config.effort").thinking_fields("high")
-    assert said == {"output_config": {"effort": "high"}}
-
-
-SAMPLED = {"temperature": 0.2, "top_p": 0.9, "frequency_penalty": 1, "stop": ["x"], "seed": 7}
-SAMPLERS = ("temperature", "top_p", "frequency_penalty")
-THINKS = {"reasoning_effort": "low"}
-THINKS_THERE = {"reasoning": {"effort": "low"}}
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "asks", "dropped"),
-    [
-        ("auto", "gpt-5", THINKS, ()),
-        ("openai", "gpt-4.1", {}, ()),
-        ("openai", "o3", {}, (*SAMPLERS, "stop")),
-        ("openai", "o1-pro", {}, SAMPLERS),
-        ("openai", "gpt-5-mini", {}, (*SAMPLERS, "stop")),
-        ("openai", "GPT-5", {}, (*SAMPLERS, "stop")),
-        ("azure", "openai/gpt-5", {}, (*SAMPLERS, "stop")),
-        ("openai", "gpt-5-chat-latest", {}, ()),
-        ("openai", "gpt-5.2-pro", {}, SAMPLERS),
-        ("openai", "gpt-5.2", {}, ()),
-        ("openai", "gpt-5.2", {"reasoning_effort": "none"}, ()),
-        ("openai", "gpt-5.2", THINKS, SAMPLERS),
-        ("openai", "gpt-5.2", THINKS_THERE, SAMPLERS),
-        ("openai", "gpt-5.5", {}, SAMPLERS),
-        ("openai", "gpt-5.5", {"reasoning": {"summary": "auto"}}, SAMPLERS),
-        ("openai", "gpt-5.5", {"reasoning": {"effort": "none"}}, ()),
-        ("openai", "gpt-5.6-sol", {"reasoning_effort": "none"}, ()),
-        ("moonshot", "kimi-k2.6", {}, SAMPLERS),
-        ("moonshot", "kimi-k2-thinking", {}, ()),
-        ("xai", "grok-4-fast-reasoning", {}, ("frequency_penalty", "stop")),
-        ("xai", "grok-4-fast-reasoning", THINKS, ("frequency_penalty", "stop", "reasoning_effort")),
-        (
-            "xai",
-            "grok-4.20-0309-reasoning",
-            THINKS_THERE,
-            ("frequency_penalty", "stop", "reasoning.effort"),
-        ),
-        ("xai", "grok-3-mini", THINKS, ("frequency_penalty", "stop")),
-        ("xai", "grok-4-fast-non-reasoning", {}, ()),
-        ("groq", "openai/gpt-oss-120b", {"logprobs": True, "n": 2}, ("logprobs",)),
-        ("cerebras", "zai-glm-4.7", {}, ("frequency_penalty",)),
-        ("anthropic", "claude-sonnet-4-5", {}, ()),
-        ("anthropic", "claude-sonnet-4-5", {"thinking": {"type": "enabled"}}, ("temperature",)),
-        ("anthropic", "claude-sonnet-4-5", {"thinking": {"type": "disabled"}}, ()),
-        ("anthropic", "claude-opus-4-7", {}, ("temperature", "top_p")),
-        ("deepseek", "deepseek-v4-pro", THINKS, ()),
-    ],
-)
-def test_ols_08_what_a_reasoning_model_refuses_is_removed(
-    name: str, model: str, asks: dict[str, Any], dropped: tuple[str, ...]
-) -> None:
-    body = {"model": model, **SAMPLED, **asks}
-    assert set(PROFILES[name].drop_rejected(body, model)) == set(dropped)
-    kept = {**SAMPLED, **asks}.keys() - {field.partition(".")[0] for field in dropped}
-    assert body.keys() == {"model", *kept}
-
-
-def test_what_stands_beside_a_nested_field_stays() -> None:
-    body = {"reasoning": {"effort": "low", "summary": "auto"}}
-    assert PROFILES["xai"].drop_rejected(body, "grok-4") == ("reasoning.effort",)
-    assert body == {"reasoning": {"summary": "auto"}}
-
-
-def test_a_null_is_no_parameter() -> None:
-    body = {"temperature": None, "reasoning": "low"}
-    assert PROFILES["openai"].drop_rejected(body, "o3") == ()
-    assert PROFILES["xai"].drop_rejected(body, "grok-4") == ()
-    assert body == {"temperature": None, "reasoning": "low"}
 
 
 # What was recorded
@@ -235,19 +146,19 @@ def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]
 @needs_recordings
 @pytest.mark.parametrize("recording", recordings(), ids=lambda recording: recording.name)
 def test_a_row_reads_what_was_recorded(recording: Recording) -> None:
-    profile, said = recorded(recording), said_in(recording, recording.data)
+    profile, expected = recorded(recording), said_in(recording, recording.data)
     raw, text, seen = read(recording, profile)
-    assert raw.split() == ("" if said.native else said.raw).split()
-    assert said.text.split() == text.split() or recording.api == "responses"
-    if recording.api == "chat" and (said.raw.strip() or said.native):
+    assert raw.split() == ("" if expected.native else expected.raw).split()
+    assert expected.text.split() == text.split() or recording.api == "responses"
+    if recording.api == "chat" and (expected.raw.strip() or expected.native):
         assert seen.place in profile.reasoning_in
     if recording.api == "responses":
-        assert seen == Observation(summary_is_raw=False if said.native else None)
+        assert seen == Observation(summary_is_raw=False if expected.native else None)
         assert recording.api in profile.apis
 
 
 @needs_recordings
-def test_whoever_was_recorded_is_in_the_atlas() -> None:
+def test_every_recorded_provider_has_a_row() -> None:
     assert {recorded(recording).name for recording in recordings()} == set(RECORDED.values())
 
 
@@ -267,9 +178,9 @@ def returned(name: str) -> list[dict[str, Any]]:
 )
 def test_reasoning_came_back_in_its_field(recording: str, name: str) -> None:
     returns = PROFILES[name].returns
-    said = [message[returns.place] for message in returned(recording)]
-    assert any(said)
-    assert returns.required_even_empty or all(said)
+    expected = [message[returns.place] for message in returned(recording)]
+    assert any(expected)
+    assert returns.required_even_empty or all(expected)
 
 
 @needs_recordings

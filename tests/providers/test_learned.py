@@ -29,13 +29,13 @@ SUMMARY = [{"type": "summary_text", "text": THOUGHT}]
 CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-def seen_in(api: Api, said: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
+def seen_in(api: Api, answer: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
     """What a reader saw in a stream, or in a whole body."""
     reader = api.reader(AUTO, Display(show_raw=raw), 1 << 20)
-    if isinstance(said, dict):
-        reader.read_whole(json.dumps(said).encode())
+    if isinstance(answer, dict):
+        reader.read_whole(json.dumps(answer).encode())
     else:
-        for frame in said:
+        for frame in answer:
             reader.read(frame)
         reader.end()
     return reader.observed()
@@ -99,7 +99,7 @@ def test_it_sees_what_it_hides(*, raw: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "masked"),
+    ("item", "is_raw"),
     [
         (reasoning_item(0, THOUGHT), None),
         (reasoning_item(0, "", summary=SUMMARY), False),
@@ -109,17 +109,17 @@ def test_it_sees_what_it_hides(*, raw: bool) -> None:
 )
 @pytest.mark.parametrize("name", ["auto", "ollama"])
 def test_a_responses_reader_sees_whether_a_summary_is_one(
-    item: dict[str, Any], name: str, *, masked: bool | None
+    item: dict[str, Any], name: str, *, is_raw: bool | None
 ) -> None:
     """Whatever it was told before: the profile in force may be learned, and out of date."""
     output = [item, message_item(1, "Hi")]
-    for said in (responses_stream(output), [json.dumps(response(output)).encode()]):
+    for answer in (responses_stream(output), [json.dumps(response(output)).encode()]):
         reader = RESPONSES.reader(PROFILES[name], Display(), 1 << 20)
-        if len(said) == 1:
-            reader.read_whole(said[0])
-        for frame in said if len(said) > 1 else ():
+        if len(answer) == 1:
+            reader.read_whole(answer[0])
+        for frame in answer if len(answer) > 1 else ():
             reader.read(frame)
-        assert reader.observed() == Observation(summary_is_raw=masked)
+        assert reader.observed() == Observation(summary_is_raw=is_raw)
 
 
 # What is made of it
@@ -148,7 +148,7 @@ def test_the_latest_counts_and_silence_does_not() -> None:
     assert learned.refine(AUTO, "m").returns.place == "reasoning"
 
 
-def test_text_does_not_unsay_what_only_a_server_can_show() -> None:
+def test_text_does_not_override_what_only_a_server_can_show() -> None:
     learned = Learned()
     for seen in (Observation("tags"), Observation("reasoning"), Observation("tags")):
         learned.record("m", seen)
@@ -161,7 +161,7 @@ def test_text_counts_where_there_is_nothing_else() -> None:
     assert learned.refine(AUTO, "m").returns.place == "tags"
 
 
-def test_a_masked_summary_is_known_until_a_true_one_comes() -> None:
+def test_a_raw_summary_is_remembered_until_a_real_one_comes() -> None:
     learned = Learned()
     learned.record("m", Observation(summary_is_raw=True))
     learned.record("m", NO_OBSERVATION)
@@ -177,7 +177,7 @@ def test_a_profile_that_was_chosen_is_not_refined(name: str) -> None:
     assert learned.refine(PROFILES[name], "m") is PROFILES[name]
 
 
-def test_an_unopened_block_is_told_when_it_is_no_coincidence_and_never_acted_upon() -> None:
+def test_unopened_blocks_are_reported_and_change_nothing() -> None:
     learned, unopened = Learned(), Observation(unopened_tags=1)
     learned.record("m", unopened)
     assert not learned.seems_prefilled("m")

@@ -30,7 +30,7 @@ class ApiError:
 
 
 class WriteError(Protocol):
-    """Writes an error body in the shape of an API."""
+    """Write an error body in the shape of an API."""
 
     def __call__(
         self,
@@ -43,7 +43,7 @@ class WriteError(Protocol):
 
 
 class Reader(Protocol):
-    """Turns one response into events, always in a legal order."""
+    """Turn one response into events, always in a legal order."""
 
     @property
     def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
@@ -68,7 +68,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """Turns the events of one response into bytes for the client."""
+    """Turn the events of one response into bytes for the client."""
 
     def write(self, event: Event) -> bytes:
         """Write one event of a stream; return nothing if there is nothing to send."""

@@ -1,9 +1,21 @@
-"""Translate an upstream's error body for a client of another API."""
+"""The errors of an answer on any API, and the translation of an upstream's error body."""
 
 from __future__ import annotations
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.json import dumps, parse_object
+from abridge.core.events import ErrorDetail
+
+CONNECTION_LOST = ErrorDetail(
+    "upstream_error", "The connection to upstream ended before the answer did."
+)
+
+ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
+
+UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
+
+TIMEOUT_CODE = "upstream_timeout"
+"""`UpstreamBroken.code` where upstream fell silent."""
 
 
 def translate_error(body: bytes, upstream: UpstreamApi, api: Api) -> bytes:

@@ -1,6 +1,6 @@
 """Read a request's fields, and tell the client which is missing or has the wrong type.
 
-All of these raise RequestError. `param` is the client's name of a field.
+The errors are RequestErrors. `param` is the client's name of a field.
 """
 
 from __future__ import annotations

@@ -22,17 +22,6 @@ from abridge.core.model_request import (
 
 # Errors
 
-CONNECTION_LOST = ErrorDetail(
-    "upstream_error", "The connection to upstream ended before the answer did."
-)
-
-ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
-
-UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
-
-TIMEOUT_CODE = "upstream_timeout"
-"""`UpstreamBroken.code` where upstream fell silent."""
-
 
 def error_body(
     message: str,

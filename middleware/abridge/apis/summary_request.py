@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import get_args
 
 from abridge.core.conversation import Json
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 
 SUMMARY_KEYS = ("summary", "generate_summary")
@@ -17,7 +17,7 @@ SUMMARY_KEYS = ("summary", "generate_summary")
 SUMMARY_NEEDLE = b'summary"'
 """Occurs in every body that asks for a summary."""
 
-STYLES: tuple[str, ...] = get_args(SummaryStyle)
+STYLE_NAMES: tuple[str, ...] = get_args(SummaryStyle)
 
 
 def requested_style(body: Json) -> str | None:
@@ -45,10 +45,10 @@ def native_style(body: Json) -> str | None:
 
 
 def _parse_style(value: object, param: str) -> str:
-    if value in STYLES:
+    if value in STYLE_NAMES:
         return str(value)
     raise RequestError(
-        f"Invalid value: {value!r:.80}. Supported values are: {_format_list(STYLES)}.",
+        f"Invalid value: {value!r:.80}. Supported values are: {_format_list(STYLE_NAMES)}.",
         param=param,
         code="invalid_value",
     )

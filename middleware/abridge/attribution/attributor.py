@@ -48,9 +48,9 @@ class _PendingPart:
 
 
 class Attributor(Generic[Key]):
-    """Follows the reasoning and the calls of one turn.
+    """Follow the reasoning and the calls of one turn.
 
-    Keeps at most `max_chars` characters. Beyond that nothing more is attributed, since a part of
+    At most `max_chars` characters are kept. Beyond that nothing more is attributed, since a part of
     the reasoning would be misleading.
     """
 

@@ -1,4 +1,4 @@
-"""Attributes the tool calls of an Anthropic message to the thinking that led to them."""
+"""Attribute the tool calls of an Anthropic message to the thinking that led to them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class SummaryShare:
 
 @dataclass(slots=True)
 class UsageLedger:
-    """Adds up the usage of the summarizer's calls for one response."""
+    """Add up the usage of the summarizer's calls for one response."""
 
     tokens: Tokens = Tokens()
     models: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import Route, Settings
 from abridge.core.events import ResponseEnded
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.observability.metrics import Metrics
 from abridge.observability.metrics_sink import MetricsSink, summary_call_scope

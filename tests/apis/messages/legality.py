@@ -1,6 +1,6 @@
-"""Checks that told events are legal, and says in a few words what they tell.
+"""Check that translated events are legal, and put them into few words.
 
-It knows only what `abridge.turn.events` promises of them.
+It knows only what `abridge.core.events` promises of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from abridge.core.events import (
 
 
 @dataclass
-class Told:
+class ReadAnswer:
     """`lines` is what was told, in order: pieces of one thing joined."""
 
     lines: list[tuple[str, ...]] = field(default_factory=list)
@@ -48,68 +48,70 @@ class Told:
         return "".join(line[1] for line in self.lines if line[0] == "text")
 
 
-def check_told(events: Sequence[Event]) -> Told:
+def check_events(events: Sequence[Event]) -> ReadAnswer:
     """What the events tell, all of them being legal."""
-    told, begun, item = Told(), False, None
+    answer, begun, item = ReadAnswer(), False, None
     for event in events:
         assert event.frame is None, "what is told has no frame"
-        assert told.end is None, "nothing after the end"
+        assert answer.end is None, "nothing after the end"
         if isinstance(event, ResponseStarted):
             assert not begun
             begun = True
             continue
         if isinstance(event, ResponseEnded | ErrorReported):
-            _end(told, event)
+            _add_end(answer, event)
             assert item is None or isinstance(event, ErrorReported)
             continue
         assert begun, "the beginning comes first"
-        assert told.reason is None, "nothing of a lane after its stop"
+        assert answer.reason is None, "nothing of a lane after its stop"
         if isinstance(event, ReasoningStarted):
             assert item is None
-            assert event.item == told.items
-            item, told.items = event.item, told.items + 1
-            told.lines.append(("opened", str(item)))
+            assert event.item == answer.items
+            item, answer.items = event.item, answer.items + 1
+            answer.lines.append(("opened", str(item)))
         elif isinstance(event, ReasoningDelta | ProviderState | ReasoningEnded):
             assert event.item == item
             item = None if isinstance(event, ReasoningEnded) else item
-            _think(told, event)
+            _add_reasoning(answer, event)
         else:
             assert item is None, "nothing else within an item"
-            _say(told, event)
-    return told
+            _add_content(answer, event)
+    return answer
 
 
-def _think(told: Told, event: ReasoningDelta | ProviderState | ReasoningEnded) -> None:
+def _add_reasoning(
+    answer: ReadAnswer, event: ReasoningDelta | ProviderState | ReasoningEnded
+) -> None:
     match event:
         case ReasoningDelta():
             assert event.text
-            told.join("raw", event.text)
+            answer.join("raw", event.text)
         case ProviderState():
             assert event.data
-            told.lines.append(("signed" if event.signs else "sealed", event.data))
+            answer.lines.append(("signed" if event.signs else "sealed", event.data))
         case ReasoningEnded():
-            told.lines.append(("closed",))
+            answer.lines.append(("closed",))
 
 
-def _say(told: Told, event: Event) -> None:
+def _add_content(answer: ReadAnswer, event: Event) -> None:
     if isinstance(event, ToolCallDelta):
-        if event.call_index == len(told.calls):
-            told.calls.append([event.id, event.name, ""])
-            told.lines.append(("call", str(event.call_index)))
+        if event.call_index == len(answer.calls):
+            answer.calls.append([event.id, event.name, ""])
+            answer.lines.append(("call", str(event.call_index)))
         else:
             assert (event.id, event.name) == ("", "")
-        told.calls[event.call_index][2] += event.arguments
+        answer.calls[event.call_index][2] += event.arguments
     elif isinstance(event, ContentDelta):
         assert event.text
-        told.join("text", event.text)
+        answer.join("text", event.text)
     else:
         assert isinstance(event, Finished)
-        told.reason = event.reason
+        answer.reason = event.reason
 
 
-def _end(told: Told, event: ResponseEnded | ErrorReported) -> None:
+def _add_end(answer: ReadAnswer, event: ResponseEnded | ErrorReported) -> None:
     if isinstance(event, ErrorReported):
-        told.failures.append(event.error.message)
+        answer.failures.append(event.error.message)
         return
-    told.end = event
-    assert not event.ok or (told.reason is not None and event.error is None)
+    answer.end = event
+    assert not event.ok or (answer.reason is not None and event.error is None)

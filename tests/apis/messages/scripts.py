@@ -30,8 +30,8 @@ def redacted(data: str) -> Block:
     return {"type": "redacted_thinking", "data": data}
 
 
-def text(said: str) -> Block:
-    return {"type": "text", "text": said}
+def text(piece: str) -> Block:
+    return {"type": "text", "text": piece}
 
 
 def tool_use(number: int = 0, name: str = "look", **arguments: Any) -> Block:
@@ -67,8 +67,8 @@ def start(index: int, block: Block) -> bytes:
     return event("content_block_start", index=index, content_block=block)
 
 
-def delta(index: int, kind: str, **said: Any) -> bytes:
-    return event("content_block_delta", index=index, delta={"type": f"{kind}_delta", **said})
+def delta(index: int, kind: str, **piece: Any) -> bytes:
+    return event("content_block_delta", index=index, delta={"type": f"{kind}_delta", **piece})
 
 
 def stop(index: int) -> bytes:
@@ -97,16 +97,18 @@ def stream(content: list[Block], reason: str = "end_turn") -> list[bytes]:
 def _block(index: int, block: Block) -> list[bytes]:
     match block["type"]:
         case "thinking":
-            deltas = [delta(index, "thinking", thinking=said) for said in pieces(block["thinking"])]
+            deltas = [
+                delta(index, "thinking", thinking=piece) for piece in pieces(block["thinking"])
+            ]
             signing = [delta(index, "signature", signature=block["signature"])]
             return [start(index, {**block, "thinking": "", "signature": ""}), *deltas, *signing]
         case "text":
-            deltas = [delta(index, "text", text=said) for said in pieces(block["text"])]
+            deltas = [delta(index, "text", text=piece) for piece in pieces(block["text"])]
             return [start(index, {**block, "text": ""}), *deltas]
         case "tool_use" | "server_tool_use":
             arguments = json.dumps(block["input"]) if block["input"] else ""
             deltas = [
-                delta(index, "input_json", partial_json=said) for said in ("", *pieces(arguments))
+                delta(index, "input_json", partial_json=piece) for piece in ("", *pieces(arguments))
             ]
             return [start(index, {**block, "input": {}}), *deltas]
         case _:
@@ -117,7 +119,7 @@ def reader(limit: int = 1 << 20) -> MessagesReader:
     return MessagesReader(PROFILES["auto"], Display(), limit)
 
 
-def told(frames: list[bytes], by: MessagesReader | None = None) -> list[Event]:
+def read_frames(frames: list[bytes], by: MessagesReader | None = None) -> list[Event]:
     """All that is told of a stream."""
     by = by or reader()
     return [*(event for frame in frames for event in by.read(frame)), *by.end()]

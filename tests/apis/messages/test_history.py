@@ -1,4 +1,4 @@
-"""A Messages request as a conversation: its turns, and what of them is changed."""
+"""The history of a Messages request: its turns, and the changes made to them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.messages.scripts import (
     Block,
     message,
+    read_frames,
     reader,
     redacted,
     stream,
     text,
     thinking,
-    told,
     tool_use,
 )
 
 
-def result(number: int = 0, said: str = "7") -> Block:
-    return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": said}
+def result(number: int = 0, given: str = "7") -> Block:
+    return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": given}
 
 
 def request(*content: Any, **more: Any) -> dict[str, Any]:
     """A conversation whose messages are by turns the user's and the assistant's."""
     roles = ("user", "assistant")
-    messages = [{"role": roles[at % 2], "content": said} for at, said in enumerate(content)]
+    messages = [{"role": roles[at % 2], "content": given} for at, given in enumerate(content)]
     return {"model": "claude-opus-4-5", "system": "Be brief.", "messages": messages, **more}
 
 
@@ -82,31 +82,35 @@ class TestTurns:
             [thinking("Hm."), {"type": "server_tool_use", "id": "s", "input": {}}, text("Hi")],
         ],
     )
-    def test_mlx_10_a_turn_heard_is_known_when_it_comes_back(self, content: list[Block]) -> None:
+    def test_a_recorded_turn_is_recognized_when_it_returns(self, content: list[Block]) -> None:
         """However it was heard, and whichever pieces the client returns it in."""
         one, other = reader(), reader()
-        told(stream(content), one)
+        read_frames(stream(content), one)
         other.read_whole(json.dumps(message(content)).encode())
-        (heard,), (same,) = one.recorded_turns(), other.recorded_turns()
+        (recorded,), (same,) = one.recorded_turns(), other.recorded_turns()
         turn = self.returned(content)
-        assert heard.turn.encode_identity() == same.turn.encode_identity() == turn.encode_identity()
         assert (
-            heard.turn.encode_canonical() == same.turn.encode_canonical() == turn.encode_canonical()
+            recorded.turn.encode_identity() == same.turn.encode_identity() == turn.encode_identity()
+        )
+        assert (
+            recorded.turn.encode_canonical()
+            == same.turn.encode_canonical()
+            == turn.encode_canonical()
         )
 
     def returned(self, content: list[Block]) -> Turn:
         """As a client of OpenAI's returns it, all its reasoning dropped."""
-        said = "".join(block["text"] for block in content if block["type"] == "text")
+        given = "".join(block["text"] for block in content if block["type"] == "text")
         calls = [
             ToolCallPart(block["id"], block["name"], json.dumps(block["input"], indent=1))
             for block in content
             if block["type"] == "tool_use"
         ]
-        speeches = [
+        request_messages = [
             Message("user", [TextPart("Hi")]),
-            Message("assistant", [TextPart(said), *calls]),
+            Message("assistant", [TextPart(given), *calls]),
         ]
-        question = ModelRequest(model="claude-opus-4-5", messages=speeches)
+        question = ModelRequest(model="claude-opus-4-5", messages=request_messages)
         written = MESSAGES.write_request(question, UpstreamOptions(PROFILES["auto"]))
         return MESSAGES.history(written.body).turns[2]
 
@@ -116,12 +120,12 @@ class TestChanges:
         conversation = MessagesHistory(request("Hi", list(content), [result()]))
         return conversation, conversation.turns[2]
 
-    def test_ogx_11_a_summary_of_ours_is_taken_out(self) -> None:
+    def test_our_summary_is_removed(self) -> None:
         conversation, turn = self.read(thinking("ours"), redacted("ZGF0YQ"), tool_use())
-        assert conversation.strip(turn, lambda said: said == "ours") == (1, False)
+        assert conversation.strip(turn, lambda given: given == "ours") == (1, False)
         assert conversation.body()["messages"][1]["content"] == [redacted("ZGF0YQ"), tool_use()]
 
-    def test_what_the_model_thought_is_left_alone(self) -> None:
+    def test_the_models_reasoning_is_left_alone(self) -> None:
         conversation, turn = self.read(*ANSWER)
         assert conversation.strip(turn, nothing) == (0, True)
         assert conversation.body()["messages"][1]["content"] == ANSWER
@@ -130,7 +134,7 @@ class TestChanges:
         conversation, turn = self.read(thinking("", "c2ln"), tool_use())
         assert conversation.strip(turn, nothing) == (0, False)
 
-    def test_mlx_11_blocks_go_back_before_everything_else_as_they_were(self) -> None:
+    def test_blocks_go_back_before_everything_else_as_they_were(self) -> None:
         conversation, turn = self.read(thinking("", "c2ln"), text("So."), tool_use())
         conversation.restore(turn, ANSWER[:2])
         content = conversation.body()["messages"][1]["content"]
@@ -141,11 +145,11 @@ class TestChanges:
         conversation.restore(conversation.turns[2], ANSWER[:1])
         assert conversation.body()["messages"][1]["content"] == [ANSWER[0], text("So.")]
 
-    def test_llm_09_hidden_reasoning_comes_back_whole(self) -> None:
+    def test_hidden_reasoning_comes_back_whole(self) -> None:
         by = reader()
-        told(stream(ANSWER), by)
-        (heard,) = by.recorded_turns()
-        original = Original.from_reasoning(heard.original, heard.raw, altered=True)
+        read_frames(stream(ANSWER), by)
+        (recorded,) = by.recorded_turns()
+        original = Original.from_reasoning(recorded.original, recorded.raw, altered=True)
         conversation, turn = self.read(thinking("", "c2ln"), *ANSWER[2:])
         mending = HistoryRewriter(
             conversation, HistoryPolicy("client", "altered", PROFILES["auto"])
@@ -156,7 +160,7 @@ class TestChanges:
         assert conversation.body()["messages"][1]["content"] == ANSWER
         before, after = PrefixDigest(), PrefixDigest()
         before.add(turn)
-        after.add(heard.turn)
+        after.add(recorded.turn)
         assert before.digest() == after.digest()
 
 
@@ -164,7 +168,7 @@ class TestABudgetInARoundOfCalls:
     THINKING = ({"type": "enabled", "budget_tokens": 2000}, {"type": "adaptive"})
 
     @pytest.mark.parametrize(
-        ("content", "kept"),
+        ("content", "stays"),
         [
             (["Hi", [tool_use()], [result()]], False),
             (["Hi", [text("So."), tool_use()], [result(), text("Go on.")]], False),
@@ -177,11 +181,11 @@ class TestABudgetInARoundOfCalls:
         ],
     )
     def test_one_that_began_without_thinking_goes_on_without(
-        self, content: list[Any], *, kept: bool
+        self, content: list[Any], *, stays: bool
     ) -> None:
         budget, adaptive = self.THINKING
         fixed = MessagesHistory(request(*content, thinking=budget)).body()
-        assert ("thinking" in fixed) == kept
+        assert ("thinking" in fixed) == stays
         free = MessagesHistory(request(*content, thinking=adaptive)).body()
         assert free["thinking"] == adaptive
 

@@ -1,4 +1,4 @@
-"""Anthropic Messages, told: streams and bodies, and what goes wrong with them."""
+"""Anthropic Messages answers, read: streams and bodies, and what goes wrong with them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis import sse
-from abridge.apis.openai import CONNECTION_LOST
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.core.events import ContentDelta, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
-from tests.apis.messages.legality import Told, check_told
+from tests.apis.messages.legality import ReadAnswer, check_events
 from tests.apis.messages.scripts import (
     Block,
     begin,
@@ -22,6 +22,7 @@ from tests.apis.messages.scripts import (
     event,
     finish,
     message,
+    read_frames,
     reader,
     redacted,
     search,
@@ -30,10 +31,9 @@ from tests.apis.messages.scripts import (
     stream,
     text,
     thinking,
-    told,
     tool_use,
 )
-from tests.core.sequencer_driver import Loom
+from tests.core.sequencer_driver import SequencerDriver
 from tests.scripts import THOUGHT
 from tests.shared import RECORDINGS, needs_recordings
 
@@ -46,16 +46,16 @@ CONTENT = [
 ]
 
 
-def whole(content: list[Block], stop: str | None = "end_turn", **more: Any) -> Told:
-    return check_told(reader().read_whole(json.dumps(message(content, stop, **more)).encode()))
+def whole(content: list[Block], stop: str | None = "end_turn", **more: Any) -> ReadAnswer:
+    return check_events(reader().read_whole(json.dumps(message(content, stop, **more)).encode()))
 
 
-def streamed(frames: list[bytes]) -> Told:
-    return check_told(told(frames))
+def streamed(frames: list[bytes]) -> ReadAnswer:
+    return check_events(read_frames(frames))
 
 
-class TestWhatIsTold:
-    def test_att_12_thinking_text_and_calls(self) -> None:
+class TestEvents:
+    def test_thinking_text_and_calls(self) -> None:
         seen = streamed(stream(CONTENT, "tool_use"))
         assert seen.lines == [
             ("opened", "0"),
@@ -78,7 +78,7 @@ class TestWhatIsTold:
         assert second == ["toolu_1", "look", "{}"]
         assert seen.reason == "tool_calls"
 
-    def test_att_11_a_body_tells_the_same(self) -> None:
+    def test_a_body_gives_the_same_events(self) -> None:
         one, other = whole(CONTENT, "tool_use"), streamed(stream(CONTENT, "tool_use"))
         assert one.lines == other.lines
         assert [json.loads(call[2]) for call in one.calls] == [
@@ -90,21 +90,21 @@ class TestWhatIsTold:
         first = reader().read(begin())
         assert first == [ResponseStarted(None, None, "msg_1", "claude-opus-4-5", 0)]
 
-    def test_a_call_is_told_before_its_arguments_are_there(self) -> None:
+    def test_a_call_is_reported_before_its_arguments_arrive(self) -> None:
         by = reader()
         by.read(begin())
         assert by.read(start(0, tool_use(3, "look"))) == [
             ToolCallDelta(0, None, call_index=0, id="toolu_3", name="look")
         ]
 
-    def test_thinking_goes_on_as_it_comes(self) -> None:
+    def test_thinking_is_passed_on_as_it_comes(self) -> None:
         by = reader()
         by.read(begin())
         by.read(start(0, thinking("", "")))
         events = by.read(delta(0, "thinking", thinking="So."))
         assert [type(event).__name__ for event in events] == ["ReasoningStarted", "ReasoningDelta"]
 
-    def test_llm_05_thinking_that_says_nothing_is_no_item(self) -> None:
+    def test_empty_thinking_is_no_item(self) -> None:
         seen = streamed(stream([thinking("", ""), text("Hi")]))
         assert seen.lines == [("text", "Hi")]
 
@@ -112,14 +112,14 @@ class TestWhatIsTold:
         seen = streamed(stream([thinking("", "b25seQ"), text("Hi")]))
         assert seen.lines[:3] == [("opened", "0"), ("signed", "b25seQ"), ("closed",)]
 
-    def test_llm_03_redacted_thinking_without_data_makes_nothing(self) -> None:
+    def test_redacted_thinking_without_data_makes_nothing(self) -> None:
         for block in (redacted(""), {"type": "redacted_thinking"}):
             assert whole([block, text("Hi")]).lines == [("text", "Hi")]
 
     def test_text_blocks_are_one_text(self) -> None:
         assert streamed(stream([text("One, "), text("two.")])).lines == [("text", "One, two.")]
 
-    def test_citations_are_not_told(self) -> None:
+    def test_citations_are_dropped(self) -> None:
         frames = stream([text("Hi")])
         frames.insert(4, delta(0, "citations", citation={"type": "page_location"}))
         assert streamed(frames).lines == [("text", "Hi")]
@@ -127,7 +127,7 @@ class TestWhatIsTold:
     def test_the_tools_of_the_server_are_skipped_and_counted(self) -> None:
         by = reader()
         content = [thinking("One."), *search(), thinking("Two."), text("So."), tool_use()]
-        seen = check_told(told(stream(content, "tool_use"), by))
+        seen = check_events(read_frames(stream(content, "tool_use"), by))
         assert seen.raw == ["One.", "Two."]
         assert [call[0] for call in seen.calls] == ["toolu_0"]
         assert seen.items == 2
@@ -137,7 +137,7 @@ class TestWhatIsTold:
         by = reader()
         frames = stream([{"type": "hologram", "light": 1}, text("Hi")])
         frames[3:3] = [delta(0, "hologram", light=2), event("weather", sun=True)]
-        seen = check_told(told(frames, by))
+        seen = check_events(read_frames(frames, by))
         assert seen.lines == [("text", "Hi")]
         assert seen.end is not None
         assert seen.end.ok
@@ -158,13 +158,13 @@ class TestStops:
             ("a reason of tomorrow", "stop"),
         ],
     )
-    def test_ols_07_the_finish_is_mapped(self, given: str, reason: str) -> None:
+    def test_the_finish_is_mapped(self, given: str, reason: str) -> None:
         seen = streamed(stream([text("Hi")], given))
         assert seen.reason == whole([text("Hi")], given).reason == reason
         assert seen.text == "Hi"
 
     @pytest.mark.parametrize("given", ["tool_use", "end_turn", None])
-    def test_ols_07_with_calls_a_loop_goes_on(self, given: str | None) -> None:
+    def test_with_calls_a_loop_goes_on(self, given: str | None) -> None:
         assert whole([tool_use()], given).reason == "tool_calls"
 
     def test_a_call_cut_short_by_the_bound_is_a_length_stop(self) -> None:
@@ -175,12 +175,12 @@ class TestStops:
 
 
 class TestUsage:
-    def test_ogx_04_figures_are_cumulative_and_include_the_cache(self) -> None:
+    def test_figures_are_cumulative_and_include_the_cache(self) -> None:
         seen = streamed(stream([text("Hi")])).end
         assert seen is not None
         assert seen.usage == Tokens(23, 70, 93, 50, cached=7, cache_written=5)
 
-    def test_ogx_05_what_nobody_reported_is_unknown(self) -> None:
+    def test_what_nobody_reported_is_unknown(self) -> None:
         seen = whole([text("Hi")], usage=None).end
         assert seen is not None
         assert seen.usage is None
@@ -212,10 +212,10 @@ class TestRepairs:
             ("text", "Hi"),
         ]
 
-    def test_a_call_without_its_start_cannot_be_told(self) -> None:
+    def test_a_call_without_its_start_is_a_fault(self) -> None:
         by = reader()
         frames = [begin(), delta(0, "input_json", partial_json="{}"), *finish()]
-        assert check_told(told(frames, by)).calls == []
+        assert check_events(read_frames(frames, by)).calls == []
         assert by.faults == 1
 
     def test_thinking_without_its_stop_ends_when_something_else_begins(self) -> None:
@@ -228,7 +228,7 @@ class TestRepairs:
         frames = stream([thinking("One."), text("Hi")])
         late = frames.index(stop(0)) + 1
         frames[late:late] = [delta(0, "thinking", thinking="late"), stop(0)]
-        assert check_told(told(frames, by)).raw == ["One."]
+        assert check_events(read_frames(frames, by)).raw == ["One."]
         assert by.faults == 2
 
     def test_thinking_is_over_when_another_block_goes_on(self) -> None:
@@ -242,7 +242,7 @@ class TestRepairs:
             delta(1, "thinking", thinking="late"),
             *finish(),
         ]
-        assert check_told(told(frames, by)).lines[-1] == ("text", "Hi")
+        assert check_events(read_frames(frames, by)).lines[-1] == ("text", "Hi")
         assert by.faults == 1
 
     def test_an_index_used_again_is_another_block(self) -> None:
@@ -251,7 +251,7 @@ class TestRepairs:
         assert seen.lines == [("text", "One, "), ("call", "0"), ("text", "two.")]
         assert seen.calls[0][2] == "{}"
 
-    def test_the_end_of_a_call_is_told_outside_of_thinking(self) -> None:
+    def test_the_end_of_a_call_ends_thinking_first(self) -> None:
         frames = [begin(), start(0, tool_use(0)), start(1, thinking("Hm.")), stop(0), stop(1)]
         seen = streamed([*frames, *finish("tool_use")])
         assert seen.lines[1:] == [("opened", "0"), ("raw", "Hm."), ("signed", "c2ln"), ("closed",)]
@@ -292,19 +292,19 @@ class TestRepairs:
         frames = [begin(), start(0, tool_use(0, a=1)), stop(0), *finish("tool_use")]
         assert json.loads(streamed(frames).calls[0][2]) == {"a": 1}
 
-    def test_after_the_stop_nothing_is_said(self) -> None:
+    def test_after_the_stop_no_event_follows(self) -> None:
         by = reader()
         frames = stream([text("Hi")])
         frames[-1:-1] = [start(1, text("more")), delta(0, "text", text="more")]
-        assert check_told(told(frames, by)).text == "Hi"
+        assert check_events(read_frames(frames, by)).text == "Hi"
         assert by.faults == 2
         assert by.read(event("ping")) == []
         assert by.faults == 3
 
     def test_without_a_beginning_it_has_no_name(self) -> None:
-        seen = told(stream([text("Hi")])[1:])
+        seen = read_frames(stream([text("Hi")])[1:])
         assert seen[0] == ResponseStarted(None, None, "", "", 0)
-        assert check_told(seen).text == "Hi"
+        assert check_events(seen).text == "Hi"
 
     def test_without_a_message_stop_it_is_complete_all_the_same(self) -> None:
         seen = streamed(stream([text("Hi")])[:-1]).end
@@ -317,7 +317,7 @@ class TestRepairs:
 
     def test_the_mark_that_gateways_send_at_the_end_is_no_fault(self) -> None:
         by = reader()
-        check_told(told([*stream([text("Hi")]), b"data: [DONE]\n\n", b": bye\n\n"], by))
+        check_events(read_frames([*stream([text("Hi")]), b"data: [DONE]\n\n", b": bye\n\n"], by))
         assert by.faults == 0
 
     @pytest.mark.parametrize(
@@ -330,14 +330,14 @@ class TestRepairs:
             event("message_start", message=7),
         ],
     )
-    def test_ols_03_what_has_no_sense_is_counted_and_dropped(self, odd: bytes) -> None:
+    def test_events_that_make_no_sense_are_counted_and_dropped(self, odd: bytes) -> None:
         by = reader()
         frames = stream([text("Hi")])
         frames.insert(3, odd)
-        assert check_told(told(frames, by)).text == "Hi"
+        assert check_events(read_frames(frames, by)).text == "Hi"
         assert by.faults == 1
 
-    def test_ols_03_structured_content_where_a_string_was_expected(self) -> None:
+    def test_structured_content_where_a_string_was_expected(self) -> None:
         content = [
             {"type": "thinking", "thinking": ["x"], "signature": {}},
             {"type": "text", "text": None},
@@ -350,7 +350,7 @@ class TestRepairs:
 class TestFailures:
     OVERLOADED = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
-    def test_an_error_in_the_stream_is_told_once_and_ends_it(self) -> None:
+    def test_an_error_in_the_stream_is_reported_once_and_ends_it(self) -> None:
         seen = streamed([*stream(CONTENT)[:6], self.OVERLOADED])
         assert seen.failures == ["Overloaded"]
         assert seen.end is not None
@@ -363,9 +363,9 @@ class TestFailures:
         assert seen is not None
         assert not seen.ok
 
-    @pytest.mark.parametrize("kept", range(1, len(stream(CONTENT)) - 2))
-    def test_a_cut_stream_ends_failed_wherever_it_is_cut(self, kept: int) -> None:
-        seen = streamed(stream(CONTENT, "tool_use")[:kept])
+    @pytest.mark.parametrize("length", range(1, len(stream(CONTENT)) - 2))
+    def test_a_cut_stream_ends_failed_wherever_it_is_cut(self, length: int) -> None:
+        seen = streamed(stream(CONTENT, "tool_use")[:length])
         assert seen.end is not None
         assert seen.end.error == CONNECTION_LOST
         assert seen.reason is None
@@ -376,57 +376,57 @@ class TestFailures:
 
     def test_an_error_body_and_what_is_no_body(self) -> None:
         error = {"type": "error", "error": {"type": "api_error", "message": "Oops"}}
-        seen = check_told(reader().read_whole(json.dumps(error).encode())).end
+        seen = check_events(reader().read_whole(json.dumps(error).encode())).end
         assert seen is not None
         assert seen.error is not None
         assert seen.error.message == "Oops"
         for body in (b"<html>", b"[]", b'{"content": "x"}'):
-            nothing = check_told(reader().read_whole(body)).end
+            nothing = check_events(reader().read_whole(body)).end
             assert nothing is not None
             assert not nothing.ok
 
 
-class TestHeard:
-    def test_llm_09_the_blocks_are_kept_byte_for_byte(self) -> None:
+class TestRecordedTurns:
+    def test_the_original_blocks_are_recorded_byte_for_byte(self) -> None:
         for by, events in self.read(CONTENT):
-            (heard,) = by.recorded_turns()
-            assert heard.original == CONTENT[:2]
-            assert heard.raw == THOUGHT
-            assert heard.item_keys == ((0, 0), (0, 1))
-            assert heard.turn.text == "I look. "
-            assert [call.name for call in heard.turn.calls] == ["look", "look"]
-            assert check_told(events).items == 2
+            (recorded,) = by.recorded_turns()
+            assert recorded.original == CONTENT[:2]
+            assert recorded.raw == THOUGHT
+            assert recorded.item_keys == ((0, 0), (0, 1))
+            assert recorded.turn.text == "I look. "
+            assert [call.name for call in recorded.turn.calls] == ["look", "look"]
+            assert check_events(events).items == 2
 
     def test_without_reasoning_there_is_nothing_to_keep(self) -> None:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
             assert by.recorded_turns() == []
 
-    def test_past_the_limit_nothing_is_kept_and_all_is_told(self) -> None:
+    def test_over_the_limit_no_turn_is_recorded_and_all_events_come(self) -> None:
         for content in ([thinking("x" * 60)], [thinking("x", "s" * 60)], [redacted("d" * 60)]):
             for by, events in self.read([*content, text("Hi")], limit=50):
                 assert by.recorded_turns() == []
-                assert check_told(events).text == "Hi"
+                assert check_events(events).text == "Hi"
 
     def test_arguments_past_the_limit_are_not_made_up(self) -> None:
         for _, events in self.read([tool_use(0, a="x" * 60)], limit=10):
-            assert json.loads(check_told(events).calls[0][2]) == {"a": "x" * 60}
+            assert json.loads(check_events(events).calls[0][2]) == {"a": "x" * 60}
 
     def read(self, content: list[Block], limit: int = 1 << 20) -> Any:
         one, other = reader(limit), reader(limit)
-        yield one, told(stream(content), one)
+        yield one, read_frames(stream(content), one)
         yield other, other.read_whole(json.dumps(message(content)).encode())
 
 
-def test_att_12_the_weaver_takes_what_is_told() -> None:
-    loom = Loom()
+def test_the_sequencer_takes_the_events() -> None:
+    driver = SequencerDriver()
     content = [thinking("One thought. " * 4), *search(), thinking("Two. " * 9), text("So.")]
-    for happening in told(stream(content)):
-        loom.upstream(happening)
-    for part in list(loom.asked):
-        loom.write(part, "said")
-    assert loom.ended.ok
-    assert len(loom.ended.summaries) == 2
-    assert [said.text for said in loom.emitted if isinstance(said, ContentDelta)] == ["So."]
+    for happening in read_frames(stream(content)):
+        driver.upstream(happening)
+    for part in list(driver.requested):
+        driver.write(part, "said")
+    assert driver.ended.ok
+    assert len(driver.ended.summaries) == 2
+    assert [said.text for said in driver.emitted if isinstance(said, ContentDelta)] == ["So."]
 
 
 BLOCKS = st.lists(
@@ -450,7 +450,7 @@ def test_any_split_of_the_bytes_gives_the_same(content: list[Block], data: st.Da
     for begins, ends in pairwise([0, *sorted(cuts), len(sent)]):
         for one in decoder.feed(sent[begins:ends]):
             events += by.read(one)
-    assert [*events, *by.end()] == told(frames)
+    assert [*events, *by.end()] == read_frames(frames)
 
 
 @given(BLOCKS)
@@ -463,35 +463,35 @@ def test_whole_and_streamed_agree(content: list[Block]) -> None:
 
 
 @given(BLOCKS, st.data())
-def test_new_06_whatever_the_order_what_is_told_is_legal(
+def test_events_are_legal_in_whatever_order_blocks_come(
     content: list[Block], data: st.DataObject
 ) -> None:
     """Events lost, repeated and out of order."""
     frames = stream(content)
-    check_told(told(data.draw(st.lists(st.sampled_from(frames), max_size=40))))
-    check_told(told(data.draw(st.permutations(frames))))
+    check_events(read_frames(data.draw(st.lists(st.sampled_from(frames), max_size=40))))
+    check_events(read_frames(data.draw(st.permutations(frames))))
 
 
 @needs_recordings
 @pytest.mark.parametrize(
     "name", [path.name for path in sorted(RECORDINGS.glob("anthropic*.response.*"))]
 )
-def test_att_12_recordings_are_told_as_they_are(name: str) -> None:
+def test_recordings_are_read_as_they_are(name: str) -> None:
     data, by = (RECORDINGS / name).read_bytes(), reader()
     if name.endswith(".json"):
         content = json.loads(data)["content"]
-        seen = check_told(by.read_whole(data))
+        seen = check_events(by.read_whole(data))
     else:
         decoder = sse.FrameDecoder(1 << 20)
         frames = [*decoder.feed(data), *decoder.end()]
         content = contents([json.loads(sse.frame_data(frame) or b"") for frame in frames])
-        seen = check_told(told(frames, by))
+        seen = check_events(read_frames(frames, by))
     kinds = {kind: [block for block in content if block["type"] == kind] for kind in KINDS}
     assert seen.raw == [block["thinking"] for block in kinds["thinking"]]
     assert seen.text == "".join(block["text"] for block in kinds["text"])
     assert [call[0] for call in seen.calls] == [block["id"] for block in kinds["tool_use"]]
-    kept = [block for heard in by.recorded_turns() for block in heard.original]
-    assert kept == [block for block in content if block["type"] in KINDS[:2]]
+    length = [block for recorded in by.recorded_turns() for block in recorded.original]
+    assert length == [block for block in content if block["type"] in KINDS[:2]]
     assert seen.end is not None
     assert seen.end.ok
     assert (by.faults, by.dropped) == (0, 0)

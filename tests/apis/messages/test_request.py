@@ -1,4 +1,4 @@
-"""Questions in the words of Anthropic Messages."""
+"""Requests written in the format of Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -55,43 +55,52 @@ MODELS = (
     "deepseek-v4",
 )
 LOOK = Tool("look", description="Looks.", parameters={"type": "object", "properties": {}})
-HEAR = Tool("hear")
+LISTEN = Tool("hear")
 
 
-def said(role: Role, *parts: MessagePart | str) -> Message:
+def message_of(role: Role, *parts: MessagePart | str) -> Message:
     return Message(role, [TextPart(part) if isinstance(part, str) else part for part in parts])
 
 
-def write(*speeches: Message, profile: str = "auto", **asked: Any) -> TranslatedRequest:
+def write(
+    *given_messages: Message, profile: str = "auto", **request_fields: Any
+) -> TranslatedRequest:
     """What is written; where Anthropic's own types are at hand, they accept it."""
-    asked = {"model": BUDGET, "messages": list(speeches or [said("user", "Hi")]), **asked}
+    request_fields = {
+        "model": BUDGET,
+        "messages": list(given_messages or [message_of("user", "Hi")]),
+        **request_fields,
+    }
     written = MESSAGES.write_request(
-        ModelRequest(**asked), UpstreamOptions(PROFILES[profile], max_tokens=4096)
+        ModelRequest(**request_fields), UpstreamOptions(PROFILES[profile], max_tokens=4096)
     )
     if ANTHROPIC:
         check_request(written.body)
     return written
 
 
-def body(*speeches: Message, **asked: Any) -> Json:
+def body(*given_messages: Message, **request_fields: Any) -> Json:
     """What is written where all of it can be."""
-    written = write(*speeches, **asked)
+    written = write(*given_messages, **request_fields)
     assert written.unsupported == []
     return written.body
 
 
-def messages(*speeches: Message, **asked: Any) -> list[tuple[str, list[str]]]:
+def messages(*given_messages: Message, **request_fields: Any) -> list[tuple[str, list[str]]]:
     """The roles, and the kinds of their blocks."""
     return [
         (message["role"], [block["type"] for block in message["content"]])
         if isinstance(message["content"], list)
         else (message["role"], [message["content"]])
-        for message in body(*speeches, **asked)["messages"]
+        for message in body(*given_messages, **request_fields)["messages"]
     ]
 
 
-def unfit(*speeches: Message, **asked: Any) -> list[tuple[str, bool]]:
-    return [(left.param, left.essential) for left in write(*speeches, **asked).unsupported]
+def unsupported_params(*given_messages: Message, **request_fields: Any) -> list[tuple[str, bool]]:
+    return [
+        (left.param, left.essential)
+        for left in write(*given_messages, **request_fields).unsupported
+    ]
 
 
 CALL, OUTPUT = (
@@ -102,7 +111,7 @@ SIGNED = ReasoningPart(text="I think.", state="c2ln", is_signature=True)
 REDACTED = ReasoningPart(state="ZGF0YQ==")
 
 
-class TestSpeeches:
+class TestMessages:
     def test_the_least_of_a_question(self) -> None:
         assert body() == {
             "model": BUDGET,
@@ -111,22 +120,24 @@ class TestSpeeches:
         }
 
     def test_instructions_at_the_start_are_the_prompt(self) -> None:
-        spoken = body(
-            said("system", "Be brief."), said("developer", "Be kind."), said("user", "Hi")
+        written_body = body(
+            message_of("system", "Be brief."),
+            message_of("developer", "Be kind."),
+            message_of("user", "Hi"),
         )
-        assert spoken["system"] == "Be brief.\n\nBe kind."
-        assert len(spoken["messages"]) == 1
+        assert written_body["system"] == "Be brief.\n\nBe kind."
+        assert len(written_body["messages"]) == 1
 
-    def test_instructions_alone_are_said_by_the_user(self) -> None:
-        spoken = body(said("system", "Say hello."))
-        assert "system" not in spoken
-        assert spoken["messages"][0]["content"] == [{"type": "text", "text": "Say hello."}]
+    def test_instructions_alone_become_a_user_message(self) -> None:
+        written_body = body(message_of("system", "Say hello."))
+        assert "system" not in written_body
+        assert written_body["messages"][0]["content"] == [{"type": "text", "text": "Say hello."}]
 
     LATER = (
-        said("user", "Hi"),
-        said("assistant", "Yes?"),
-        said("developer", "Now be brief."),
-        said("user", "Tell me."),
+        message_of("user", "Hi"),
+        message_of("assistant", "Yes?"),
+        message_of("developer", "Now be brief."),
+        message_of("user", "Tell me."),
     )
 
     def test_later_instructions_stay_in_their_round_where_a_model_takes_them(self) -> None:
@@ -136,58 +147,74 @@ class TestSpeeches:
         ]
 
     def test_later_instructions_join_the_prompt_elsewhere(self) -> None:
-        spoken = body(*self.LATER)
-        assert spoken["system"] == "Now be brief."
-        assert [message["role"] for message in spoken["messages"]] == ["user", "assistant", "user"]
+        written_body = body(*self.LATER)
+        assert written_body["system"] == "Now be brief."
+        assert [message["role"] for message in written_body["messages"]] == [
+            "user",
+            "assistant",
+            "user",
+        ]
 
     def test_instructions_between_two_answers_join_the_prompt(self) -> None:
-        spoken = body(*self.LATER[:3], said("assistant", "Hm."), said("user", "?"), model=NEWEST)
-        assert spoken["system"] == "Now be brief."
+        written_body = body(
+            *self.LATER[:3], message_of("assistant", "Hm."), message_of("user", "?"), model=NEWEST
+        )
+        assert written_body["system"] == "Now be brief."
 
     def test_speeches_of_one_side_become_one_message(self) -> None:
         assert messages(
-            said("user", "Hi"),
-            said("user", "there"),
-            said("assistant", "A"),
-            said("assistant", "B"),
+            message_of("user", "Hi"),
+            message_of("user", "there"),
+            message_of("assistant", "A"),
+            message_of("assistant", "B"),
         ) == [("user", ["text", "text"]), ("assistant", ["text", "text"])]
 
     def test_results_come_first_in_the_users_message(self) -> None:
         assert messages(
-            said("user", "Hi"),
-            said("assistant", CALL),
-            said("user", "Wait."),
-            said("tool", OUTPUT),
+            message_of("user", "Hi"),
+            message_of("assistant", CALL),
+            message_of("user", "Wait."),
+            message_of("tool", OUTPUT),
         )[-1] == ("user", ["tool_result", "text"])
 
     def test_blank_texts_are_left_out(self) -> None:
         assert messages(
-            said("user", "Hi", "  "), said("assistant", "\n", CALL), said("tool", OUTPUT)
+            message_of("user", "Hi", "  "),
+            message_of("assistant", "\n", CALL),
+            message_of("tool", OUTPUT),
         )[:2] == [("user", ["text"]), ("assistant", ["tool_use"])]
 
-    def test_a_refusal_is_what_the_assistant_said(self) -> None:
-        spoken = body(
-            said("user", "Hi"), said("assistant", RefusalPart("No.")), said("user", "Why?")
+    def test_a_refusal_is_the_assistants_text(self) -> None:
+        written_body = body(
+            message_of("user", "Hi"),
+            message_of("assistant", RefusalPart("No.")),
+            message_of("user", "Why?"),
         )
-        assert spoken["messages"][1]["content"] == [{"type": "text", "text": "No."}]
+        assert written_body["messages"][1]["content"] == [{"type": "text", "text": "No."}]
 
     def test_names_of_participants_are_left_out(self) -> None:
-        assert unfit(Message("user", [TextPart("Hi")], name="Ann")) == [("messages", False)]
+        assert unsupported_params(Message("user", [TextPart("Hi")], name="Ann")) == [
+            ("messages", False)
+        ]
 
 
-class TestThoughts:
-    def turn(self, *parts: MessagePart | str, **asked: Any) -> list[Json]:
-        said_so = (said("user", "Hi"), said("assistant", *parts), said("tool", OUTPUT))
-        content: list[Json] = body(*said_so, **asked)["messages"][1]["content"]
+class TestReasoning:
+    def turn(self, *parts: MessagePart | str, **request_fields: Any) -> list[Json]:
+        conversation_so_far = (
+            message_of("user", "Hi"),
+            message_of("assistant", *parts),
+            message_of("tool", OUTPUT),
+        )
+        content: list[Json] = body(*conversation_so_far, **request_fields)["messages"][1]["content"]
         return content
 
-    def test_llm_02_opaque_state_goes_back_byte_for_byte(self) -> None:
+    def test_opaque_state_goes_back_byte_for_byte(self) -> None:
         assert self.turn(SIGNED, REDACTED, CALL)[:2] == [
             {"type": "thinking", "thinking": "I think.", "signature": "c2ln"},
             {"type": "redacted_thinking", "data": "ZGF0YQ=="},
         ]
 
-    def test_llm_04_reasoning_text_and_call_in_this_order(self) -> None:
+    def test_reasoning_text_and_call_in_this_order(self) -> None:
         kinds = [block["type"] for block in self.turn(SIGNED, "So.", CALL)]
         assert kinds == ["thinking", "text", "tool_use"]
 
@@ -195,12 +222,12 @@ class TestThoughts:
         assert self.turn(ReasoningPart(state="c2ln", is_signature=True), CALL)[0]["thinking"] == ""
 
     @pytest.mark.parametrize(
-        "thought", [ReasoningPart(text="x"), ReasoningPart(summary=("y",)), ReasoningPart()]
+        "reasoning_part", [ReasoningPart(text="x"), ReasoningPart(summary=("y",)), ReasoningPart()]
     )
-    def test_llm_03_what_nobody_signed_makes_nothing(self, thought: ReasoningPart) -> None:
-        assert [block["type"] for block in self.turn(thought, CALL)] == ["tool_use"]
+    def test_unsigned_reasoning_is_left_out(self, reasoning_part: ReasoningPart) -> None:
+        assert [block["type"] for block in self.turn(reasoning_part, CALL)] == ["tool_use"]
 
-    def test_mlx_11_a_provider_that_misses_its_reasoning_gets_it_unsigned(self) -> None:
+    def test_a_provider_that_misses_its_reasoning_gets_it_unsigned(self) -> None:
         content = self.turn(ReasoningPart(text="x", summary=("y",)), CALL, profile="deepseek")
         assert content[0] == {"type": "thinking", "thinking": "x", "signature": ""}
 
@@ -208,27 +235,31 @@ class TestThoughts:
         content = self.turn(ReasoningPart(summary=("y",)), CALL, profile="deepseek")
         assert content[0]["type"] == "tool_use"
 
-    def test_mlx_04_thinking_on_a_users_turn_is_ignored(self) -> None:
-        assert messages(said("user", SIGNED, "Hi")) == [("user", ["text"])]
+    def test_thinking_on_a_users_turn_is_ignored(self) -> None:
+        assert messages(message_of("user", SIGNED, "Hi")) == [("user", ["text"])]
 
-    def test_mlx_08_trailing_reasoning_is_dropped(self) -> None:
-        assert messages(said("user", "Hi"), said("assistant", "A", SIGNED), said("user", "B")) == [
+    def test_trailing_reasoning_is_dropped(self) -> None:
+        assert messages(
+            message_of("user", "Hi"), message_of("assistant", "A", SIGNED), message_of("user", "B")
+        ) == [
             ("user", ["text"]),
             ("assistant", ["text"]),
             ("user", ["text"]),
         ]
-        assert messages(said("user", "Hi"), said("assistant", REDACTED), said("user", "B")) == [
-            ("user", ["text", "text"])
-        ]
+        assert messages(
+            message_of("user", "Hi"), message_of("assistant", REDACTED), message_of("user", "B")
+        ) == [("user", ["text", "text"])]
 
-    def test_reasoning_waits_for_what_the_assistant_says_next(self) -> None:
-        spoken = messages(said("user", "Hi"), said("assistant", SIGNED), said("assistant", "A"))
-        assert spoken[1] == ("assistant", ["thinking", "text"])
+    def test_reasoning_joins_the_assistants_next_message(self) -> None:
+        written_body = messages(
+            message_of("user", "Hi"), message_of("assistant", SIGNED), message_of("assistant", "A")
+        )
+        assert written_body[1] == ("assistant", ["thinking", "text"])
 
 
 class TestParts:
     def part(self, part: MessagePart) -> Json:
-        block: Json = body(said("user", part))["messages"][0]["content"][0]
+        block: Json = body(message_of("user", part))["messages"][0]["content"][0]
         return block
 
     def test_images(self) -> None:
@@ -281,20 +312,31 @@ class TestParts:
         ],
     )
     def test_what_cannot_be_carried_is_named(self, part: MessagePart) -> None:
-        asked = [said("user", "Hi", part)]
-        assert unfit(*asked, param_names={"messages": "input"}) == [("input", True)]
-        assert unfit(said("user", "Hi"), said("tool", ToolOutputPart("c", (part,)))) == [  # type: ignore[arg-type]
+        request_fields = [message_of("user", "Hi", part)]
+        assert unsupported_params(*request_fields, param_names={"messages": "input"}) == [
+            ("input", True)
+        ]
+        assert unsupported_params(
+            message_of("user", "Hi"), message_of("tool", ToolOutputPart("c", (part,)))
+        ) == [  # type: ignore[arg-type]
             ("messages", True)
         ]
 
     def test_what_is_foreign_is_named_as_the_client_names_it(self) -> None:
         foreign = UnknownPart({"type": "item_reference"}, "input[0]")
-        assert unfit(said("user", "Hi", foreign)) == [("input[0]", True)]
-        assert unfit(said("system", "Hi", foreign), said("user", "Hi")) == [("input[0]", True)]
+        assert unsupported_params(message_of("user", "Hi", foreign)) == [("input[0]", True)]
+        assert unsupported_params(
+            message_of("system", "Hi", foreign), message_of("user", "Hi")
+        ) == [("input[0]", True)]
 
     def test_calls_and_their_results(self) -> None:
-        spoken = body(said("user", "Hi"), said("assistant", CALL), said("tool", OUTPUT))
-        call, result = spoken["messages"][1]["content"][0], spoken["messages"][2]["content"][0]
+        written_body = body(
+            message_of("user", "Hi"), message_of("assistant", CALL), message_of("tool", OUTPUT)
+        )
+        call, result = (
+            written_body["messages"][1]["content"][0],
+            written_body["messages"][2]["content"][0],
+        )
         assert call == {"type": "tool_use", "id": "toolu_0", "name": "look", "input": {"at": 1}}
         assert result == {"type": "tool_result", "tool_use_id": "toolu_0", "content": "7"}
 
@@ -309,13 +351,15 @@ class TestParts:
         ],
     )
     def test_arguments_are_always_an_object(self, arguments: str, given: Json) -> None:
-        spoken = body(said("user", "Hi"), said("assistant", ToolCallPart("c", "look", arguments)))
-        assert spoken["messages"][1]["content"][0]["input"] == given
+        written_body = body(
+            message_of("user", "Hi"), message_of("assistant", ToolCallPart("c", "look", arguments))
+        )
+        assert written_body["messages"][1]["content"][0]["input"] == given
 
     def test_a_custom_call_has_its_text_as_input(self) -> None:
         call = ToolCallPart("c", "shell", "ls -l", custom=True)
-        spoken = body(said("user", "Hi"), said("assistant", call))
-        assert spoken["messages"][1]["content"][0]["input"] == {"input": "ls -l"}
+        written_body = body(message_of("user", "Hi"), message_of("assistant", call))
+        assert written_body["messages"][1]["content"][0]["input"] == {"input": "ls -l"}
 
     def test_results_may_hold_images_fail_or_be_empty(self) -> None:
         image = ImagePart("https://a.test/b.png")
@@ -324,29 +368,29 @@ class TestParts:
             ToolOutputPart("b", (TextPart("no"),), failed=True),
             ToolOutputPart("c", (TextPart(""),)),
         ]
-        first, second, third = body(said("tool", *outputs))["messages"][0]["content"]
+        first, second, third = body(message_of("tool", *outputs))["messages"][0]["content"]
         assert [block["type"] for block in first["content"]] == ["text", "image"]
         assert second["is_error"] is True
         assert third == {"type": "tool_result", "tool_use_id": "c"}
 
-    def test_ids_of_other_providers_are_spelled_in_allowed_letters(self) -> None:
+    def test_ids_of_other_providers_are_written_in_allowed_letters(self) -> None:
         call, output = ToolCallPart("functions.f:0", "f", "{}"), ToolOutputPart("functions.f:0", ())
-        spoken = body(said("assistant", call), said("tool", output))["messages"]
-        assert spoken[0]["content"][0]["id"] == "functions_f_0"
-        assert spoken[1]["content"][0]["tool_use_id"] == "functions_f_0"
+        written_body = body(message_of("assistant", call), message_of("tool", output))["messages"]
+        assert written_body[0]["content"][0]["id"] == "functions_f_0"
+        assert written_body[1]["content"][0]["tool_use_id"] == "functions_f_0"
 
 
 class TestTools:
     def test_functions(self) -> None:
-        written = write(tools=[LOOK, HEAR])
+        written = write(tools=[LOOK, LISTEN])
         assert written.body["tools"] == [
             {"name": "look", "description": "Looks.", "input_schema": LOOK.parameters},
             {"name": "hear", "input_schema": {"type": "object", "properties": {}}},
         ]
-        assert written.tools == {"look": LOOK, "hear": HEAR}
+        assert written.tools == {"look": LOOK, "hear": LISTEN}
         assert "tool_choice" not in written.body
 
-    def test_ols_10_strict_is_what_the_client_said(self) -> None:
+    def test_strict_is_what_the_client_set(self) -> None:
         closed = {"type": "object", "properties": {}, "additionalProperties": False}
         tools = [
             Tool("a", parameters=closed, strict=True),
@@ -355,7 +399,7 @@ class TestTools:
         ]
         stricts = [tool.get("strict") for tool in body(tools=tools)["tools"]]
         assert stricts == [True, None, None], "and only where the schema can be"
-        assert unfit(tools=tools[:1], model=OLD) == [("tools", False)]
+        assert unsupported_params(tools=tools[:1], model=OLD) == [("tools", False)]
 
     def test_a_custom_tool_is_a_function_of_one_text(self) -> None:
         grammar = {"syntax": "lark", "definition": "start: WORD"}
@@ -381,7 +425,7 @@ class TestTools:
         assert list(written.tools) == ["look"]
 
     @pytest.mark.parametrize(
-        ("choice", "spelled"),
+        ("choice", "expected"),
         [
             (ToolChoice("auto"), {"type": "auto"}),
             (ToolChoice("none"), {"type": "none"}),
@@ -389,34 +433,34 @@ class TestTools:
             (ToolChoice("required", ("look",)), {"type": "tool", "name": "look"}),
         ],
     )
-    def test_ols_10_the_choice_keeps_the_tools(self, choice: ToolChoice, spelled: Json) -> None:
-        spoken = body(tools=[LOOK, HEAR], tool_choice=choice)
-        assert spoken["tool_choice"] == spelled
-        assert len(spoken["tools"]) == 2
+    def test_the_choice_keeps_the_tools(self, choice: ToolChoice, expected: Json) -> None:
+        written_body = body(tools=[LOOK, LISTEN], tool_choice=choice)
+        assert written_body["tool_choice"] == expected
+        assert len(written_body["tools"]) == 2
         alone = body(tools=[LOOK], tool_choice=choice, params={"parallel_tool_calls": False})
         wanted = {} if choice.mode == "none" else {"disable_parallel_tool_use": True}
-        assert alone["tool_choice"] == {**spelled, **wanted}
+        assert alone["tool_choice"] == {**expected, **wanted}
 
     def test_one_call_at_a_time_without_a_choice(self) -> None:
-        spoken = body(tools=[LOOK], params={"parallel_tool_calls": False})
-        assert spoken["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+        written_body = body(tools=[LOOK], params={"parallel_tool_calls": False})
+        assert written_body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
     def test_a_choice_among_some_offers_only_those(self) -> None:
-        tools = [LOOK, HEAR, Tool("feel")]
+        tools = [LOOK, LISTEN, Tool("feel")]
         for mode, kind in (("auto", "auto"), ("required", "any")):
             choice = ToolChoice(mode, ("look", "feel"))  # type: ignore[arg-type]
-            spoken = body(tools=tools, tool_choice=choice)
-            assert [tool["name"] for tool in spoken["tools"]] == ["look", "feel"]
-            assert spoken["tool_choice"] == {"type": kind}
+            written_body = body(tools=tools, tool_choice=choice)
+            assert [tool["name"] for tool in written_body["tools"]] == ["look", "feel"]
+            assert written_body["tool_choice"] == {"type": kind}
 
     def test_without_tools_there_is_no_choice(self) -> None:
         assert "tool_choice" not in body(tool_choice=ToolChoice("auto"))
 
-    def test_where_no_tool_can_be_forced_the_client_is_told(self) -> None:
+    def test_where_no_tool_can_be_forced_the_choice_is_unsupported(self) -> None:
         choice = ToolChoice("required", ("look",))
-        asked = {"tools": [LOOK], "tool_choice": choice, "model": NEWEST}
-        assert unfit(**asked) == [("tool_choice", True)]
-        assert write(**asked).body["tool_choice"] == {"type": "auto"}
+        request_fields = {"tools": [LOOK], "tool_choice": choice, "model": NEWEST}
+        assert unsupported_params(**request_fields) == [("tool_choice", True)]
+        assert write(**request_fields).body["tool_choice"] == {"type": "auto"}
 
 
 class TestThinking:
@@ -425,14 +469,16 @@ class TestThinking:
         [("minimal", 1024), ("low", 2000), ("medium", 5000), ("high", 8000), ("max", 9500)],
     )
     def test_older_models_get_a_budget(self, effort: str, budget: int) -> None:
-        spoken = body(effort=effort, params={"max_tokens": 10_000})
-        assert spoken["thinking"] == {"type": "enabled", "budget_tokens": budget}
-        assert "output_config" not in spoken
+        written_body = body(effort=effort, params={"max_tokens": 10_000})
+        assert written_body["thinking"] == {"type": "enabled", "budget_tokens": budget}
+        assert "output_config" not in written_body
 
     def test_below_the_bound_there_may_be_no_room(self) -> None:
-        assert unfit(effort="high", params={"max_tokens": 1024}) == [("reasoning_effort", False)]
-        spoken = body(effort="max", params={"max_tokens": 1025})
-        assert spoken["thinking"]["budget_tokens"] == 1024
+        assert unsupported_params(effort="high", params={"max_tokens": 1024}) == [
+            ("reasoning_effort", False)
+        ]
+        written_body = body(effort="max", params={"max_tokens": 1025})
+        assert written_body["thinking"]["budget_tokens"] == 1024
 
     @pytest.mark.parametrize(
         ("model", "effort", "level"),
@@ -448,18 +494,18 @@ class TestThinking:
     def test_newer_models_get_an_effort_and_show_their_thinking(
         self, model: str, effort: str, level: str
     ) -> None:
-        spoken = body(model=model, effort=effort)
-        assert spoken["thinking"] == {"type": "adaptive", "display": "summarized"}
-        assert spoken["output_config"] == {"effort": level}
+        written_body = body(model=model, effort=effort)
+        assert written_body["thinking"] == {"type": "adaptive", "display": "summarized"}
+        assert written_body["output_config"] == {"effort": level}
 
-    def test_an_effort_that_nobody_knows_is_upstreams_default(self) -> None:
+    def test_an_unknown_effort_is_upstreams_default(self) -> None:
         assert "output_config" not in body(model=NEWEST, effort="utmost")
 
     def test_a_wish_for_a_summary_is_one_for_thinking(self) -> None:
         assert body(native_style="auto")["thinking"] == {"type": "enabled", "budget_tokens": 2048}
-        spoken = body(model=LATE, native_style="auto")
-        assert spoken["thinking"] == {"type": "adaptive", "display": "summarized"}
-        assert "output_config" not in spoken
+        written_body = body(model=LATE, native_style="auto")
+        assert written_body["thinking"] == {"type": "adaptive", "display": "summarized"}
+        assert "output_config" not in written_body
 
     @pytest.mark.parametrize(
         ("model", "thinking"),
@@ -471,36 +517,36 @@ class TestThinking:
         ],
     )
     def test_no_effort_turns_it_off(self, model: str, thinking: Json | None) -> None:
-        spoken = body(model=model, effort="none")
-        assert spoken.get("thinking") == thinking
-        assert "output_config" not in spoken
+        written_body = body(model=model, effort="none")
+        assert written_body.get("thinking") == thinking
+        assert "output_config" not in written_body
 
     def test_where_it_cannot_be_turned_off_it_is_least(self) -> None:
         written = write(model=NEWEST, effort="none")
         assert written.body["output_config"] == {"effort": "low"}
         assert [left.essential for left in written.unsupported] == [False]
 
-    def test_a_model_that_does_not_think_is_not_asked_to(self) -> None:
+    def test_a_model_that_does_not_think_gets_no_thinking_parameters(self) -> None:
         written = write(model=OLD, effort="high", param_names={"effort": "reasoning.effort"})
         assert "thinking" not in written.body
         assert [left.param for left in written.unsupported] == ["reasoning.effort"]
         assert body(model=OLD, native_style="auto").get("thinking") is None
 
     @pytest.mark.parametrize("model", [BUDGET, LATE, "claude-sonnet-5"])
-    def test_it_gives_way_to_a_forced_tool(self, model: str) -> None:
+    def test_thinking_yields_to_a_forced_tool(self, model: str) -> None:
         choice = ToolChoice("required")
-        spoken = body(model=model, effort="high", tools=[LOOK], tool_choice=choice)
-        assert "thinking" not in spoken
-        assert spoken["tool_choice"] == {"type": "any"}
+        written_body = body(model=model, effort="high", tools=[LOOK], tool_choice=choice)
+        assert "thinking" not in written_body
+        assert written_body["tool_choice"] == {"type": "any"}
 
-    def test_what_the_client_says_in_anthropics_words_wins(self) -> None:
-        own = {"type": "enabled", "budget_tokens": 3000}
-        spoken = body(effort="high", extra={"thinking": own, "container": "c"})
-        assert spoken["thinking"] == own
-        assert spoken["container"] == "c"
-        own = {"effort": "max"}
-        spoken = body(model=NEWEST, effort="low", extra={"output_config": own})
-        assert spoken["output_config"] == own
+    def test_anthropics_own_parameters_win(self) -> None:
+        client_thinking = {"type": "enabled", "budget_tokens": 3000}
+        written_body = body(effort="high", extra={"thinking": client_thinking, "container": "c"})
+        assert written_body["thinking"] == client_thinking
+        assert written_body["container"] == "c"
+        client_thinking = {"effort": "max"}
+        written_body = body(model=NEWEST, effort="low", extra={"output_config": client_thinking})
+        assert written_body["output_config"] == client_thinking
 
     def test_what_the_client_adds_replaces_nothing_of_the_question(self) -> None:
         assert body(extra={"messages": [], "model": "other"})["model"] == BUDGET
@@ -508,19 +554,21 @@ class TestThinking:
 
 class TestSampling:
     def test_figures_go_along(self) -> None:
-        spoken = body(params={"temperature": 0, "top_k": 5})
-        assert (spoken["temperature"], spoken["top_k"]) == (0, 5)
+        written_body = body(params={"temperature": 0, "top_k": 5})
+        assert (written_body["temperature"], written_body["top_k"]) == (0, 5)
         assert body(params={"top_p": 0.5})["top_p"] == 0.5
 
-    def test_defaults_need_not_be_said(self) -> None:
-        spoken = body(model=NEWEST, params={"temperature": 1, "top_p": 1.0})
-        assert not {"temperature", "top_p"} & spoken.keys()
+    def test_defaults_are_not_sent(self) -> None:
+        written_body = body(model=NEWEST, params={"temperature": 1, "top_p": 1.0})
+        assert not {"temperature", "top_p"} & written_body.keys()
 
     @pytest.mark.parametrize("model", MODELS)
     def test_above_one_it_is_refused_by_name(self, model: str) -> None:
-        assert unfit(model=model, params={"temperature": 1.5}) == [("temperature", True)]
+        assert unsupported_params(model=model, params={"temperature": 1.5}) == [
+            ("temperature", True)
+        ]
 
-    def test_ols_08_models_that_sample_in_their_own_way(self) -> None:
+    def test_sampling_parameters_are_left_out_where_the_model_takes_none(self) -> None:
         values = {"temperature": 0.5, "top_p": 0.5, "top_k": 5}
         written = write(model=NEWEST, params=values)
         assert not values.keys() & written.body.keys()
@@ -551,12 +599,12 @@ class TestTheRest:
             "user": "u1",
             "service_tier": "default",
         }
-        spoken = body(params=values, stream=True)
-        assert spoken["max_tokens"] == 100
-        assert spoken["stop_sequences"] == ["END", "FIN"]
-        assert spoken["metadata"] == {"user_id": "u1"}
-        assert spoken["service_tier"] == "standard_only"
-        assert spoken["stream"] is True
+        written_body = body(params=values, stream=True)
+        assert written_body["max_tokens"] == 100
+        assert written_body["stop_sequences"] == ["END", "FIN"]
+        assert written_body["metadata"] == {"user_id": "u1"}
+        assert written_body["service_tier"] == "standard_only"
+        assert written_body["stream"] is True
         values = {"stop": "END", "user": "u1", "safety_identifier": "s1"}
         assert body(params=values)["stop_sequences"] == ["END"]
         assert body(params=values)["metadata"] == {"user_id": "s1"}
@@ -567,15 +615,17 @@ class TestTheRest:
         assert [(left.param, left.essential) for left in written.unsupported] == [("stop", True)]
 
     def test_structured_outputs(self) -> None:
-        spoken = body(output_format=OutputFormat(SCHEMA), model=LATE, effort="low")
-        assert spoken["output_config"] == {
+        written_body = body(output_format=OutputFormat(SCHEMA), model=LATE, effort="low")
+        assert written_body["output_config"] == {
             "effort": "low",
             "format": {"type": "json_schema", "schema": SCHEMA},
         }
-        assert unfit(output_format=OutputFormat(SCHEMA), model=OLD) == [("response_format", True)]
-        assert unfit(output_format=OutputFormat(), param_names={"format": "text.format"}) == [
-            ("text.format", True)
+        assert unsupported_params(output_format=OutputFormat(SCHEMA), model=OLD) == [
+            ("response_format", True)
         ]
+        assert unsupported_params(
+            output_format=OutputFormat(), param_names={"format": "text.format"}
+        ) == [("text.format", True)]
 
     @pytest.mark.parametrize(
         ("values", "matters"),
@@ -593,7 +643,7 @@ class TestTheRest:
     )
     def test_what_cannot_be_carried_is_named(self, values: Json, *, matters: bool) -> None:
         (name,) = values
-        assert unfit(params=values) == [(name, matters)]
+        assert unsupported_params(params=values) == [(name, matters)]
 
 
 @needs_anthropic
@@ -602,11 +652,11 @@ class TestTheRest:
 def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | None) -> None:
     parts = [SIGNED, REDACTED, "So.", CALL]
     written = write(
-        said("system", "Be brief."),
-        said("user", "Hi", ImagePart("https://a.test/b.png")),
-        said("assistant", *parts),
-        said("tool", OUTPUT),
-        said("developer", "Go on."),
+        message_of("system", "Be brief."),
+        message_of("user", "Hi", ImagePart("https://a.test/b.png")),
+        message_of("assistant", *parts),
+        message_of("tool", OUTPUT),
+        message_of("developer", "Go on."),
         model=model,
         effort=effort,
         tools=[LOOK, Tool("shell", "custom", strict=True)],
@@ -629,29 +679,29 @@ def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | 
         ("kimi-k3", "deepseek-v4"),
     ],
 )
-def test_a_model_is_known_by_any_of_its_names(name: str, like: str) -> None:
-    asked = {"effort": "high", "tools": [LOOK], "tool_choice": ToolChoice("auto")}
-    one, other = write(model=name, **asked), write(model=like, **asked)
+def test_a_model_is_recognized_by_any_of_its_names(name: str, like: str) -> None:
+    request_fields = {"effort": "high", "tools": [LOOK], "tool_choice": ToolChoice("auto")}
+    one, other = write(model=name, **request_fields), write(model=like, **request_fields)
     assert {**one.body, "model": like} == other.body
     assert one.unsupported == other.unsupported
 
 
-def question_of(given: Json) -> ModelRequest:
+def read_recorded_request(given: Json) -> ModelRequest:
     """A request of Anthropic's as a question, read by hands that know nothing of the writer."""
-    speeches = []
+    given_messages = []
     for message in given["messages"]:
         parts = [PARTS[block["type"]](block) for block in message["content"]]
         results = [part for part in parts if isinstance(part, ToolOutputPart)]
         others = [part for part in parts if not isinstance(part, ToolOutputPart)]
-        speeches += [Message("tool", list(results))] if results else []
-        speeches += [Message(message["role"], others)] if others else []
+        given_messages += [Message("tool", list(results))] if results else []
+        given_messages += [Message(message["role"], others)] if others else []
     tools = [
         Tool(tool["name"], description=tool["description"], parameters=tool["input_schema"])
         for tool in given.get("tools", ())
     ]
     return ModelRequest(
         model=given["model"],
-        messages=speeches,
+        messages=given_messages,
         tools=tools,
         tool_choice=ToolChoice("auto") if "tool_choice" in given else None,
         stream=given["stream"],
@@ -677,9 +727,11 @@ PARTS: dict[str, Any] = {
 @pytest.mark.parametrize(
     "name", [path.name for path in sorted(RECORDINGS.glob("anthropic*.request.json"))]
 )
-def test_llm_09_recorded_requests_come_back_as_they_were(name: str) -> None:
+def test_recorded_requests_are_written_as_they_were(name: str) -> None:
     given = json.loads((RECORDINGS / name).read_bytes())
-    written = MESSAGES.write_request(question_of(given), UpstreamOptions(PROFILES["auto"]))
+    written = MESSAGES.write_request(
+        read_recorded_request(given), UpstreamOptions(PROFILES["auto"])
+    )
     says_nothing: list[tuple[str, Any]] = [
         ("description", ""),
         ("is_error", False),
@@ -692,8 +744,8 @@ def test_llm_09_recorded_requests_come_back_as_they_were(name: str) -> None:
 def _less(value: Any, entries: list[tuple[str, Any]]) -> Any:
     """A body without the entries that say nothing."""
     if isinstance(value, dict):
-        kept = {key: inner for key, inner in value.items() if (key, inner) not in entries}
-        return {key: _less(inner, entries) for key, inner in kept.items()}
+        remaining = {key: inner for key, inner in value.items() if (key, inner) not in entries}
+        return {key: _less(inner, entries) for key, inner in remaining.items()}
     return [_less(inner, entries) for inner in value] if isinstance(value, list) else value
 
 

@@ -340,7 +340,7 @@ class TestBridged:
             messages.text("Yes"),
         ]
         pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
-        for event in messages.told(messages.stream(blocks)):
+        for event in messages.read_frames(messages.stream(blocks)):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         output = check_responses(bytes(pipeline.out)).response["output"]
         assert sealed(output) == [True, False, True]  # opaque state is no more to be sealed

@@ -17,6 +17,7 @@ from abridge.core.events import (
     ContentDelta,
     Event,
     Finished,
+    Passthrough,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,

@@ -1,2 +1,1 @@
-"""Whole conversations: what a provider said of its reasoning is what it hears of it, and nothing
-else."""
+"""Whole conversations: a provider gets its reasoning back as it sent it, and nothing else."""

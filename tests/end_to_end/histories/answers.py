@@ -1,4 +1,4 @@
-"""What a model says in one answer, each piece of its reasoning marked with whose it is."""
+"""A model's answer, each piece of its reasoning marked with the conversation it belongs to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Said:
+class Script:
     """One answer. `serial` numbers all that an upstream gave; `round` those since the user's last
     words. With `thinks` false the model did not think this time."""
 
@@ -52,7 +52,7 @@ class Said:
     def label(self, piece: str) -> str:
         return f"raw[{Label(self.tenant, self.conversation, self.serial, piece)}]"
 
-    def thought(self, piece: str = "t") -> str:
+    def reasoning_text(self, piece: str = "t") -> str:
         """Nobody may trim it, re-encode it or take it apart."""
         if not self.thinks:
             return ""

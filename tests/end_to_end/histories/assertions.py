@@ -24,14 +24,14 @@ def assert_due(client: Client, due: Due) -> None:
     assert not provider.complaints
     for sent in client.sent:
         earlier = len(sent.serials) - provider.rounds(sent.body)
-        heard, wanted = provider.heard(sent.body), []
+        returned_reasoning, wanted = provider.returned_reasoning(sent.body), []
         for place, serial in enumerate(sent.serials):
             entry = provider.ledger[serial]
             is_due = due(entry, place >= earlier)
             if is_due is None:
-                is_due = bool(heard[place])
-            wanted.append(provider.reasoning(entry.spelled) if is_due else [])
-        assert heard == wanted
+                is_due = bool(returned_reasoning[place])
+            wanted.append(provider.reasoning(entry.written) if is_due else [])
+        assert returned_reasoning == wanted
         assert_safe(sent, provider)
 
 
@@ -39,12 +39,12 @@ def assert_safe(sent: Sent, provider: Provider) -> None:
     """Whatever is put back: nothing is another's, nothing comes twice, nothing is of Abridge's
     own making, and what the client said stands as it said it."""
     assert not [mark for mark in OURS if mark in sent.text]
-    assert [provider.plain(turn) for turn in provider.turns(sent.body)] == sent.said
+    assert [provider.plain(turn) for turn in provider.turns(sent.body)] == sent.plain_turns
     for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
-        said = labels(str(provider.ledger[serial].spelled))
-        assert labels(str(turn)) <= said
+        expected = labels(str(provider.ledger[serial].written))
+        assert labels(str(turn)) <= expected
     assert labels(sent.text).keys() <= {
-        label for serial in sent.serials for label in labels(str(provider.ledger[serial].spelled))
+        label for serial in sent.serials for label in labels(str(provider.ledger[serial].written))
     }
 
 
@@ -62,7 +62,7 @@ def demanded(provider: type[Provider]) -> Due:
     or those since the user last spoke."""
 
     def due(entry: Entry, current: bool) -> bool | None:  # noqa: FBT001 -- a Due
-        if not (entry.said.calls and provider.demands):
+        if not (entry.script.calls and provider.demands):
             return False
         return True if current or provider.demands == "always" else None
 

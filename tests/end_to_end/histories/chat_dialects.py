@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.end_to_end.histories.answers import Said
+from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.chat_provider import HOLDERS, PIECE, STATE, Chat, invalid, text_of
 from tests.end_to_end.histories.provider import Json, Refusal, Turn
 from tests.scripts import pieces
@@ -18,13 +18,13 @@ class DeepSeek(Chat):
     model = "deepseek-v4"
     demands = "always"
 
-    def told(self, said: Said) -> Json:
-        return {"reasoning_content": said.thought()}
+    def reasoning_fields(self, script: Script) -> Json:
+        return {"reasoning_content": script.reasoning_text()}
 
     def identity(self, serial: int, number: int, body: Json) -> str:
         return f"call_{number:02}_{serial:04}Yq7ZtR4mP2sKb8xQw"
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for _, message in self.calling(body):
             if not isinstance(message.get("reasoning_content"), str):
                 return invalid(
@@ -48,7 +48,7 @@ class Kimi(Chat):
         made = [call for _, message in self.calling(body) for call in message["tool_calls"]]
         return f"functions.look:{len(made) + number}"
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for place, message in self.calling(body):
             if not isinstance(message.get("reasoning_content"), str):
                 return invalid(
@@ -67,11 +67,11 @@ class Zai(Chat):
     model = "glm-5"
     demands = "rounds"
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for _, message in self.since(body):
             entry = self.entry([message])
-            if entry and self.reasoning([message]) != self.reasoning(entry.spelled):
-                self.complaints.append(f"not what was thought in answer {entry.said.serial}")
+            if entry and self.reasoning([message]) != self.reasoning(entry.written):
+                self.complaints.append(f"not what was thought in answer {entry.script.serial}")
         return None
 
 
@@ -82,7 +82,7 @@ class Groq(Chat):
     model = "openai/gpt-oss-120b"
     field = "reasoning"
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for place, message in enumerate(body["messages"]):
             for unknown in message.keys() & {"reasoning_content", *HOLDERS[2:], STATE}:
                 at = f"'messages.{place}' : "
@@ -110,16 +110,16 @@ class Gemini(Chat):
     demands = "rounds"
     seals = True
 
-    def state(self, said: Said) -> Json:
-        return {STATE: {"google": {"thought_signature": said.sealed("s", "CiQ")}}}
+    def state(self, script: Script) -> Json:
+        return {STATE: {"google": {"thought_signature": script.sealed("s", "CiQ")}}}
 
-    def told(self, said: Said) -> Json:
-        return {} if said.calls else self.state(said)
+    def reasoning_fields(self, script: Script) -> Json:
+        return {} if script.calls else self.state(script)
 
-    def deltas(self, said: Said) -> Iterator[Json]:
-        yield from [self.told(said)] if self.told(said) else []
+    def deltas(self, script: Script) -> Iterator[Json]:
+        yield from [self.reasoning_fields(script)] if self.reasoning_fields(script) else []
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for place, message in self.since(body):
             first = (message.get("tool_calls") or [None])[0]
             if first and not first.get(STATE, {}).get("google", {}).get("thought_signature"):
@@ -143,8 +143,8 @@ class GeminiAloud(Gemini):
     name = "gemini aloud"
     seals = False
 
-    def content(self, said: Said) -> str | None:
-        return f"<thought>{said.thought()}</thought>{said.text}"
+    def content(self, script: Script) -> str | None:
+        return f"<thought>{script.reasoning_text()}</thought>{script.text}"
 
 
 class OpenRouter(Chat):
@@ -153,33 +153,37 @@ class OpenRouter(Chat):
     name = profile = "openrouter"
     model = "anthropic/claude-sonnet-4.5"
 
-    def told(self, said: Said) -> Json:
-        if not said.thinks:
+    def reasoning_fields(self, script: Script) -> Json:
+        if not script.thinks:
             return {}
         kind = {"format": "anthropic-claude-v1"}
         text, data = {"type": "reasoning.text"}, {"type": "reasoning.encrypted"}
-        signed = {"text": said.thought(), "signature": said.sealed("s", "EqMD"), "index": 0}
-        sealed = {"data": said.sealed("e"), "id": f"rs_{said.serial}", "index": 1}
+        signed = {
+            "text": script.reasoning_text(),
+            "signature": script.sealed("s", "EqMD"),
+            "index": 0,
+        }
+        sealed = {"data": script.sealed("e"), "id": f"rs_{script.serial}", "index": 1}
         details = [{**text, **signed, **kind}, {**data, **sealed, **kind}]
-        return {"reasoning": said.thought(), "reasoning_details": details}
+        return {"reasoning": script.reasoning_text(), "reasoning_details": details}
 
-    def deltas(self, said: Said) -> Iterator[Json]:
-        if not said.thinks:
+    def deltas(self, script: Script) -> Iterator[Json]:
+        if not script.thinks:
             return
-        text, sealed = self.told(said)["reasoning_details"]
+        text, sealed = self.reasoning_fields(script)["reasoning_details"]
         signature = text.pop("signature")
-        for piece in pieces(said.thought(), PIECE):
+        for piece in pieces(script.reasoning_text(), PIECE):
             yield {"reasoning": piece, "reasoning_details": [{**text, "text": piece}]}
         del text["text"]
         yield {"reasoning_details": [{**text, "signature": signature}]}
         yield {"reasoning_details": [sealed]}
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for message in body["messages"]:
             given = message.get("reasoning_details")
             entry = self.entry([message]) if message["role"] == "assistant" else None
-            if entry and given and given != entry.spelled[0].get("reasoning_details"):
-                self.complaints.append(f"other details than answer {entry.said.serial} had")
+            if entry and given and given != entry.written[0].get("reasoning_details"):
+                self.complaints.append(f"other details than answer {entry.script.serial} had")
         return None
 
 
@@ -189,15 +193,15 @@ class MiniMax(Chat):
     name = profile = "minimax"
     model = "minimax-m2"
 
-    def told(self, said: Said) -> Json:
+    def reasoning_fields(self, script: Script) -> Json:
         return {}
 
-    def deltas(self, said: Said) -> Iterator[Json]:
+    def deltas(self, script: Script) -> Iterator[Json]:
         yield from ()
 
-    def content(self, said: Said) -> str | None:
-        thought = f"<think>\n{said.thought()}\n</think>\n\n" if said.thinks else ""
-        return f"{thought}{said.text}"
+    def content(self, script: Script) -> str | None:
+        thought = f"<think>\n{script.reasoning_text()}\n</think>\n\n" if script.thinks else ""
+        return f"{thought}{script.text}"
 
 
 class Mistral(Chat):
@@ -207,14 +211,16 @@ class Mistral(Chat):
     model = "magistral-medium-2509"
     chunked = True
 
-    def told(self, said: Said) -> Json:
-        if not said.thinks:
+    def reasoning_fields(self, script: Script) -> Json:
+        if not script.thinks:
             return {}
-        texts = [{"type": "text", "text": said.text}] if said.text else []
-        return {"content": [_chunk(said.thought()), *texts]}
+        texts = [{"type": "text", "text": script.text}] if script.text else []
+        return {"content": [_chunk(script.reasoning_text()), *texts]}
 
-    def deltas(self, said: Said) -> Iterator[Json]:
-        yield from ({"content": [_chunk(piece)]} for piece in pieces(said.thought(), PIECE))
+    def deltas(self, script: Script) -> Iterator[Json]:
+        yield from (
+            {"content": [_chunk(piece)]} for piece in pieces(script.reasoning_text(), PIECE)
+        )
 
     def reasoning(self, turn: Turn) -> list[Json]:
         """One text, in however many chunks it came."""

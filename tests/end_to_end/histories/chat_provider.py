@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from tests.end_to_end.histories.answers import Said
+from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
 from tests.scripts import CHAT_USAGE, DONE, chunk, completion, pieces
 from tests.upstream import Answer
@@ -31,44 +31,48 @@ class Chat(Provider):
     field: ClassVar[str] = "reasoning_content"
     chunked: ClassVar[bool] = False
 
-    def told(self, said: Said) -> Json:
+    def reasoning_fields(self, script: Script) -> Json:
         """The keys of a message that hold what was thought."""
-        return {self.field: said.thought()} if said.thinks else {}
+        return {self.field: script.reasoning_text()} if script.thinks else {}
 
-    def deltas(self, said: Said) -> Iterator[Json]:
+    def deltas(self, script: Script) -> Iterator[Json]:
         """The same, as it streams."""
-        yield from ({self.field: piece} for piece in pieces(said.thought(), PIECE))
+        yield from ({self.field: piece} for piece in pieces(script.reasoning_text(), PIECE))
 
-    def content(self, said: Said) -> str | None:
-        return said.text or None
+    def content(self, script: Script) -> str | None:
+        return script.text or None
 
-    def state(self, said: Said) -> Json:
+    def state(self, script: Script) -> Json:
         """What the first of a turn's calls holds beside the call."""
         return {}
 
-    def spell(self, said: Said, body: Json) -> Turn:
-        message = {"role": "assistant", "content": self.content(said), **self.told(said)}
+    def write_turn(self, script: Script, body: Json) -> Turn:
+        message = {
+            "role": "assistant",
+            "content": self.content(script),
+            **self.reasoning_fields(script),
+        }
         calls = [
             {
                 "id": called.id,
                 "type": "function",
                 "function": {"name": called.name, "arguments": called.arguments},
-                **(self.state(said) if number == 0 else {}),
+                **(self.state(script) if number == 0 else {}),
             }
-            for number, called in enumerate(said.calls)
+            for number, called in enumerate(script.calls)
         ]
         return [{**message, "tool_calls": calls} if calls else message]
 
     def play(self, entry: Entry, *, stream: bool) -> Answer:
-        (message,) = entry.spelled
-        named = {"id": f"chatcmpl-{entry.said.serial}"}
-        finish = "tool_calls" if entry.said.calls else "stop"
+        (message,) = entry.written
+        named = {"id": f"chatcmpl-{entry.script.serial}"}
+        finish = "tool_calls" if entry.script.calls else "stop"
         if not stream:
             body = completion(message, **named)
             body["choices"][0]["finish_reason"] = finish
             return Answer.json(body)
-        deltas: list[Json] = [{"role": "assistant", "content": ""}, *self.deltas(entry.said)]
-        text = entry.said.text if self.chunked else message["content"] or ""
+        deltas: list[Json] = [{"role": "assistant", "content": ""}, *self.deltas(entry.script)]
+        text = entry.script.text if self.chunked else message["content"] or ""
         deltas += [{"content": piece} for piece in pieces(text, PIECE)]
         deltas += self._calling(message)
         frames = [chunk(delta, **named) for delta in deltas]

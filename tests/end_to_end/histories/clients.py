@@ -1,4 +1,4 @@
-"""Clients that keep more or less of what they are told, on either API."""
+"""Clients that return more or less of an answer, on either API."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Refused(Exception):
 
 
 class Sent(NamedTuple):
-    """A request as it reached upstream. `serials` are the answers the client had by then, `said`
-    those answers as it sent them, less all that stands for reasoning."""
+    """A request as it reached upstream. `serials` are the answers the client had by then,
+    `plain_turns` those answers as it sent them, without reasoning."""
 
     body: Json
     text: str
     serials: list[int]
-    said: list[Plain]
+    plain_turns: list[Plain]
 
 
 @dataclass
@@ -134,10 +134,10 @@ class Client:
     async def send(self) -> Call:
         number = str(next(NUMBERS))
         headers = {"authorization": f"Bearer sk-{self.tenant}-1234567890", NUMBER: number}
-        serials, said = list(self.serials), self.said()
+        serials, plain_turns = list(self.serials), self.plain_turns()
         came = await call(self.app, PATHS[self.api], self.body(), headers)
         asked = [asked for asked in self.provider.asked if asked.header(NUMBER) == number]
-        self.sent += [Sent(one.json, one.body.decode(), serials, said) for one in asked]
+        self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in asked]
         if came.status != 200:
             raise Refused(came.data.decode())
         return came
@@ -152,8 +152,8 @@ class Client:
 
     def take(self, came: Call) -> bool:
         """What the client makes of an answer; whether it calls."""
-        told = deepcopy(answered(self.api, came, stream=self.stream))
-        kept = [item for each in told if (item := KINDS[self.keeps](each))]
+        items = deepcopy(answered(self.api, came, stream=self.stream))
+        kept = [item for each in items if (item := KINDS[self.keeps](each))]
         outputs = results(kept)
         self.history += [*kept, *outputs]
         self.serials.append(int(came.headers[SERIAL]))
@@ -161,11 +161,11 @@ class Client:
 
     def edit(self, old: str, new: str) -> None:
         """Change what was said, wherever."""
-        said = json.dumps(self.history, ensure_ascii=False)
-        assert old in said
-        self.history = json.loads(said.replace(old, new))
+        history = json.dumps(self.history, ensure_ascii=False)
+        assert old in history
+        self.history = json.loads(history.replace(old, new))
 
-    def said(self) -> list[Plain]:
+    def plain_turns(self) -> list[Plain]:
         """The answers it has, less all that was thought."""
         return [_plain(turn) for turn in _turns(self.history)]
 

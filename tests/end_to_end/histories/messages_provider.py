@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from tests.apis.messages import scripts as messages
-from tests.end_to_end.histories.answers import Said
+from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
 from tests.upstream import Answer
 
@@ -42,13 +42,13 @@ class Anthropic(Provider):
     def identity(self, serial: int, number: int, body: Json) -> str:
         return f"toolu_{number}{serial:04}x7Kq9ZtR4mP2s"
 
-    def spell(self, said: Said, body: Json) -> Turn:
+    def write_turn(self, script: Script, body: Json) -> Turn:
         """The second round is thought in part behind a veil."""
-        blocks = [messages.thinking(said.thought(), said.sealed("s", "EqMD"))]
-        blocks += [messages.redacted(said.sealed("e", "EroB"))] if said.round == 1 else []
-        blocks = blocks if said.thinks and self._thinks(body) else []
-        blocks += [messages.text(said.text)] if said.text else []
-        for made in said.calls:
+        blocks = [messages.thinking(script.reasoning_text(), script.sealed("s", "EqMD"))]
+        blocks += [messages.redacted(script.sealed("e", "EroB"))] if script.round == 1 else []
+        blocks = blocks if script.thinks and self._thinks(body) else []
+        blocks += [messages.text(script.text)] if script.text else []
+        for made in script.calls:
             block = messages.tool_use(0, made.name, **json.loads(made.arguments))
             blocks.append({**block, "id": made.id})
         return blocks
@@ -57,10 +57,10 @@ class Anthropic(Provider):
         return bool(body.get("thinking", {}).get("type") in ("enabled", "adaptive"))
 
     def play(self, entry: Entry, *, stream: bool) -> Answer:
-        reason = "tool_use" if entry.said.calls else "end_turn"
+        reason = "tool_use" if entry.script.calls else "end_turn"
         if stream:
-            return Answer(messages.stream(entry.spelled, reason))
-        return Answer.json(messages.message(entry.spelled, reason))
+            return Answer(messages.stream(entry.written, reason))
+        return Answer.json(messages.message(entry.written, reason))
 
     def turns(self, body: Json) -> list[Turn]:
         return [_blocks(one) for one in body["messages"] if one["role"] == "assistant"]
@@ -87,7 +87,7 @@ class Anthropic(Provider):
         text = "".join(block["text"] for block in turn if block["type"] == "text")
         return text, [(block["id"], block["name"], block["input"]) for block in made]
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         for place, one in enumerate(body["messages"]):
             for number, block in enumerate(_blocks(one)):
                 if block["type"] == "thinking" and not self._signed(block):
@@ -95,7 +95,7 @@ class Anthropic(Provider):
         loop = list(self._since(body))
         for place, turn in loop:
             entry, given = self.entry(turn), self.reasoning(turn)
-            if entry and given and given != self.reasoning(entry.spelled):
+            if entry and given and given != self.reasoning(entry.written):
                 return _invalid(MODIFIED.format(place, turn.index(given[0])))
         if loop and body.get("thinking", {}).get("type") == "enabled":
             place, turn = loop[0]
@@ -104,7 +104,7 @@ class Anthropic(Provider):
         return None
 
     def _signed(self, block: Json) -> bool:
-        return any(block in entry.spelled for entry in self.ledger)
+        return any(block in entry.written for entry in self.ledger)
 
 
 class AnthropicAdaptive(Anthropic):

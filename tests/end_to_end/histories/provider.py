@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from tests.end_to_end.histories.answers import TOOL, Call, Said
+from tests.end_to_end.histories.answers import TOOL, Call, Script
 from tests.upstream import Answer, Asked, Upstream
 
 Json = dict[str, Any]
@@ -33,8 +33,8 @@ KEY = re.compile(r"sk-(\w+)-")
 class Entry:
     """An answer, and how it was spelled."""
 
-    said: Said
-    spelled: Turn
+    script: Script
+    written: Turn
 
 
 @dataclass(frozen=True)
@@ -71,38 +71,38 @@ class Provider(Upstream, ABC):
 
     def answer(self, asked: Asked) -> Answer:
         body = asked.json
-        if (refusal := self.judge(body)) is not None:
+        if (refusal := self.refusal_of(body)) is not None:
             self.refusals.append(refusal)
             return Answer.json(refusal.body, refusal.status)
-        said = self._say(body, asked.header("authorization") or asked.header("x-api-key") or "")
-        self.ledger.append(Entry(said, self.spell(said, body)))
+        script = self._say(body, asked.header("authorization") or asked.header("x-api-key") or "")
+        self.ledger.append(Entry(script, self.write_turn(script, body)))
         answer = self.play(self.ledger[-1], stream=bool(body.get("stream")))
-        answer.headers = {**answer.headers, SERIAL: str(said.serial)}
+        answer.headers = {**answer.headers, SERIAL: str(script.serial)}
         return answer
 
-    def _say(self, body: Json, credential: str) -> Said:
+    def _say(self, body: Json, credential: str) -> Script:
         questions, serial = self.questions(body), len(self.ledger)
         done, calling = self.rounds(body), ROUNDS.search(questions[-1])
         tenant, conversation = KEY.search(credential), CONVERSATION.search(questions[0])
         thinks = done not in self._quiet
-        whose = (tenant[1] if tenant else "none", conversation[1] if conversation else "none")
+        owner = (tenant[1] if tenant else "none", conversation[1] if conversation else "none")
         which = f", {serial}" if self.distinct else ""
         if calling is None or done >= int(calling[1]):
-            return Said(*whose, serial, done, thinks, f"It is there{which}.")
+            return Script(*owner, serial, done, thinks, f"It is there{which}.")
         calls = tuple(
             Call(
                 self.identity(serial, number, body), TOOL, f'{{"where":"é",  "depth": {number}.0}}'
             )
             for number in range(2 if done == 0 else 1)
         )
-        return Said(*whose, serial, done, thinks, f"Looking{which}." if done == 1 else "", calls)
+        return Script(*owner, serial, done, thinks, f"Looking{which}." if done == 1 else "", calls)
 
     def identity(self, serial: int, number: int, body: Json) -> str:
         """A call's id; most providers' are random."""
         return f"call_{number}{serial:03}x7Kq9ZtR4mP2s"
 
     @abstractmethod
-    def spell(self, said: Said, body: Json) -> Turn:
+    def write_turn(self, script: Script, body: Json) -> Turn:
         """An answer in the provider's words."""
 
     @abstractmethod
@@ -129,20 +129,20 @@ class Provider(Upstream, ABC):
     def plain(self, turn: Turn) -> Plain:
         """All of a turn that is no reasoning."""
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         """The error that a request deserves."""
         return None
 
     def entry(self, turn: Turn) -> Entry | None:
         """Where in the ledger a turn is from, by what else it says."""
-        told = self.plain(turn)
-        found = (entry for entry in reversed(self.ledger) if self.plain(entry.spelled) == told)
+        content = self.plain(turn)
+        found = (entry for entry in reversed(self.ledger) if self.plain(entry.written) == content)
         return next(found, None)
 
-    def thought(self, serials: Sequence[int]) -> list[list[Json]]:
+    def due_reasoning(self, serials: Sequence[int]) -> list[list[Json]]:
         """What it thought in these answers, spelled as it has to come back."""
-        return [self.reasoning(self.ledger[serial].spelled) for serial in serials]
+        return [self.reasoning(self.ledger[serial].written) for serial in serials]
 
-    def heard(self, body: Json) -> list[list[Json]]:
+    def returned_reasoning(self, body: Json) -> list[list[Json]]:
         """What a request tells it of its thoughts, turn by turn."""
         return list(map(self.reasoning, self.turns(body)))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.end_to_end.histories.answers import Said
+from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.chat_provider import invalid
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
 from tests.scripts import numbered, response, responses_stream
@@ -23,28 +23,28 @@ class Open(Provider):
     api = "responses"
     model = "openai/gpt-oss-20b"
 
-    def thoughts(self, said: Said, body: Json) -> list[Json]:
+    def thoughts(self, script: Script, body: Json) -> list[Json]:
         """The items of what was thought."""
-        content = [{"type": "reasoning_text", "text": said.thought()}]
-        return [{**_item("rs", said), "type": "reasoning", "summary": [], "content": content}]
+        content = [{"type": "reasoning_text", "text": script.reasoning_text()}]
+        return [{**_item("rs", script), "type": "reasoning", "summary": [], "content": content}]
 
-    def spell(self, said: Said, body: Json) -> Turn:
-        items = self.thoughts(said, body) if said.thinks else []
-        if said.text:
-            part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
-            spoken = {"type": "message", "role": "assistant", "content": [part]}
-            items.append({**_item("msg", said), **spoken, "status": "completed"})
-        for number, made in enumerate(said.calls):
+    def write_turn(self, script: Script, body: Json) -> Turn:
+        items = self.thoughts(script, body) if script.thinks else []
+        if script.text:
+            part = {"type": "output_text", "text": script.text, "annotations": [], "logprobs": []}
+            content_items = {"type": "message", "role": "assistant", "content": [part]}
+            items.append({**_item("msg", script), **content_items, "status": "completed"})
+        for number, made in enumerate(script.calls):
             called = {"call_id": made.id, "name": made.name, "arguments": made.arguments}
             kind = {"type": "function_call", "status": "completed"}
-            items.append({**_item("fc", said, number), **kind, **called})
+            items.append({**_item("fc", script, number), **kind, **called})
         return items
 
     def play(self, entry: Entry, *, stream: bool) -> Answer:
-        named = {"id": f"resp_{entry.said.serial}"}
+        named = {"id": f"resp_{entry.script.serial}"}
         if stream:
-            return Answer(self.stream(entry.spelled, **named))
-        return Answer.json(response(entry.spelled, **named))
+            return Answer(self.stream(entry.written, **named))
+        return Answer.json(response(entry.written, **named))
 
     def stream(self, output: list[Json], **named: str) -> list[bytes]:
         return responses_stream(output, **named)
@@ -83,10 +83,10 @@ class Ollama(Open):
     profile = "ollama"
     model = "gpt-oss:20b"
 
-    def thoughts(self, said: Said, body: Json) -> list[Json]:
-        summary = [{"type": "summary_text", "text": said.thought()}]
-        raw = {"summary": summary, "encrypted_content": said.thought()}
-        return [{**_item("rs", said), "type": "reasoning", **raw}]
+    def thoughts(self, script: Script, body: Json) -> list[Json]:
+        summary = [{"type": "summary_text", "text": script.reasoning_text()}]
+        raw = {"summary": summary, "encrypted_content": script.reasoning_text()}
+        return [{**_item("rs", script), "type": "reasoning", **raw}]
 
     def stream(self, output: list[Json], **named: str) -> list[bytes]:
         events = [
@@ -108,14 +108,14 @@ class OpenAI(Open):
     model = "gpt-5.2"
     seals = True
 
-    def thoughts(self, said: Said, body: Json) -> list[Json]:
+    def thoughts(self, script: Script, body: Json) -> list[Json]:
         asked = (body.get("reasoning") or {}).get("summary")
-        text = f"**Native**\n\nA summary of answer {said.serial}."
+        text = f"**Native**\n\nA summary of answer {script.serial}."
         summary = [{"type": "summary_text", "text": text}] if asked else []
-        item = {**_item("rs", said), "type": "reasoning", "summary": summary}
-        return [{**item, "encrypted_content": said.sealed("e")}]
+        item = {**_item("rs", script), "type": "reasoning", "summary": summary}
+        return [{**item, "encrypted_content": script.sealed("e")}]
 
-    def judge(self, body: Json) -> Refusal | None:
+    def refusal_of(self, body: Json) -> Refusal | None:
         problems = (
             problem
             for place, item in enumerate(body["input"])
@@ -124,11 +124,11 @@ class OpenAI(Open):
         found = next((problem for problem in problems if problem), None)
         return found or next(self._unpaired(body["input"]), None)
 
-    def _said(self) -> Iterator[Json]:
-        return (item for entry in self.ledger for item in entry.spelled)
+    def _sent_items(self) -> Iterator[Json]:
+        return (item for entry in self.ledger for item in entry.written)
 
     def _unknown(self, item: Json) -> Refusal | None:
-        known = {said["id"] for said in self._said()}
+        known = {item["id"] for item in self._sent_items()}
         stored = item.get("type") != "reasoning" or item.get("encrypted_content")
         if "id" not in item or (item["id"] in known and stored):
             return None
@@ -150,7 +150,9 @@ class OpenAI(Open):
             )
             return Refusal({"error": {**_error(message, "array_above_max_length"), "param": at}})
         sealed = item.get("encrypted_content")
-        if sealed is None or any(sealed == said.get("encrypted_content") for said in self._said()):
+        if sealed is None or any(
+            sealed == sent.get("encrypted_content") for sent in self._sent_items()
+        ):
             return None
         message = f"The encrypted content {sealed[:4]}...{sealed[-4:]} could not be verified."
         return Refusal({"error": _error(message, "invalid_encrypted_content")})
@@ -163,7 +165,7 @@ class OpenAI(Open):
                 yield invalid(f"Item '{item.get('id')}' of type 'reasoning' {message}")
         sent = {item["id"] for item in items if "id" in item}
         for entry in self.ledger:
-            thought, first, *_ = [*entry.spelled, {}]
+            thought, first, *_ = [*entry.written, {}]
             if thought["type"] == "reasoning" and first["id"] in sent and thought["id"] not in sent:
                 yield invalid(
                     f"Item '{first['id']}' of type '{first['type']}' was provided without its "
@@ -175,8 +177,8 @@ def _error(message: str, code: str) -> Json:
     return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
 
 
-def _item(kind: str, said: Said, number: int = 0) -> Json:
-    return {"id": f"{kind}_{number}{said.serial:04}c7f29e4b1d8a60"}
+def _item(kind: str, script: Script, number: int = 0) -> Json:
+    return {"id": f"{kind}_{number}{script.serial:04}c7f29e4b1d8a60"}
 
 
 def _is_spoken(item: Json) -> bool:

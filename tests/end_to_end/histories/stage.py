@@ -1,4 +1,4 @@
-"""Abridge between a provider and its clients, with a summarizer whose every word is known."""
+"""Abridge between a provider and its clients, with a scripted summarizer."""
 
 from __future__ import annotations
 

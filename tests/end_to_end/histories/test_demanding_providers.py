@@ -1,4 +1,4 @@
-"""Providers that refuse to go on without what was thought, and clients that drop it."""
+"""Providers that require earlier reasoning, and clients that drop it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def loop(client: Client) -> None:
 @BOTH
 @STRICT
 @pytest.mark.parametrize(("api", "expose"), SHOWN)
-async def test_mlx_11_who_drops_everything_completes_three_rounds(
+async def test_a_client_that_drops_everything_completes_three_rounds(
     api: str, name: str, expose: str, *, stream: bool
 ) -> None:
     provider = PROVIDERS[name]()
@@ -49,7 +49,7 @@ async def test_mlx_11_who_drops_everything_completes_three_rounds(
 @APIS
 @STRICT
 @pytest.mark.parametrize("restore", ["altered", "always"])
-async def test_mlx_11_and_so_does_who_wants_no_summary(
+async def test_a_client_without_summaries_completes_them_too(
     api: str, name: str, restore: str, *, stream: bool
 ) -> None:
     provider = PROVIDERS[name]()
@@ -72,23 +72,23 @@ def thinking(api: str) -> dict[str, Any]:
 @EVEN_EMPTY
 @pytest.mark.parametrize("keeps", KINDS)
 @pytest.mark.parametrize("quiet", [(0,), (1,), (0, 1, 2)])
-async def test_mlx_11_present_even_when_empty(
+async def test_present_even_when_empty(
     api: str, name: str, keeps: str, quiet: tuple[int, ...], *, stream: bool
 ) -> None:
     provider = PROVIDERS[name](*quiet)
     client = Client(stage(provider), provider, api, keeps, stream)
     await loop(client)
     for sent in client.sent:
-        said = [one for one in sent.body["messages"] if one["role"] == "assistant"]
-        thoughts = [provider.ledger[serial].said.thought() for serial in sent.serials]
-        assert [message["reasoning_content"] for message in said] == thoughts
+        script = [one for one in sent.body["messages"] if one["role"] == "assistant"]
+        thoughts = [provider.ledger[serial].script.reasoning_text() for serial in sent.serials]
+        assert [message["reasoning_content"] for message in script] == thoughts
         assert_safe(sent, provider)
 
 
 @BOTH
 @APIS
 @pytest.mark.parametrize("name", ["anthropic", "anthropic adaptive", "deepseek", "glm", "kimi"])
-async def test_mlx_11_what_nobody_remembers_ends_no_conversation(
+async def test_forgotten_reasoning_ends_no_conversation(
     api: str, name: str, *, stream: bool
 ) -> None:
     """As after a restart."""
@@ -110,7 +110,7 @@ async def test_mlx_11_what_nobody_remembers_ends_no_conversation(
 @BOTH
 @APIS
 @pytest.mark.parametrize("name", PROVIDERS)
-async def test_ols_05_always_means_whatever_was_dropped(
+async def test_with_always_dropped_reasoning_is_restored(
     api: str, name: str, *, stream: bool
 ) -> None:
     """All of it, of whoever made it, sealed or in the clear."""

@@ -1,4 +1,4 @@
-"""Reasoning that its client carries, sealed, between processes that remember nothing."""
+"""Reasoning in envelopes that the client carries between processes without memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
 
 @BOTH
 @pytest.mark.parametrize(("api", "name"), EACH)
-async def test_new_02_llm_09_what_a_client_carries(api: str, name: str, *, stream: bool) -> None:
+async def test_reasoning_survives_in_the_clients_envelopes(
+    api: str, name: str, *, stream: bool
+) -> None:
     client = await carried(PROVIDERS[name](), api, stream=stream)
     assert_hidden(client)
     assert_due(client, everything)
@@ -55,7 +57,7 @@ async def test_new_02_llm_09_what_a_client_carries(api: str, name: str, *, strea
 
 @BOTH
 @pytest.mark.parametrize(("api", "name"), CARRIED)
-async def test_new_02_what_a_client_of_another_api_carries(
+async def test_reasoning_survives_in_envelopes_of_another_api(
     api: str, name: str, *, stream: bool
 ) -> None:
     """Its text, to the letter, and what signs it."""
@@ -63,9 +65,9 @@ async def test_new_02_what_a_client_of_another_api_carries(
     client = await carried(provider, api, stream=stream)
     for sent in client.sent:
         for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
-            spelled = provider.ledger[serial].spelled
-            assert labels(str(turn)).keys() == labels(str(spelled)).keys()
-            assert provider.ledger[serial].said.thought() in texts(turn)
+            written = provider.ledger[serial].written
+            assert labels(str(turn)).keys() == labels(str(written)).keys()
+            assert provider.ledger[serial].script.reasoning_text() in texts(turn)
         assert_safe(sent, provider)
     assert not provider.refusals
 
@@ -78,7 +80,7 @@ def texts(each: Any) -> str:
 
 
 @pytest.mark.parametrize(("api", "name"), EACH + CARRIED)
-async def test_promise_10_what_another_carried_opens_for_nobody(api: str, name: str) -> None:
+async def test_an_envelope_opens_for_its_tenant_only(api: str, name: str) -> None:
     """It is left out, and the summary beside it with it; the conversation goes on."""
     provider = PROVIDERS[name]()
     client = await carried(provider, api, stream=False)

@@ -1,4 +1,4 @@
-"""Conversations that are alike, and never meet."""
+"""Conversations that are alike stay apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APIS = pytest.mark.parametrize("api", ["chat", "responses"])
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 ALTERED = [name for name, kind in PROVIDERS.items() if not kind.seals]
 EACH = pytest.mark.parametrize("name", ALTERED)
-TOLD_APART = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDERS[n].distinct])
+DISTINGUISHABLE = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDERS[n].distinct])
 
 
 async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
@@ -36,11 +36,9 @@ def hiding(name: str, api: str, *, stream: bool = False) -> Client:
 
 @pytest.mark.matrix(2)
 @APIS
-@TOLD_APART
+@DISTINGUISHABLE
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_mlx_10_two_conversations_that_are_the_same(
-    api: str, name: str, *, at_once: bool
-) -> None:
+async def test_two_conversations_that_are_the_same(api: str, name: str, *, at_once: bool) -> None:
     """Word for word, but for the ids of their calls and what was thought."""
     one = hiding(name, api, stream=at_once)
     other = one.fork()
@@ -55,7 +53,7 @@ async def test_mlx_10_two_conversations_that_are_the_same(
 
 @APIS
 @EACH
-async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(api: str, name: str) -> None:
+async def test_calls_with_the_same_ids_in_other_conversations(api: str, name: str) -> None:
     blue = hiding(name, api)
     green = blue.fork(conversation="green")
     await turn_by_turn(blue, green, rounds=2)
@@ -68,7 +66,7 @@ async def test_mlx_10_calls_with_the_same_ids_in_other_conversations(api: str, n
 @BOTH
 @APIS
 @EACH
-async def test_promise_10_two_credentials(api: str, name: str, *, stream: bool) -> None:
+async def test_two_credentials(api: str, name: str, *, stream: bool) -> None:
     anna = hiding(name, api, stream=stream)
     bert = anna.fork(tenant="bert")
     await turn_by_turn(anna, bert, rounds=2)
@@ -81,9 +79,7 @@ async def test_promise_10_two_credentials(api: str, name: str, *, stream: bool) 
 @APIS
 @EACH
 @pytest.mark.parametrize("theft", [{"tenant": "bert"}, {"more": {"model": "another"}}])
-async def test_promise_10_a_history_in_other_hands(
-    api: str, name: str, theft: dict[str, str]
-) -> None:
+async def test_a_history_in_other_hands(api: str, name: str, theft: dict[str, str]) -> None:
     """Who sends what another was told gets nothing of what was thought, nor does another model."""
     anna = hiding(name, api)
     await anna.ask(rounds=1)
@@ -102,9 +98,7 @@ async def test_promise_10_a_history_in_other_hands(
 @APIS
 @EACH
 @pytest.mark.parametrize("keeps_first", [True, False])
-async def test_mlx_10_a_request_that_is_sent_twice(
-    api: str, name: str, *, keeps_first: bool
-) -> None:
+async def test_a_request_that_is_sent_twice(api: str, name: str, *, keeps_first: bool) -> None:
     """Its client goes on from one of the answers. Where nothing tells them apart, from the last."""
     client = hiding(name, api)
     keeps_first = keeps_first and client.provider.distinct
@@ -117,7 +111,7 @@ async def test_mlx_10_a_request_that_is_sent_twice(
 
 @APIS
 @EACH
-async def test_mlx_10_the_same_words_at_several_times(api: str, name: str) -> None:
+async def test_the_same_words_at_several_times(api: str, name: str) -> None:
     """Each time for a reason of its own."""
     client = hiding(name, api)
     for _ in range(3):
@@ -127,7 +121,7 @@ async def test_mlx_10_the_same_words_at_several_times(api: str, name: str) -> No
 
 @APIS
 @EACH
-async def test_mlx_10_a_conversation_that_forks(api: str, name: str) -> None:
+async def test_a_conversation_that_forks(api: str, name: str) -> None:
     trunk = hiding(name, api)
     await trunk.ask(rounds=1)
     branch = trunk.fork(conversation="green")
@@ -138,8 +132,8 @@ async def test_mlx_10_a_conversation_that_forks(api: str, name: str) -> None:
 
 
 @APIS
-@TOLD_APART
-async def test_mlx_10_an_edited_question(api: str, name: str) -> None:
+@DISTINGUISHABLE
+async def test_an_edited_question(api: str, name: str) -> None:
     """What calls are known by stays known; what only words are known by does not."""
     client = hiding(name, api)
     await client.ask(rounds=2)
@@ -149,13 +143,13 @@ async def test_mlx_10_an_edited_question(api: str, name: str) -> None:
     before = set(client.serials)
 
     def due(entry: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
-        return bool(entry.said.calls) or entry.said.serial not in before
+        return bool(entry.script.calls) or entry.script.serial not in before
 
     assert_due(edited, due)
 
 
 @APIS
-async def test_mlx_10_an_edited_question_before_calls_that_anyone_could_make(api: str) -> None:
+async def test_an_edited_question_before_calls_that_anyone_could_make(api: str) -> None:
     client = hiding("kimi", api)
     await client.ask(rounds=2)
     client.edit("where is it", "where was it")
@@ -167,9 +161,9 @@ async def test_mlx_10_an_edited_question_before_calls_that_anyone_could_make(api
 
 @pytest.mark.matrix(2)
 @APIS
-@TOLD_APART
+@DISTINGUISHABLE
 @pytest.mark.parametrize("word", ["Looking", "It is there"])
-async def test_mlx_10_an_edited_answer_stays_edited(api: str, name: str, word: str) -> None:
+async def test_an_edited_answer_stays_edited(api: str, name: str, word: str) -> None:
     """It is no longer the model's, and what was thought before other words is not said before
     these."""
     client = hiding(name, api)
@@ -178,8 +172,8 @@ async def test_mlx_10_an_edited_answer_stays_edited(api: str, name: str, word: s
     client.question()
     await client.send()
     sent = client.sent[-1]
-    heard = client.provider.heard(sent.body)
-    assert [text for text, _ in sent.said if text.startswith("Edited")]
+    returned_reasoning = client.provider.returned_reasoning(sent.body)
+    assert [text for text, _ in sent.plain_turns if text.startswith("Edited")]
     assert_safe(sent, client.provider)
-    first, second, _ = client.provider.thought(client.serials)
-    assert heard in ([first, second, []], [first, [], []])
+    first, second, _ = client.provider.due_reasoning(client.serials)
+    assert returned_reasoning in ([first, second, []], [first, [], []])

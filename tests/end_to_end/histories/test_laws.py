@@ -1,5 +1,6 @@
-"""Whoever talks with whatever provider, however, and in whatever order: nothing that was thought in
-one conversation is ever said in another, nor twice, nor in place of what a client said."""
+"""Any clients, any providers, in any order: no conversation's reasoning appears in another, nor
+twice, nor in place of what a client wrote.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ class Plot:
     plot=PLOTS,
     history=TABLES,
 )
-async def test_promise_10_mlx_10_nothing_is_said_where_it_was_not_thought(
+async def test_no_reasoning_appears_in_another_conversation(
     name: str, expose: str, people: list[Any], plot: list[Step], history: Json
 ) -> None:
     provider = PROVIDERS[name]()

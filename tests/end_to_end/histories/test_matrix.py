@@ -1,4 +1,4 @@
-"""Every client over every provider: what was said is heard again, byte for byte."""
+"""Every client over every provider: reasoning returns byte for byte."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ CASES = [
 @pytest.mark.matrix(3)
 @BOTH
 @pytest.mark.parametrize(("api", "name", "keeps", "expose"), CASES)
-async def test_ols_05_mlx_11_two_questions(
-    api: str, name: str, keeps: str, expose: str, *, stream: bool
-) -> None:
+async def test_two_questions(api: str, name: str, keeps: str, expose: str, *, stream: bool) -> None:
     provider = PROVIDERS[name]()
     client = Client(stage(provider, expose), provider, api, keeps, stream)
     await client.ask(rounds=2)
@@ -76,7 +74,7 @@ async def test_ols_05_mlx_11_two_questions(
 @pytest.mark.parametrize(
     ("stream", "learns"), [(True, True), (True, False), (False, False)], ids=str
 )
-async def test_new_03_hidden_from_the_client_and_whole_for_the_model(
+async def test_hidden_reasoning_reaches_the_model_whole(
     api: str, name: str, expose: str, *, stream: bool, learns: bool
 ) -> None:
     provider = PROVIDERS[name]()
@@ -93,7 +91,7 @@ async def test_new_03_hidden_from_the_client_and_whole_for_the_model(
 @pytest.mark.parametrize(
     ("api", "name", "keeps"), [case[:3] for case in CASES if case[3] == "auto"]
 )
-async def test_ols_05_mlx_11_five_questions(api: str, name: str, keeps: str) -> None:
+async def test_five_questions(api: str, name: str, keeps: str) -> None:
     provider = PROVIDERS[name]()
     client = Client(stage(provider), provider, api, keeps, stream=True)
     for rounds in (1, 0, 2, 0, 1):

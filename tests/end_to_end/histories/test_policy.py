@@ -1,4 +1,4 @@
-"""What of earlier reasoning is sent, by setting and by what a provider insists on."""
+"""The earlier reasoning that is sent, by setting and by what a provider requires."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def two_questions(api: str, name: str, keeps: str, expose: str, keep: str)
 @SHOWN
 @EACH
 @KEEPS
-async def test_mlx_02_none_is_sent_but_what_is_demanded(
+async def test_only_required_reasoning_is_sent(
     api: str, name: str, keeps: str, expose: str
 ) -> None:
     client = await two_questions(api, name, keeps, expose, "none")
@@ -42,7 +42,7 @@ async def test_mlx_02_none_is_sent_but_what_is_demanded(
 @SHOWN
 @EACH
 @KEEPS
-async def test_ols_06_finished_questions_are_not_thought_again(
+async def test_finished_rounds_get_no_reasoning_back(
     api: str, name: str, keeps: str, expose: str
 ) -> None:
     client = await two_questions(api, name, keeps, expose, "tool_rounds")
@@ -54,14 +54,14 @@ async def test_ols_06_finished_questions_are_not_thought_again(
 @SHOWN
 @EACH
 @KEEPS
-async def test_mlx_02_all_is_all(api: str, name: str, keeps: str, expose: str) -> None:
+async def test_with_all_everything_is_sent(api: str, name: str, keeps: str, expose: str) -> None:
     client = await two_questions(api, name, keeps, expose, "all")
     assert_due(client, everything)
 
 
 @APIS
 @EACH
-async def test_mlx_02_never_puts_nothing_back(api: str, name: str) -> None:
+async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
     """What a client dropped is gone, whatever its provider says to that."""
     provider = PROVIDERS[name]()
     client = Client(stage(provider, history={"restore": "never"}), provider, api, "keeps answers")
@@ -78,7 +78,7 @@ async def test_mlx_02_never_puts_nothing_back(api: str, name: str) -> None:
 
 @APIS
 @EACH
-async def test_mlx_10_what_a_client_returns_is_said_once(api: str, name: str) -> None:
+async def test_reasoning_that_a_client_returns_is_sent_once(api: str, name: str) -> None:
     """In whatever places it was told of it."""
     provider = PROVIDERS[name]()
     client = Client(stage(provider, "both", history={"restore": "never"}), provider, api)
@@ -93,7 +93,7 @@ async def test_mlx_10_what_a_client_returns_is_said_once(api: str, name: str) ->
 
 @APIS
 @pytest.mark.parametrize("name", ["deepseek", "vllm", "openrouter", "vllm responses"])
-async def test_ols_06_nothing_outlives_its_time(api: str, name: str) -> None:
+async def test_nothing_outlives_its_time(api: str, name: str) -> None:
     provider = PROVIDERS[name]()
     app = stage(provider, "summary", history={"ttl": 0.001, "restore": "always"})
     client = Client(app, provider, api, "keeps answers")

@@ -1,4 +1,4 @@
-"""The providers themselves, without anything between: they refuse what the real ones refuse."""
+"""The scripted providers by themselves: they refuse what the real ones refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recordings, and what each says: read by hands that know nothing of Abridge's own readers."""
+"""The recordings and their contents, read without any of Abridge's own readers."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def each(recorded: list[Recording]) -> pytest.MarkDecorator:
 
 
 @each(RECORDED)
-async def test_att_11_all_of_an_answer_stays_as_it_is(recording: Recording) -> None:
+async def test_the_rest_of_an_answer_stays_as_it_is(recording: Recording) -> None:
     answer = await replay(recording, "frames", Scripted(), ask=False, **ON)
     before, after = said_in(recording, recording.data), said_in(recording, answer.data)
     assert (after.text, after.calls) == (before.text, before.calls)
@@ -43,7 +43,7 @@ async def test_att_11_all_of_an_answer_stays_as_it_is(recording: Recording) -> N
 
 
 @each(CALLING)
-async def test_a_call_says_what_was_thought_before_it(recording: Recording) -> None:
+async def test_a_call_has_the_reasoning_before_it(recording: Recording) -> None:
     said = said_in(recording, recording.data)
     answer = await replay(recording, "random", Scripted(), ask=False, **ON)
     led = _led(recording, answer.data)
@@ -52,7 +52,7 @@ async def test_a_call_says_what_was_thought_before_it(recording: Recording) -> N
     assert all(isinstance(one, str) for one in led[1:])
 
 
-def test_att_08_a_search_of_the_servers_that_shows_nothing_of_its_reasoning() -> None:
+def test_a_search_of_the_servers_that_shows_nothing_of_its_reasoning() -> None:
     (found,) = [one for one in RECORDED if one.name == "openai-web-search-tool.1.response.json"]
     output = attribute(json.loads(found.data))["output"]
     calls = [item for item in output if item["type"] == "web_search_call"]
@@ -65,7 +65,7 @@ def test_att_08_a_search_of_the_servers_that_shows_nothing_of_its_reasoning() ->
 
 
 @each(WHOLE)
-def test_att_12_messages_of_anthropics(recording: Recording) -> None:
+def test_messages_of_anthropics(recording: Recording) -> None:
     said, body = said_in(recording, recording.data), json.loads(recording.data)
     content = attribute(body)["content"]
     assert unmarked(content) == body["content"]

@@ -1,4 +1,4 @@
-"""Every recording, told for a client of another API, and composed anew for it."""
+"""Every recording, read and written for a client of another API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 
 @pytest.mark.parametrize("raw", [True, False])
-def test_what_is_told_is_what_was_said(recording: Recording, raw: bool) -> None:  # noqa: FBT001
+def test_the_events_have_all_that_was_recorded(recording: Recording, raw: bool) -> None:  # noqa: FBT001
     said = said_in(recording, recording.data)
     told = read_turn(str(recording.api), recording.data, streamed=recording.streamed, raw=raw)
     answer = told.answer
@@ -45,7 +45,7 @@ def test_what_is_told_is_what_was_said(recording: Recording, raw: bool) -> None:
         assert (answer.stop == "tool_calls") == bool(said.calls)
 
 
-def test_ols_04_usage_is_upstreams(recording: Recording) -> None:
+def test_usage_is_upstreams(recording: Recording) -> None:
     told = read_turn(str(recording.api), recording.data, streamed=recording.streamed)
     bodies = chunks_of(recording.data) if recording.streamed else [json.loads(recording.data)]
     reported = [body.get("usage") or (body.get("response") or {}).get("usage") for body in bodies]
@@ -59,7 +59,7 @@ def test_ols_04_usage_is_upstreams(recording: Recording) -> None:
     assert told.usage.reasoning == details.get("reasoning_tokens")
 
 
-def test_a_stream_and_a_body_of_the_same_kind_are_told_alike() -> None:
+def test_a_stream_and_a_body_of_one_model_read_alike() -> None:
     """Some were recorded both ways; the model said something else each time, but no other kind of
     thing."""
     for _, group in groupby(RECORDED, key=lambda recording: recording.name.split(".response")[0]):
@@ -89,7 +89,7 @@ def told_of(api: str, recording: Recording, data: bytes) -> Told:
 
 
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
-def test_new_05_what_is_composed_says_what_was_told(recording: Recording, client: Api) -> None:
+def test_the_translated_answer_has_all_that_was_read(recording: Recording, client: Api) -> None:
     told = told_of(str(recording.api), recording, recording.data)
     out = composed(recording, client, expose="both", plan=UNSUMMARIZED)
     again = told_of(client.name, recording, out)
@@ -121,9 +121,7 @@ def test_new_05_what_is_composed_says_what_was_told(recording: Recording, client
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("expose", ["summary", "none"])
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
-def test_new_03_no_composer_shows_what_is_hidden(
-    recording: Recording, client: Api, expose: str
-) -> None:
+def test_no_writer_shows_what_is_hidden(recording: Recording, client: Api, expose: str) -> None:
     said = said_in(recording, recording.data)
     out = composed(recording, client, expose=expose)
     for line in said.raw.splitlines():

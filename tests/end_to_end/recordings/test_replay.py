@@ -65,7 +65,7 @@ def checked(recording: Recording, data: bytes) -> Any:
 
 @pytest.mark.matrix(1)
 @pytest.mark.parametrize("how", CUTS)
-async def test_ogx_02_summaries_off_the_bytes_are_identical(recording: Recording, how: str) -> None:
+async def test_summaries_off_the_bytes_are_identical(recording: Recording, how: str) -> None:
     answer = await replay(recording, how, Scripted(), ask=False)
     assert answer.data == recording.data
 
@@ -96,9 +96,7 @@ async def test_what_the_summarizer_gets_is_the_reasoning(recording: Recording) -
 
 
 @pytest.mark.parametrize("expose", ["summary", "none"])
-async def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(
-    recording: Recording, expose: str
-) -> None:
+async def test_hidden_reasoning_is_nowhere_in_the_bytes(recording: Recording, expose: str) -> None:
     said = said_in(recording, recording.data)
     answer = await replay(recording, "whole", Scripted(), reasoning={"expose": expose})
     if recording.streamed:

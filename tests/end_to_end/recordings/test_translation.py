@@ -1,4 +1,4 @@
-"""NEW-05: every recording, replayed to the clients of every other API, through the application."""
+"""Every recording, replayed to the clients of every other API, through the application."""
 
 from __future__ import annotations
 

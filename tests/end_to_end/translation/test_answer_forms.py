@@ -1,4 +1,6 @@
-"""What an answer may come in, and what may become of its summary, over every bridge."""
+"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of
+APIs.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ async def test_the_shape_is_upstreams(client: str, upstream: str, *, stream: boo
 
 @BOTH
 @EACH
-async def test_ogx_06_an_extract_steps_in(client: str, upstream: str, *, stream: bool) -> None:
+async def test_an_extract_replaces_a_failed_summary(
+    client: str, upstream: str, *, stream: bool
+) -> None:
     played = answer(upstream, stream=stream)
     came = await ask(client, upstream, played, stream=stream, on_failure="extract")
     heard = hear(client, came, stream=stream)
@@ -56,9 +60,7 @@ async def test_ogx_06_an_extract_steps_in(client: str, upstream: str, *, stream:
 
 
 @EACH
-async def test_ogx_06_the_failure_ends_the_stream_after_the_answer(
-    client: str, upstream: str
-) -> None:
+async def test_the_failure_ends_the_stream_after_the_answer(client: str, upstream: str) -> None:
     played = answer(upstream, stream=True)
     came = await ask(client, upstream, played, stream=True, on_failure="fail")
     if client == "chat":
@@ -72,7 +74,9 @@ async def test_ogx_06_the_failure_ends_the_stream_after_the_answer(
 
 
 @EACH
-async def test_ogx_06_or_is_a_bad_gateway_that_holds_the_answer(client: str, upstream: str) -> None:
+async def test_a_failed_summary_of_a_whole_answer_is_a_bad_gateway_with_the_answer(
+    client: str, upstream: str
+) -> None:
     played = answer(upstream, stream=False)
     came = await ask(client, upstream, played, stream=False, on_failure="fail")
     assert came.status == 502

@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, through the whole of it: any client API over any upstream."""
+"""The attribution of calls, through the whole application, for each pair of APIs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def ask(
 @EACH
 @ANY
 @pytest.mark.parametrize("form", FORMS)
-async def test_new_05_every_bridge_attributes(
+async def test_calls_are_attributed_on_every_pair_of_apis(
     form: Form, client: str, upstream: str, *, stream: bool
 ) -> None:
     how: dict[str, Any] = {**ON, "reasoning": {"expose": "both"}}
@@ -61,7 +61,7 @@ async def test_new_05_every_bridge_attributes(
 @BOTH
 @EACH
 @ANY
-async def test_without_a_summary_what_was_thought_is_told(
+async def test_without_a_summary_raw_reasoning_is_attributed(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     out = await ask(client, upstream, TURN, stream=stream, summary=None, **ON)
@@ -75,7 +75,7 @@ async def test_without_a_summary_what_was_thought_is_told(
 @EACH
 @ANY
 @pytest.mark.parametrize("expose", ["summary", "none"])
-async def test_new_03_what_is_hidden_is_in_no_byte_of_it(
+async def test_hidden_reasoning_is_in_no_byte(
     expose: str, client: str, upstream: str, *, stream: bool
 ) -> None:
     out = await ask(client, upstream, LATER, stream=stream, **ON, reasoning={"expose": expose})
@@ -101,7 +101,7 @@ async def test_it_is_off_unless_it_is_switched_on(
 @BOTH
 @pytest.mark.parametrize("enabled", [True, False])
 @ANY
-async def test_new_03_an_attributing_abridge_behind_one_that_hides(
+async def test_attribution_of_an_inner_abridge_is_hidden(
     client: str, *, enabled: bool, stream: bool
 ) -> None:
     behind = await ask(client, client, LATER, stream=stream, summary=None, **ON)

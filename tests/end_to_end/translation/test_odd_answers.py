@@ -1,5 +1,6 @@
-"""Answers with something odd anywhere in them, over every bridge: each ends, is legal to its end,
-and hides what is to be hidden."""
+"""Answers with something odd anywhere in them, for each pair of APIs: each ends, is legal to its
+end, and hides what is to be hidden.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a provider's ways and its settings come to, whether Abridge gets out of the way, engages, or
-asks on another API."""
+"""The effects of a provider's profile and its settings, whether a request passes, is engaged, or
+goes out on another API.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ async def asked(client: str, upstream: str, summary: str | None, entry: Json, **
 
 @pytest.mark.parametrize("summary", [None, "concise"])
 @pytest.mark.parametrize(("client", "upstream"), WAYS)
-async def test_ols_08_what_settings_say_is_said_every_way(
+async def test_defaults_of_the_settings_reach_every_api(
     client: str, upstream: str, summary: str | None
 ) -> None:
     sent = await asked(client, upstream, summary, {"effort": "low", "verbosity": "low"})
@@ -54,7 +55,7 @@ async def test_ols_08_what_settings_say_is_said_every_way(
 
 @pytest.mark.parametrize("summary", [None, "concise"])
 @pytest.mark.parametrize(("client", "upstream"), WAYS)
-async def test_ols_08_unless_the_client_says_otherwise(
+async def test_the_clients_own_fields_win_over_the_settings(
     client: str, upstream: str, summary: str | None
 ) -> None:
     sent = await asked(client, upstream, summary, {"effort": "low"}, **OWN[client])
@@ -66,7 +67,7 @@ async def test_ols_08_unless_the_client_says_otherwise(
 @pytest.mark.parametrize(
     ("client", "upstream"), [("chat", "responses"), ("responses", "chat"), ("chat", "chat")]
 )
-async def test_ols_08_what_its_model_refuses_is_removed_and_counted(
+async def test_fields_that_the_model_rejects_are_removed_and_counted(
     client: str, upstream: str, summary: str | None
 ) -> None:
     registry = CollectorRegistry()
@@ -77,7 +78,7 @@ async def test_ols_08_what_its_model_refuses_is_removed_and_counted(
     assert registry.get_sample_value("abridge_dropped_fields_total", {"api": client}) == 2
 
 
-async def test_promise_1_nothing_is_removed_of_what_goes_through_untouched() -> None:
+async def test_nothing_is_removed_from_a_request_that_passes() -> None:
     """Upstream's own refusal is the client's to see."""
     more = {"model": "gpt-5", "temperature": 0.5}
     sent = await asked("chat", "same", None, {"profile": "openai"}, **more)
@@ -85,13 +86,13 @@ async def test_promise_1_nothing_is_removed_of_what_goes_through_untouched() -> 
 
 
 @pytest.mark.parametrize("setting", [{"effort": "much"}, {"verbosity": "chatty"}])
-def test_ols_08_a_bad_value_is_refused_at_start(setting: Json) -> None:
+def test_a_bad_value_is_refused_at_start(setting: Json) -> None:
     with pytest.raises((SettingsError, ValueError), match=next(iter(setting))):
         bridge(Upstream(), "chat", entry=setting)
 
 
 @pytest.mark.parametrize("place", ["reasoning", "reasoning_content"])
-async def test_reasoning_returns_to_where_an_unknown_upstream_was_seen_to_have_it(
+async def test_reasoning_returns_in_the_field_an_unknown_upstream_used(
     place: str,
 ) -> None:
     played = Upstream(Answer.json(completion({"content": "So.", place: "I think."})))

@@ -1,4 +1,4 @@
-"""What is refused over a bridge is named as its client names it."""
+"""A field that cannot be translated is reported under the client's name for it."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ async def refused(client: str, param: str, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize("depth", [200, 700, 960, 980, 1000, 1020, 1024, 5000])
 @pytest.mark.parametrize("place", ["unknown", "tools", "content"])
 @pytest.mark.parametrize("api", ["same", "messages", "responses"])
-async def test_what_is_nested_too_deep_is_no_fault_of_ours(
-    api: str, place: str, depth: int
-) -> None:
+async def test_too_deep_nesting_is_the_clients_fault(api: str, place: str, depth: int) -> None:
     nested = '{"a":' * depth + "1" + "}" * depth
     fields = {
         "unknown": f'"unknown":{nested},"messages":[{{"role":"user","content":"Hi"}}]',

@@ -1,4 +1,4 @@
-"""Tool loops over every bridge: what upstream said in each round is what it hears in the last."""
+"""Tool loops for each pair of APIs: upstream gets each round's reasoning back in the last."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def said(api: str, shape: str) -> list[Json]:
 @BOTH
 @pytest.mark.parametrize(("client", "upstream", "shape"), LOOPS)
 @pytest.mark.parametrize("keeps", KEEPS)
-async def test_ols_05_each_round_of_calls_keeps_the_reasoning_it_came_from(
+async def test_each_round_of_calls_keeps_the_reasoning_it_came_from(
     client: str, upstream: str, shape: str, keeps: str, *, stream: bool
 ) -> None:
     played = rounds(upstream, shape, stream=stream)
@@ -86,9 +86,7 @@ async def test_ols_05_each_round_of_calls_keeps_the_reasoning_it_came_from(
 
 
 @EACH
-async def test_promise_10_conversations_that_are_alike_never_meet(
-    client: str, upstream: str
-) -> None:
+async def test_conversations_that_are_alike_never_meet(client: str, upstream: str) -> None:
     """Two clients, word for word the same but for what upstream thought."""
     first = [play(upstream, 0, "calls", stream=False)] * 2
     app = bridge(played := Upstream(*first, play(upstream, 1, "calls", stream=False)), upstream)
@@ -105,7 +103,7 @@ async def test_promise_10_conversations_that_are_alike_never_meet(
 
 
 @EACH
-async def test_mlx_10_an_edited_history_is_the_clients_own(client: str, upstream: str) -> None:
+async def test_an_edited_history_gets_nothing_restored(client: str, upstream: str) -> None:
     """What the client changed stays changed, whatever is put back beside it."""
     played = rounds(upstream, "text and calls", stream=False)
     history = await loop(app := bridge(played, upstream), client, "standard fields", stream=False)
@@ -140,7 +138,7 @@ ITEMS: dict[str, Json] = {
 
 @EACH
 @pytest.mark.parametrize("restore", ["never", "altered"])
-async def test_promise_3_no_summary_travels_as_reasoning_however_it_is_spelled(
+async def test_no_summary_is_sent_as_reasoning_in_any_field(
     client: str, upstream: str, restore: str
 ) -> None:
     played = rounds(upstream, "calls", stream=False, times=1)
@@ -159,9 +157,7 @@ async def test_promise_3_no_summary_travels_as_reasoning_however_it_is_spelled(
 
 @BOTH
 @pytest.mark.parametrize("shape", ["thinking between calls", "thinking twice"])
-async def test_promise_3_summaries_shown_as_one_are_known_as_one(
-    shape: str, *, stream: bool
-) -> None:
+async def test_summaries_shown_as_one_are_recognized_as_one(shape: str, *, stream: bool) -> None:
     """A chat client has one place for the summaries of all that was thought."""
     played = rounds("responses", shape, stream=stream, times=1)
     app = bridge(played, "responses", history={"restore": "never"})
@@ -170,9 +166,7 @@ async def test_promise_3_summaries_shown_as_one_are_known_as_one(
 
 
 @BOTH
-async def test_promise_3_upstreams_own_summary_does_not_return_as_its_reasoning(
-    *, stream: bool
-) -> None:
+async def test_a_native_summary_does_not_return_as_reasoning(*, stream: bool) -> None:
     played = rounds("responses", "summarized", stream=stream, times=1)
     app = bridge(played, "responses", history={"restore": "never"})
     history = await loop(app, "chat", "the summary alone", stream=stream)
@@ -182,7 +176,7 @@ async def test_promise_3_upstreams_own_summary_does_not_return_as_its_reasoning(
 
 @BOTH
 @EACH
-async def test_what_is_shown_returns_with_what_was_not(
+async def test_shown_and_hidden_reasoning_return_together(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     """Shown reasoning comes back as it was, and brings back its signature, its id, its seal."""
@@ -231,7 +225,7 @@ DIALECTS: dict[str, tuple[str, Json]] = {
 @pytest.mark.parametrize("keeps", KEEPS)
 @pytest.mark.parametrize("expose", ["auto", "both"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_mlx_11_a_provider_gets_back_what_it_spelled(
+async def test_a_provider_gets_reasoning_back_in_its_own_field(
     dialect: str, expose: Any, keeps: str, *, stream: bool
 ) -> None:
     profile, spelling = DIALECTS[dialect]

@@ -1,4 +1,4 @@
-"""NEW-05: any client API over any upstream API, in each form in which Abridge is used."""
+"""Any client API over any upstream API, in each form in which Abridge is used."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestAnswers:
     @BOTH
     @EACH
     @pytest.mark.parametrize("form", FORMS)
-    async def test_new_05_the_answer_its_summary_and_its_bill(
+    async def test_the_answer_its_summary_and_its_bill(
         self, form: Form, client: str, upstream: str, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
@@ -76,7 +76,7 @@ class TestAnswers:
 
     @BOTH
     @EACH
-    async def test_ols_07_a_call_ends_the_turn_so_that_loops_go_on(
+    async def test_a_call_ends_the_turn_so_that_loops_go_on(
         self, client: str, upstream: str, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
@@ -91,7 +91,7 @@ class TestAnswers:
     @BOTH
     @EACH
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_new_03_hidden_reasoning_is_nowhere(
+    async def test_hidden_reasoning_is_nowhere(
         self, client: str, upstream: str, expose: Exposure, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
@@ -107,7 +107,7 @@ class TestAnswers:
         ("expose", "summary", "told"),
         [("auto", "detailed", "detailed"), ("raw", "detailed", None), ("auto", None, None)],
     )
-    async def test_llm_trap_a_summary_is_echoed_only_where_one_is_made(
+    async def test_a_summary_is_echoed_only_where_one_is_made(
         self,
         upstream: str,
         expose: Exposure,
@@ -124,9 +124,7 @@ class TestAnswers:
         assert bool(heard.summary) is (told is not None)
 
     @EACH
-    async def test_llm_trap_no_history_is_lost_behind_an_id(
-        self, client: str, upstream: str
-    ) -> None:
+    async def test_no_history_is_lost_behind_an_id(self, client: str, upstream: str) -> None:
         """What upstream cannot look up is refused, even where settings say to drop: never is a
         conversation begun anew in silence."""
         played = Upstream(answer(upstream, stream=False))
@@ -140,7 +138,7 @@ class TestAnswers:
 
     @BOTH
     @EACH
-    async def test_without_a_summary_it_is_bridged_all_the_same(
+    async def test_requests_without_a_summary_are_translated_too(
         self, client: str, upstream: str, *, stream: bool
     ) -> None:
         writer = Scripted(SUMMARY)
@@ -154,9 +152,7 @@ class TestAnswers:
         assert "reasoning_summary" not in heard.usage
 
     @EACH
-    async def test_promise_7_a_broken_upstream_looks_broken(
-        self, client: str, upstream: str
-    ) -> None:
+    async def test_a_broken_upstream_looks_broken(self, client: str, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
@@ -200,7 +196,7 @@ class TestErrors:
         assert "type" not in came.json
 
     @EACH
-    async def test_new_03_half_an_answer_beside_an_error_is_not_shown(
+    async def test_half_an_answer_beside_an_error_is_not_shown(
         self, client: str, upstream: str
     ) -> None:
         own = {"type": "error", "error": {"type": "api_error", "message": "It broke."}}
@@ -214,7 +210,7 @@ class TestErrors:
 
     @EACH
     @pytest.mark.parametrize("status", [204, 304, 307])
-    async def test_what_is_neither_answer_nor_error_is_a_bad_gateway(
+    async def test_a_body_that_is_no_answer_and_no_error_is_a_bad_gateway(
         self, client: str, upstream: str, status: int
     ) -> None:
         played = Upstream(Answer([], status, {"location": f"{ORIGIN}{PATHS[upstream]}"}))
@@ -224,7 +220,7 @@ class TestErrors:
         assert "location" not in came.headers
 
     @EACH
-    async def test_promise_2_an_error_that_comes_as_an_answer_keeps_its_message(
+    async def test_an_error_that_comes_as_an_answer_keeps_its_message(
         self, client: str, upstream: str
     ) -> None:
         told = {"type": "overloaded_error", "message": "We are overloaded."}
@@ -260,7 +256,7 @@ class TestErrors:
         assert came.json["error"]["param"] == "stop"
         assert not played.asked
 
-    async def test_or_dropped_where_settings_say_so(self) -> None:
+    async def test_unsupported_fields_are_dropped_where_settings_allow(self) -> None:
         registry = CollectorRegistry()
         played = Upstream(answer("responses", stream=False))
         entry = {"unsupported": "drop"}
@@ -279,7 +275,7 @@ class TestErrors:
 
 
 class TestRequests:
-    async def test_messages_are_asked_as_anthropic_is(self) -> None:
+    async def test_a_messages_upstream_gets_anthropics_headers(self) -> None:
         played = Upstream(answer("messages", stream=False))
         await call(
             bridge(played, "messages"), PATHS["responses"], asking("responses", stream=False), KEY
@@ -310,7 +306,7 @@ class TestRequests:
         await call(bridge(played, "messages"), PATHS["responses"], body, shown)
         assert [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS] == sent
 
-    async def test_an_upstreams_own_key_goes_where_it_looks_for_it(
+    async def test_an_upstreams_key_goes_in_the_header_it_reads(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("THEIR_KEY", "sk-ours")
@@ -345,7 +341,7 @@ class TestAuto:
             PATHS["chat"],
         ]
 
-    async def test_the_clients_own_api_is_kept_where_upstream_has_it(self) -> None:
+    async def test_the_clients_api_is_used_where_upstream_has_it(self) -> None:
         played = Upstream(answer("responses", stream=True))
         app = bridge(played, "auto")
         for _ in range(2):
@@ -421,7 +417,7 @@ class TestAuto:
         now = MISSING_TTL
         assert ways.is_undecided(route, RESPONSES, "m")
 
-    async def test_a_client_that_leaves_during_the_trial_is_not_asked_for_again(self) -> None:
+    async def test_a_departure_during_the_trial_is_not_retried(self) -> None:
         for form in FORMS:
             begun, silence = asyncio.Event(), asyncio.Event()
             played = Upstream(Answer(before=[begun.set, silence]), answer("chat", stream=False))
@@ -452,7 +448,7 @@ class TestAuto:
 class TestHistory:
     @EACH
     @pytest.mark.parametrize("returned", ["everything", "standard fields", "the summary alone"])
-    async def test_ogx_11_upstream_gets_its_own_reasoning_back_and_no_summary(
+    async def test_upstream_gets_its_reasoning_back_and_no_summary(
         self, client: str, upstream: str, returned: str
     ) -> None:
         played = Upstream(
@@ -515,7 +511,7 @@ def _next_turn(api: str, first: dict[str, Any], said: Any, returned: str) -> dic
 
 class TestSummarizers:
     @EACH
-    async def test_the_requests_own_model_summarizes_over_the_bridge(
+    async def test_the_requests_model_summarizes_through_translation(
         self, client: str, upstream: str
     ) -> None:
         registry = CollectorRegistry()
@@ -532,7 +528,7 @@ class TestSummarizers:
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
 
-    async def test_new_01_parts_come_while_the_model_still_thinks(self) -> None:
+    async def test_parts_come_while_the_model_still_thinks(self) -> None:
         """On a bridge as anywhere."""
         frames = [chunk({"reasoning_content": THOUGHT * 6}), *answer("chat", stream=True).steps]
         app = bridge(Upstream(Answer(frames)), "chat")

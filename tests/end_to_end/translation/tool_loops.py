@@ -1,5 +1,6 @@
-"""A tool loop over a bridge: rounds of thinking, saying and calling, as an upstream says them and
-expects them back, and clients that keep more or less of what they are told."""
+"""A tool loop over two APIs: the rounds as an upstream sends them and expects them back, and
+clients that return more or less of them.
+"""
 
 from __future__ import annotations
 

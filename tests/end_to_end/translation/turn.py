@@ -1,6 +1,6 @@
-"""One turn, said by an upstream on any API, and asked for by a client on any: NEW-05.
+"""One turn, sent by an upstream of any API to a client of any.
 
-The turn is the same whoever says it: it thinks, answers or calls, and is billed.
+The turn is always the same: it reasons, answers or calls, and reports usage.
 """
 
 from __future__ import annotations

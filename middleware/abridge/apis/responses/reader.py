@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_in
+from abridge.apis.openai import error_in
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import change_frame, with_event_name
 from abridge.apis.responses.framing import Framing

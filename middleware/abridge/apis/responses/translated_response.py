@@ -12,8 +12,9 @@ from typing import Any
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import objects, string
-from abridge.apis.openai import ANSWER_TOO_LONG, CONNECTION_LOST, MintId, mint_id
+from abridge.apis.openai import MintId, mint_id
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
