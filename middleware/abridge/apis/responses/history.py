@@ -60,12 +60,10 @@ class ResponsesHistory:
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
         self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
         previous = string(body.get("previous_response_id"))
-        objects_given = objects(input_value if isinstance(input_value, list) else [input_value])
-        other_input = (
-            []
-            if self._input_turns
-            else [Turn("user", _content_text(input_value), items=objects_given)]
-        )
+        other_input = list[Turn]()
+        if not self._input_turns:
+            other_items = objects(input_value if isinstance(input_value, list) else [input_value])
+            other_input.append(Turn("user", _content_text(input_value), items=other_items))
         self.turns = [
             *([Turn("previous", previous)] if previous else []),
             Turn("system", _content_text(body.get("instructions"))),
@@ -157,27 +155,27 @@ class ResponsesHistory:
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
     """Yield the turns that the items make."""
-    items_so_far, texts = list[Json](), list[str]()
+    pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
         is_thought = is_reasoning(item)
         is_text = not is_thought and role == "assistant"
         is_called = not (is_thought or is_text) and is_tool_call(item)
         is_other = not (is_thought or is_text or is_called)
-        if (is_thought and texts) or (is_other and items_so_far):
-            yield _assistant_turn(items_so_far, texts)
-            items_so_far, texts = [], []
+        if (is_thought and texts) or (is_other and pending):
+            yield _assistant_turn(pending, texts)
+            pending, texts = [], []
         if is_other:
             yield _other_turn(item, kind, role)
             continue
-        items_so_far.append(item)
+        pending.append(item)
         if is_text:
             texts += filter(None, [_content_text(item.get("content"))])
         elif is_called:
-            yield _assistant_turn(items_so_far, texts, _read_call(item))
-            items_so_far, texts = [], []
-    if items_so_far:
-        yield _assistant_turn(items_so_far, texts)
+            yield _assistant_turn(pending, texts, _read_call(item))
+            pending, texts = [], []
+    if pending:
+        yield _assistant_turn(pending, texts)
 
 
 def reasoning_texts(items: Iterable[Json]) -> tuple[str, ...]:

@@ -87,10 +87,9 @@ class _ContentPart:
         yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
 
     def end(self) -> WireEvents:
-        refusal = self.type == "refusal"
-        whole = (
-            {"refusal": self._text} if refusal else {"text": self._text, "logprobs": self._logprobs}
-        )
+        whole: Json = {"text": self._text, "logprobs": self._logprobs}
+        if self.type == "refusal":
+            whole = {"refusal": self._text}
         yield f"response.{self.type}.done", {**self.address, **whole}
         yield "response.content_part.done", {**self.address, "part": self.build_part()}
 
