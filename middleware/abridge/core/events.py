@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from abridge.core.conversation import ItemKey, RecordedTurn
     from abridge.core.usage import SummaryShare, Tokens
 
-NativeStage = Literal["added", "delta", "done", "whole"]
+NativeStage = Literal["added", "delta", "done"]
 
 
 @dataclass(slots=True, frozen=True)
