@@ -431,7 +431,7 @@ class TestTheStore:
     async def test_one_that_is_down_costs_nobody_an_answer(
         self, kind: type[MemoryStore], monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
-        monkeypatch.setattr("abridge.memory.registry.Memory", kind)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", kind)
         app = bridge(says("chat", stream=stream), "chat")
         first = await told(app, "Hi", stream=stream)
         assert first["status"] == "completed"
@@ -442,7 +442,7 @@ class TestTheStore:
     async def test_an_answer_is_stored_before_its_end_is_heard(
         self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
-        monkeypatch.setattr("abridge.memory.registry.Memory", Waiting)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", Waiting)
         monkeypatch.setattr(Waiting, "gate", gate := asyncio.Event(), raising=False)
         monkeypatch.setattr(Waiting, "asked", asked := asyncio.Event(), raising=False)
         app = bridge(says("chat", stream=stream), "chat")
@@ -461,7 +461,7 @@ class TestTheStore:
         """What is shared between processes is found by each that has a key of it."""
         old, new = f"old:{'A' * 43}=", f"new:{'B' * 42}A="
         kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
         played = says("chat", WORDS, "Yes.")
         history = {"seal_keys_env": "KEYS"}
         monkeypatch.setenv("KEYS", old)
@@ -479,7 +479,7 @@ class TestTheStore:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
         monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
         history = {"seal_keys_env": "KEYS"}
         calls = answer("chat", stream=False, calls=True)
@@ -689,7 +689,7 @@ class TestListing:
     async def test_none_is_left_out_quietly(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """But for reasoning whose time is up."""
         kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.Memory", lambda *_, **__: kept)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
         played = says("chat", WORDS, "Yes.", "No.")
         app = bridge(played, "chat")
         first = await told(app, "Hi")

@@ -149,7 +149,7 @@ def traced() -> Iterator[WeakSet[Any]]:
 
     with (
         patch("abridge.pipeline.engage.Exchange", trace(Exchange)),
-        patch("abridge.pipeline.exchange.Weaver", trace(Sequencer)),
+        patch("abridge.pipeline.exchange.Sequencer", trace(Sequencer)),
         patch("abridge.pipeline.exchange.Clock", partial(Clock, loop.time)),
     ):
         yield alive
