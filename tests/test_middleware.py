@@ -70,7 +70,7 @@ class Probe:
             more = self.received[-1].get("more_body", False)
 
 
-class TestPromise1Transparent:
+class TestTransparency:
     @pytest.mark.parametrize(
         ("method", "path"),
         [("GET", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/anything"), ("GET", "/")],
@@ -142,7 +142,7 @@ class TestPromise1Transparent:
 class TestWish:
     @pytest.mark.parametrize("path", [CHAT_PATH, RESPONSES_PATH])
     @pytest.mark.parametrize("value", ["loud", "", 7, True, ["auto"], "off"])
-    async def test_ogx_03_any_other_value_is_a_400_before_anything_is_sent(
+    async def test_any_other_value_is_a_400_before_anything_is_sent(
         self, path: str, value: Any
     ) -> None:
         upstream = thinker()
@@ -234,7 +234,7 @@ class TestWithoutAStore:
 
 class TestHiding:
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_new_03_it_holds_also_for_who_asks_for_no_summary(self, expose: str) -> None:
+    async def test_it_holds_also_for_who_asks_for_no_summary(self, expose: str) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted, reasoning={"expose": expose})
         answer = await call(app, CHAT_PATH, CHAT)
@@ -345,7 +345,7 @@ class TestHiding:
             "/v1/chat/completions/chatcmpl-1/messages",
         ],
     )
-    async def test_new_03_nor_are_lists_of_answers(self, path: str, method: str) -> None:
+    async def test_nor_are_lists_of_answers(self, path: str, method: str) -> None:
         """As some servers have them beside the endpoints."""
         upstream = thinker()
         app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
@@ -369,7 +369,7 @@ class TestHiding:
         assert b"odd" not in answer.data
 
     @pytest.mark.parametrize("within", [True, False])
-    async def test_new_03_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
+    async def test_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
         """As that of another Abridge does, whose summary failed, and that of some aggregators."""
         said = completion({"content": "So.", "reasoning": "odd numbers"})
         error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
@@ -410,7 +410,7 @@ class TestRequestBody:
         assert answer.status == 413
         assert not upstream.asked
 
-    async def test_promise_9_which_is_known_before_any_of_it_is_read(self) -> None:
+    async def test_what_is_too_large_is_known_before_any_of_it_is_read(self) -> None:
         async def receive() -> Message:
             raise AssertionError
 
@@ -422,7 +422,7 @@ class TestRequestBody:
         await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
         assert sent[0]["status"] == 413
 
-    async def test_promise_9_and_none_of_it_is_gathered_where_it_passes(self) -> None:
+    async def test_none_of_it_is_gathered_where_it_passes(self) -> None:
         probe, pieces = Probe(), [b"x" * 501, b"x" * 500]
 
         async def receive() -> Message:
@@ -436,7 +436,7 @@ class TestRequestBody:
         await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
         assert not pieces
 
-    async def test_promise_9_all_bodies_together_are_bounded(self) -> None:
+    async def test_all_bodies_together_are_bounded(self) -> None:
         upstream = thinker()
         app = wrap(upstream, Scripted(), limits={"body": 1000, "bodies": 1000})
         body = json.dumps({**ASKING, "padding": "x" * 500}).encode()
@@ -477,7 +477,7 @@ class TestRequestBody:
         assert upstream.asked[0].body == body
         assert upstream.asked[0].header("content-encoding") == "gzip"
 
-    async def test_promise_9_one_that_unpacks_large_is_refused_where_there_is_a_policy(
+    async def test_one_that_unpacks_large_is_refused_where_there_is_a_policy(
         self,
     ) -> None:
         upstream = thinker()
@@ -617,7 +617,7 @@ class TestAnswers:
         answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
         assert set(answer.headers) == {"content-type", "x-request-id"}
 
-    async def test_promise_9_a_whole_body_past_the_limit_passes_or_is_refused(self) -> None:
+    async def test_a_whole_body_past_the_limit_passes_or_is_refused(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT * 10})
         for expose, status in (("auto", 200), ("none", 502)):
             app = wrap(
@@ -630,7 +630,7 @@ class TestAnswers:
             assert answer.status == status
             assert (answer.json == body) == (status == 200)
 
-    async def test_promise_9_an_event_past_the_limit_ends_the_stream_failed(self) -> None:
+    async def test_an_event_past_the_limit_ends_the_stream_failed(self) -> None:
         app = wrap(thinker(), Scripted(), limits={"event": 100})
         answer = await call(app, CHAT_PATH, ASKING)
         assert check_chat(answer.data).error is not None
@@ -693,7 +693,7 @@ class TestSummarizers:
         app = AbridgeMiddleware(thinker(), registry=CollectorRegistry())
         assert check_chat((await call(app, CHAT_PATH, ASKING)).data).choices[0].text == "Hello."
 
-    async def test_ogx_06_extract_steps_in_for_a_summarizer_that_fails(self) -> None:
+    async def test_extract_steps_in_for_a_summarizer_that_fails(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
         app = wrap(
             Upstream(Answer.json(body)),
@@ -707,7 +707,7 @@ class TestSummarizers:
         assert answer.headers["x-abridge-summary"] == "extractive"
         assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
 
-    async def test_ogx_06_fail_is_a_502_with_the_whole_object(self) -> None:
+    async def test_fail_is_a_502_with_the_whole_object(self) -> None:
         body = {"model": "m", "input": "x", "reasoning": {"summary": "auto"}}
         app = wrap(
             Upstream(Answer.json(response(OUTPUT))),
@@ -718,7 +718,7 @@ class TestSummarizers:
         assert answer.status == 502
         assert answer.json["error"]["response"]["output"][1] == OUTPUT[1]
 
-    async def test_ogx_06_an_answer_already_streamed_is_not_lost(self) -> None:
+    async def test_an_answer_already_streamed_is_not_lost(self) -> None:
         for failure in ("omit", "extract", "fail"):
             app = wrap(
                 Upstream(Answer(responses_stream(OUTPUT))),
@@ -757,7 +757,7 @@ class TestWhatIsReadAndNotChanged:
 class TestAttribution:
     ON: ClassVar[dict[str, Any]] = {"attribution": {"enabled": True}}
 
-    async def test_promise_1_by_itself_it_changes_nothing_else(self) -> None:
+    async def test_by_itself_it_changes_nothing_else(self) -> None:
         frames = chat_stream(THOUGHT, "Hello.", calls=CALLS, finish="tool_calls")
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]

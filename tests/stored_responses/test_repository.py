@@ -65,7 +65,7 @@ async def test_an_item_of_two_responses_is_nobodys(case: Case) -> None:
         assert await known.find_showing(["rs_9"]) == [""]
 
 
-async def test_promise_10_tenants_never_meet(case: Case) -> None:
+async def test_tenants_never_meet(case: Case) -> None:
     await responses(case.store).save_local("resp_1", WHOLE, ITEMS)
     await responses(case.store).save_upstream("resp_2", NOTE)
     other = responses(case.store, whose=BERT)
@@ -84,7 +84,7 @@ async def test_nothing_that_a_client_calls_its_own_can_be_anothers_place(case: C
     assert await known.get_items(["resp_1"]) == [None]
 
 
-async def test_new_02_keys_are_rotated_without_losing_any(case: Case) -> None:
+async def test_keys_are_rotated_without_losing_any(case: Case) -> None:
     await responses(case.store, OLD).save_local("resp_1", WHOLE, ITEMS)
     both = responses(case.store, NEW, OLD)
     assert await both.find("resp_1") == [WHOLE]
@@ -109,7 +109,7 @@ async def test_its_items_may_be_those_of_others(case: Case) -> None:
     assert await known.get_items(["msg_1"]) == [b'{"a":1}']
 
 
-async def test_ols_06_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_not(
+async def test_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_not(
     case: Case,
 ) -> None:
     known = responses(case.store)
@@ -124,14 +124,14 @@ async def test_ols_06_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_n
     assert not case.store.size
 
 
-async def test_promise_9_an_item_is_kept_once_however_often_it_is_told(case: Case) -> None:
+async def test_an_item_is_kept_once_however_often_it_is_told(case: Case) -> None:
     known = responses(case.store)
     for number in range(50):
         await known.save_local(f"resp_{number}", WHOLE, {"msg_1": b"x" * 1000})
     assert (case.store.size or 0) < 2000 + 50 * (ENTRY_OVERHEAD + 200)
 
 
-async def test_promise_9_it_takes_no_more_than_its_room() -> None:
+async def test_it_takes_no_more_than_its_room() -> None:
     store = MemoryStore(10_000, TTL)
     known = responses(store)
     for number in range(50):
@@ -182,7 +182,7 @@ class TestNames:
         assert not basis.add_known("msg_1")
         assert basis.ids == ["msg_1"]
 
-    def test_promise_10_another_tenant_has_other_names(self) -> None:
+    def test_another_tenant_has_other_names(self) -> None:
         store = MemoryStore(1, TTL)
         names = []
         for whose in (ANNA, BERT):

@@ -63,7 +63,7 @@ def ask(
 
 
 class TestHold:
-    async def test_new_01_a_summary_comes_while_the_model_thinks(self) -> None:
+    async def test_a_summary_comes_while_the_model_thinks(self) -> None:
         more = asyncio.Event()
         steps: list[Step] = [chunk({"role": "assistant", "content": ""})]
         steps += [chunk({"reasoning": text}) for text in pieces(thinking(1000))]
@@ -88,7 +88,7 @@ class TestHold:
         assert seen.order == ["reasoning_content", "content"]
         assert seen.fields["reasoning_content"] == SUMMARY
 
-    async def test_promise_5_at_the_deadline_the_answer_goes_on(self) -> None:
+    async def test_at_the_deadline_the_answer_goes_on(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         request = ask(
             Upstream(Answer(responses_stream(OUTPUT))),
@@ -104,7 +104,7 @@ class TestHold:
         assert writer.stopped == 1
         assert seen.response["usage"]["reasoning_summary"]["incomplete"]
 
-    async def test_promise_5_a_part_that_speaks_is_closed_as_it_stands(self) -> None:
+    async def test_a_part_that_speaks_is_closed_as_it_stands(self) -> None:
         gate = asyncio.Event()
 
         class Halting(Scripted):
@@ -195,7 +195,7 @@ class TestHold:
         assert request.headers["x-abridge-summary"] == "failed"
         assert request.json["output"][0]["summary_error"]["code"] == "deadline"
 
-    async def test_promise_9_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+    async def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
         registry = CollectorRegistry()
         writer = Scripted(gate=asyncio.Event())
         request = begin(
@@ -218,7 +218,7 @@ class TestHold:
 
 
 class TestLeaving:
-    """Promise 8: the five phases in which a client may leave."""
+    """In each phase of a request, everything stops when its client leaves."""
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
@@ -289,9 +289,7 @@ class TestLeaving:
 class TestBreaking:
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("place", [1, 8, 30, -3])
-    async def test_promise_7_a_cut_ends_failed_with_what_was_said_kept(
-        self, path: str, place: int
-    ) -> None:
+    async def test_a_cut_ends_failed_with_what_was_said_kept(self, path: str, place: int) -> None:
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
         broken = UpstreamBroken(
             "The upstream broke off its response.", code="upstream_broken", upstream="u"
@@ -451,7 +449,7 @@ def fail(*_: Any) -> Any:
 
 
 class TestSlowClient:
-    async def test_promise_9_a_slow_client_slows_its_own_upstream(self) -> None:
+    async def test_a_slow_client_slows_its_own_upstream(self) -> None:
         frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
         stream = [*chat_stream(THOUGHT)[:-3], *frames, *chat_stream("", "")[1:]]
         upstream = Upstream(Answer(stream))
@@ -567,7 +565,7 @@ async def test_several_frames_of_one_read_leave_in_one_send() -> None:
     assert len(bodies) < 6
 
 
-async def test_ogx_09_a_summarizers_odd_output_is_cleaned() -> None:
+async def test_a_summarizers_odd_output_is_cleaned() -> None:
     writer = Scripted("**Title**\n\nSee [this](https://evil.example/x?q=1) <img src=x>now.")
     request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer)
     await request.finish()
