@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.openai import mint_id
+from abridge.stored_responses.endpoints import response_not_found
 from abridge.stored_responses.references import (
     id_prefix,
     is_same_item,
@@ -16,8 +17,7 @@ from abridge.stored_responses.references import (
     previous_not_found,
     read_input_items,
     referenced_id,
-    response_not_found,
-    strip_minted_ids,
+    remove_minted_ids,
 )
 from tests.scripts import THOUGHT, call_item, message_item, reasoning_item
 
@@ -77,14 +77,14 @@ class TestReferences:
         shell = {"type": "local_shell_call_output", "id": mint_id("call_"), "output": "x"}
         others = [USER, message_item(1, "Hi"), {"id": mint_id("rs_")}, shell]
         body: Json = {"input": [ours, *copy.deepcopy(others)]}
-        assert strip_minted_ids(body) == 1
+        assert remove_minted_ids(body) == 1
         left = {key: value for key, value in reasoning_item(0, THOUGHT).items() if key != "id"}
         assert body == {"input": [{**left, "extra": 1}, *others]}
 
     @pytest.mark.parametrize("said", ["Hi", None, 5, [5, "x", None]])
     def test_where_there_are_none_nothing_is_done(self, said: Any) -> None:
         body = {"input": said}
-        assert strip_minted_ids(body) == 0
+        assert remove_minted_ids(body) == 0
         assert body == {"input": said}
 
     def test_what_is_null_says_nothing(self) -> None:

@@ -32,7 +32,6 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
-from abridge.stored_responses.references import not_cancellable, response_not_found
 from abridge.stored_responses.repository import (
     LocalResponse,
     ResponseRepository,
@@ -317,3 +316,11 @@ def _check_not_streamed(scope: Scope) -> None:
             param="stream" if is_stream else "starting_after",
             code="stream_not_resumable",
         )
+
+
+def not_cancellable() -> RequestError:
+    return RequestError("Cannot cancel a synchronous response.")
+
+
+def response_not_found(response_id: str) -> RequestError:
+    return RequestError(f"Response with id '{response_id}' not found.", status=404)

@@ -1,7 +1,5 @@
 """References in a request: to the previous response, and to items by their ids.
 
-Resolve a request's references: `previous_response_id` and item references.
-
 For an upstream with another API than the client's, all references are resolved here: it has no
 stored responses. An upstream with the same API resolves its own, but cannot know Abridge's ids.
 """
@@ -9,7 +7,7 @@ stored responses. An upstream with the same API resolves its own, but cannot kno
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +18,6 @@ from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.openai import is_minted
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
-from abridge.memory.turn_memory import TurnMemory
-from abridge.pipeline.request import ApiRequest
 from abridge.stored_responses.repository import (
     InputItems,
     LocalResponse,
@@ -32,98 +28,44 @@ from abridge.stored_responses.repository import (
     is_reasoning_id,
 )
 
-ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {
-        "": "msg_",
-        "message": "msg_",
-        "reasoning": "rs_",
-        "function_call": "fc_",
-        "function_call_output": "fco_",
-        "custom_tool_call": "ctc_",
-        "custom_tool_call_output": "ctco_",
-        "local_shell_call": "lsh_",
-        "local_shell_call_output": "lsho_",
-        "tool_search_call": "tsc_",
-        "tool_search_output": "tso_",
-    }
-)
-"""Prefixes of item ids, by item type."""
-
-CALL_ID_PREFIX = "call_"
-"""Prefix of call ids. Some clients send the call's id as the id of its output item."""
-
-
-def id_prefix(item: Json) -> str:
-    return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
-
-
-def read_input_items(body: Json) -> list[Any]:
-    """Return the items of a request's input; a string is a message of the user."""
-    value = body.get("input")
-    if isinstance(value, str):
-        return [{"role": "user", "content": value}]
-    return value if isinstance(value, list) else []
-
-
-def referenced_id(item: Any) -> str:
-    """Return the id that an item reference names; empty for an item that is no reference."""
-    if not isinstance(item, dict):
-        return ""
-    is_bare = item.get("type") is None and item.keys() <= {"type", "id"}
-    return string(item.get("id")) if is_bare or item.get("type") == "item_reference" else ""
-
-
-def minted_id(item: Any) -> str:
-    """Return the minted id of an item that the client sends back; empty if it has none."""
-    if not isinstance(item, dict) or referenced_id(item):
-        return ""
-    item_id = string(item.get("id"))
-    return item_id if is_minted(item_id) and not item_id.startswith(CALL_ID_PREFIX) else ""
-
-
-def is_same_item(item: Json, other: Json) -> bool:
-    """Return whether two items are equal but for null fields, which clients may add."""
-    return _without_nulls(item) == _without_nulls(other)
-
-
-def _without_nulls(item: Json) -> Json:
-    return {key: value for key, value in item.items() if value is not None}
-
-
-def strip_minted_ids(body: Json) -> int:
-    """Remove minted ids from a request, since upstream cannot know them.
-
-    Return how many there were.
-    """
-    items = [item for item in objects(body.get("input")) if minted_id(item)]
-    for item in items:
-        del item["id"]
-    return len(items)
-
-
-def previous_not_found(response_id: str) -> RequestError:
-    return RequestError(
-        f"Previous response with id '{response_id}' not found.",
-        param="previous_response_id",
-        code="previous_response_not_found",
-    )
-
-
-def item_not_found(item_id: str, index: int) -> RequestError:
-    return RequestError(f"Item with id '{item_id}' not found.", param=f"input[{index}].id")
-
-
-def not_cancellable() -> RequestError:
-    return RequestError("Cannot cancel a synchronous response.")
-
-
-def response_not_found(response_id: str) -> RequestError:
-    return RequestError(f"Response with id '{response_id}' not found.", status=404)
-
-
 PREVIOUS_RESPONSE_ID = "previous_response_id"
 
 _INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
+
+
+@dataclass(slots=True, frozen=True)
+class ReferenceResolver:
+    """Resolves the references of one request."""
+
+    repository: ResponseRepository | None  # None if nothing is stored for the client
+    upstream: str  # its name in the settings
+    translates: bool  # upstream has another API than the client
+
+    async def resolve(self, body: Json, reserve: Callable[[int], None]) -> ResolvedReferences:
+        """Replace the references in a request's body by the items they stand for.
+
+        Calls `reserve` with the bytes of these items, once they are known. Raises RequestError for
+        missing ones.
+        """
+        store_wanted = body.get("store") in (None, True)
+        references = _References(body, resolve_all=self.translates)
+        await references.look_up(self.repository, include_returned=self.translates and store_wanted)
+        reserve(references.size)
+        storage = self._storage_action(references) if store_wanted else None
+        if not references:
+            return ResolvedReferences(storage)
+        items_before = references.substitute()
+        return ResolvedReferences(
+            storage, references.previous_id, substituted=True, items_before=items_before
+        )
+
+    def _storage_action(self, references: _References) -> StorageAction | None:
+        if self.repository is None:
+            return None
+        if not self.translates:
+            return NoteUpstream(self.repository, self.upstream)
+        input_items = references.add_to_input_items(self.repository.create_input_items())
+        return StoreLocally(self.repository, self.upstream, input_items)
 
 
 @dataclass(slots=True, frozen=True)
@@ -132,6 +74,7 @@ class ResolvedReferences:
 
     storage: StorageAction | None = None  # stores the answer, if it is to be stored
     previous_id: str = ""  # id of the response that the request continues
+    substituted: bool = False  # items were put in the place of references
     items_before: int = 0  # items now standing before the client's own
 
     def update_echo(self, echo: RequestEcho) -> RequestEcho:
@@ -155,35 +98,7 @@ class ResolvedReferences:
         return f"input[{index}]{match[2]}" if index >= 0 else PREVIOUS_RESPONSE_ID
 
 
-class ReferenceResolver:
-    """Resolve references; `limit` bounds the resolved request, in bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-
-    async def resolve(
-        self, request: ApiRequest, turn_memory: TurnMemory, *, translates: bool
-    ) -> ResolvedReferences:
-        """Replace the request's references by the items they stand for. Raises RequestError for
-        missing ones."""
-        responses = ResponseRepository.for_tenant(
-            turn_memory.route_memory,
-            turn_memory.owner.tags if turn_memory.owner is not None else None,
-        )
-        if not request.api.stores_responses or (translates and responses is None):
-            return ResolvedReferences()
-        store_wanted = request.data.get("store") in (None, True)
-        references = _References(request.data, resolve_all=translates)
-        await references.look_up(responses, include_returned=translates and store_wanted)
-        if references.size + len(request.decoded) > self._limit:
-            raise _too_large(self._limit)
-        request.buffered.reserve(references.size)
-        storage = None
-        if responses is not None and store_wanted:
-            storage = _storage_action(responses, references, turn_memory, translates=translates)
-        items_before = references.substitute() if references else None
-        request.changed = items_before is not None or request.changed
-        return ResolvedReferences(storage, references.previous_id, items_before or 0)
+NO_REFERENCES = ResolvedReferences()
 
 
 class _References:
@@ -279,22 +194,82 @@ class _References:
         return len(history)
 
 
-def _storage_action(
-    responses: ResponseRepository,
-    references: _References,
-    turn_memory: TurnMemory,
-    *,
-    translates: bool,
-) -> StorageAction:
-    upstream = turn_memory.route.upstream.name
-    if translates:
-        return StoreLocally(
-            responses, upstream, references.add_to_input_items(responses.create_input_items())
-        )
-    return NoteUpstream(responses, upstream)
+ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
+    {
+        "": "msg_",
+        "message": "msg_",
+        "reasoning": "rs_",
+        "function_call": "fc_",
+        "function_call_output": "fco_",
+        "custom_tool_call": "ctc_",
+        "custom_tool_call_output": "ctco_",
+        "local_shell_call": "lsh_",
+        "local_shell_call_output": "lsho_",
+        "tool_search_call": "tsc_",
+        "tool_search_output": "tso_",
+    }
+)
+"""Prefixes of item ids, by item type."""
+
+CALL_ID_PREFIX = "call_"
+"""Prefix of call ids. Some clients send the call's id as the id of its output item."""
 
 
-def _too_large(limit: int) -> RequestError:
+def id_prefix(item: Json) -> str:
+    return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
+
+
+def read_input_items(body: Json) -> list[Any]:
+    """Return the items of a request's input; a string is a message of the user."""
+    value = body.get("input")
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return value if isinstance(value, list) else []
+
+
+def referenced_id(item: Any) -> str:
+    """Return the id that an item reference names; empty for an item that is no reference."""
+    if not isinstance(item, dict):
+        return ""
+    is_bare = item.get("type") is None and item.keys() <= {"type", "id"}
+    return string(item.get("id")) if is_bare or item.get("type") == "item_reference" else ""
+
+
+def minted_id(item: Any) -> str:
+    """Return the minted id of an item that the client sends back; empty if it has none."""
+    if not isinstance(item, dict) or referenced_id(item):
+        return ""
+    item_id = string(item.get("id"))
+    return item_id if is_minted(item_id) and not item_id.startswith(CALL_ID_PREFIX) else ""
+
+
+def is_same_item(item: Json, other: Json) -> bool:
+    """Return whether two items are equal but for null fields, which clients may add."""
+    return _without_nulls(item) == _without_nulls(other)
+
+
+def _without_nulls(item: Json) -> Json:
+    return {key: value for key, value in item.items() if value is not None}
+
+
+def remove_minted_ids(body: Json) -> int:
+    """Remove minted ids from a request, since upstream cannot know them.
+
+    Return how many there were.
+    """
+    items = [item for item in objects(body.get("input")) if minted_id(item)]
+    for item in items:
+        del item["id"]
+    return len(items)
+
+
+def previous_not_found(response_id: str) -> RequestError:
     return RequestError(
-        f"The conversation is larger than {limit} bytes.", status=413, code="request_too_large"
+        f"Previous response with id '{response_id}' not found.",
+        param="previous_response_id",
+        code="previous_response_not_found",
     )
+
+
+def item_not_found(item_id: str, index: int) -> RequestError:
+    return RequestError(f"Item with id '{item_id}' not found.", param=f"input[{index}].id")
