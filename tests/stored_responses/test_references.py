@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from abridge.apis.openai import mint_id
-from abridge.stored_responses.endpoints import response_not_found
 from abridge.stored_responses.references import (
     id_prefix,
     is_same_item,
@@ -19,6 +18,7 @@ from abridge.stored_responses.references import (
     referenced_id,
     remove_minted_ids,
 )
+from abridge.stored_responses.views import response_not_found
 from tests.scripts import THOUGHT, call_item, message_item, reasoning_item
 
 Json = dict[str, Any]

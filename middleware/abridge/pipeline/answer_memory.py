@@ -16,7 +16,7 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
-from abridge.stored_responses.repository import StorageAction
+from abridge.stored_responses.storage import StorageAction
 
 RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded], Coroutine[Any, Any, None]]
 """Remembers an answer, however it ended, with the summaries that were shown. The coroutine starts

@@ -23,7 +23,7 @@ from abridge.pipeline.steps import SAME_API, TRANSLATED, RequestDraft, StepConte
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile
-from abridge.stored_responses.repository import StorageAction
+from abridge.stored_responses.storage import StorageAction
 
 TOO_DEEP = "The request body is nested too deep."
 

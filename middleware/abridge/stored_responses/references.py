@@ -21,12 +21,10 @@ from abridge.errors import RequestError
 from abridge.stored_responses.repository import (
     InputItems,
     LocalResponse,
-    NoteUpstream,
     ResponseRepository,
-    StorageAction,
-    StoreLocally,
     is_reasoning_id,
 )
+from abridge.stored_responses.storage import NoteUpstream, StorageAction, StoreLocally
 
 PREVIOUS_RESPONSE_ID = "previous_response_id"
 
@@ -115,24 +113,24 @@ class _References:
         self._stored_items: dict[str, bytes] = {}
 
     async def look_up(
-        self, responses: ResponseRepository | None, *, include_returned: bool
+        self, repository: ResponseRepository | None, *, include_returned: bool
     ) -> None:
         """Load what is referred to. Raises RequestError for anything missing.
 
         With `include_returned`, load Abridge's stored items that the client sends back in full,
         too.
         """
-        if responses is not None:
-            await self._fetch(responses, include_returned=include_returned)
+        if repository is not None:
+            await self._fetch(repository, include_returned=include_returned)
         elif self.previous_id:
             raise previous_not_found(self.previous_id)
         for index, (name, _) in enumerate(self._input):
             if name and name not in self._stored_items:
                 raise item_not_found(name, index)
 
-    async def _fetch(self, responses: ResponseRepository, *, include_returned: bool) -> None:
+    async def _fetch(self, repository: ResponseRepository, *, include_returned: bool) -> None:
         if self.previous_id:
-            (record,) = await responses.find(self.previous_id)
+            (record,) = await repository.find(self.previous_id)
             if not isinstance(record, LocalResponse):
                 raise previous_not_found(self.previous_id)
             self._history_ids = [*record.basis, *record.output]
@@ -140,14 +138,14 @@ class _References:
             name or (minted_id(item) if include_returned else "") for name, item in self._input
         )
         ids = list(dict.fromkeys([*self._history_ids, *filter(None, requested)]))
-        found = zip(ids, await responses.get_items(ids), strict=True)
+        found = zip(ids, await repository.get_items(ids), strict=True)
         self._stored_items = {name: item for name, item in found if item is not None}
         if any(
             name not in self._stored_items and not is_reasoning_id(name)
             for name in self._history_ids
         ):
             raise previous_not_found(self.previous_id)
-        await responses.refresh(self._stored_items)
+        await repository.refresh(self._stored_items)
 
     @property
     def size(self) -> int:
