@@ -12,6 +12,7 @@ from tests import openapi
 from tests.scripts import THOUGHT, call_item, message_item, reasoning_item, response
 
 Json = dict[str, Any]
+USER: Json = {"role": "user", "content": "Hi"}
 
 
 RAW = "odd numbers"

@@ -91,7 +91,7 @@ class Engagement:
             plan, self._start_recorder(prepared, plan), endpoints.receive, endpoints.send
         )
         try:
-            await exchange.run(endpoints.app, prepared.scope, prepared.take_body())
+            await exchange.run(endpoints.app, prepared.scope, prepared.body)
         finally:
             self._update_backoff(route, exchange)
 

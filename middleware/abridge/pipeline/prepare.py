@@ -28,13 +28,13 @@ from abridge.stored_responses.storage import StorageAction
 TOO_DEEP = "The request body is nested too deep."
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class PreparedRequest:
     """A request that is ready for upstream."""
 
     request: ApiRequest  # the client's
     scope: Scope  # for the application
-    body: bytes  # for the application, until it is taken
+    body: bytes  # for the application
     changed: bool  # the body is not the client's
     model: str
     upstream: UpstreamApi
@@ -54,11 +54,6 @@ class PreparedRequest:
         """The body as the application receives it where its answer is not read."""
         buffered = self.request.buffered
         return buffered.with_body(self.body) if self.changed else buffered
-
-    def take_body(self) -> bytes:
-        """Return the body and forget it: it may be large."""
-        body, self.body = self.body, b""
-        return body
 
 
 class RequestPreparation:
