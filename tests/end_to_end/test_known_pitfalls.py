@@ -54,7 +54,7 @@ async def test_a_summary_needs_no_effort(effort: dict[str, Any]) -> None:
     assert check_responses(answer.data).summary
 
 
-async def test_opaque_state_that_was_asked_for_is_not_ignored() -> None:
+async def test_requested_opaque_state_is_not_ignored() -> None:
     sealed = [reasoning_item(0, THOUGHT, encrypted_content="gAAAA"), message_item(1, "Hi")]
     body = {"reasoning": {"summary": "auto"}, "include": ["reasoning.encrypted_content"]}
     for expose in ("auto", "summary"):

@@ -24,20 +24,20 @@ ITEMS: dict[str, Json] = {
     "a message": {"type": "message", **USER},
     "a developer's": {"role": "developer", "content": [{"type": "input_text", "text": "Hi"}]},
     "parts": {"role": "user", "content": [{"type": "text", "text": "Hi"}, IMAGE]},
-    "what the model said": {"role": "assistant", "content": "Hi"},
+    "an assistant message": {"role": "assistant", "content": "Hi"},
     "in parts": {"role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
-    "as it was said": message_item(0, "Hi"),
+    "an output message": message_item(0, "Hi"),
     "a refusal": {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     "reasoning": {"type": "reasoning", "summary": None, "encrypted_content": "gAAA"},
-    "reasoning as it was said": reasoning_item(0, THOUGHT),
+    "output reasoning": reasoning_item(0, THOUGHT),
     "a call": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
-    "a call as it was said": call_item(0, "f", "{}"),
+    "an output call": call_item(0, "f", "{}"),
     "an output": {"type": "function_call_output", "call_id": "c", "output": "42"},
     "a custom call": {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"},
     "its output": {"type": "custom_tool_call_output", "call_id": "c", "output": "42"},
     "a shell's call": {"type": "local_shell_call", "call_id": "c", "action": ACTION},
     "a shell's output": {"type": "local_shell_call_output", "call_id": "c", "output": "{}"},
-    "the old way": {"type": "local_shell_call_output", "id": "c", "output": "{}"},
+    "a shell output with an id": {"type": "local_shell_call_output", "id": "c", "output": "{}"},
     "a search": {
         "type": "tool_search_call",
         "call_id": "c",
@@ -49,16 +49,16 @@ ITEMS: dict[str, Json] = {
 
 class TestListing:
     @pytest.mark.parametrize("name", ITEMS)
-    def test_an_item_is_listed_as_the_description_has_it(self, name: str) -> None:
+    def test_a_listed_item_matches_the_api_description(self, name: str) -> None:
         shown = list_page([(OURS, ITEMS[name])], has_more=False)
         openapi.check("ResponseItemList", shown)
         assert shown["data"][0]["id"] == OURS
 
-    def test_the_old_way_a_shells_output_keeps_its_call(self) -> None:
-        (item,) = list_page([(OURS, ITEMS["the old way"])], has_more=False)["data"]
+    def test_a_shell_output_with_only_an_id_keeps_it_as_call_id(self) -> None:
+        (item,) = list_page([(OURS, ITEMS["a shell output with an id"])], has_more=False)["data"]
         assert item["call_id"] == "c"
 
-    def test_an_empty_page_is_one(self) -> None:
+    def test_an_empty_page_is_valid(self) -> None:
         shown = list_page([], has_more=False)
         openapi.check("ResponseItemList", shown)
         assert shown["data"] == []
@@ -67,7 +67,7 @@ class TestListing:
 
     @pytest.mark.parametrize("order", ["asc", "desc", None])
     @pytest.mark.parametrize("limit", [1, 7, 20, 100, None])
-    def test_pages_are_all_there_is(self, order: str | None, limit: int | None) -> None:
+    def test_the_pages_together_hold_all_items(self, order: str | None, limit: int | None) -> None:
         fields = {"order": order, "limit": limit}
         query = "&".join(f"{key}={value}" for key, value in fields.items() if value is not None)
         seen: list[str] = []
@@ -92,11 +92,11 @@ class TestListing:
             ("after=msg_x", "after", None),
         ],
     )
-    def test_what_cannot_be_is_refused(self, query: str, param: str, code: str | None) -> None:
+    def test_invalid_parameters_are_refused(self, query: str, param: str, code: str | None) -> None:
         with pytest.raises(RequestError) as caught:
             PageQuery.parse(query.encode()).select(self.NAMES)
         assert (caught.value.status, caught.value.param, caught.value.code) == (400, param, code)
 
-    def test_what_else_is_asked_for_is_passed_over(self) -> None:
+    def test_unknown_parameters_are_ignored(self) -> None:
         page = PageQuery.parse(b"include[]=x&include=reasoning.encrypted_content&limit=")
         assert page == PageQuery()

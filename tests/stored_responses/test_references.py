@@ -42,11 +42,11 @@ class TestReferences:
             (None, ""),
         ],
     )
-    def test_an_item_stands_for_another_or_for_itself(self, item: Any, name: str) -> None:
+    def test_the_id_an_item_refers_to(self, item: Any, name: str) -> None:
         assert referenced_id(item) == name
 
     @pytest.mark.parametrize(
-        ("item", "identity"),
+        ("item", "item_id"),
         [
             pytest.param({**USER, "id": OURS}, OURS, id="a question"),
             pytest.param({**message_item(1, "Hi"), "id": OURS}, OURS, id="an answer"),
@@ -56,11 +56,11 @@ class TestReferences:
             ("x", ""),
         ],
     )
-    def test_the_id_that_an_item_was_given_by_us(self, item: Any, identity: str) -> None:
-        assert minted_id(item) == identity
+    def test_the_minted_id_of_an_item(self, item: Any, item_id: str) -> None:
+        assert minted_id(item) == item_id
 
     @pytest.mark.parametrize(
-        ("said", "items"),
+        ("content", "items"),
         [
             ({"input": "Hi"}, [USER]),
             ({"input": [USER]}, [USER]),
@@ -69,10 +69,10 @@ class TestReferences:
             ({"input": 5}, []),
         ],
     )
-    def test_a_text_is_a_message(self, said: Json, items: list[Json]) -> None:
-        assert read_input_items(said) == items
+    def test_a_string_is_a_user_message(self, content: Json, items: list[Json]) -> None:
+        assert read_input_items(content) == items
 
-    def test_ids_of_ours_are_taken_out_and_nothing_else(self) -> None:
+    def test_only_minted_ids_are_removed(self) -> None:
         ours = {**reasoning_item(0, THOUGHT), "id": mint_id("rs_"), "extra": 1}
         shell = {"type": "local_shell_call_output", "id": mint_id("call_"), "output": "x"}
         others = [USER, message_item(1, "Hi"), {"id": mint_id("rs_")}, shell]
@@ -81,13 +81,13 @@ class TestReferences:
         left = {key: value for key, value in reasoning_item(0, THOUGHT).items() if key != "id"}
         assert body == {"input": [{**left, "extra": 1}, *others]}
 
-    @pytest.mark.parametrize("said", ["Hi", None, 5, [5, "x", None]])
-    def test_where_there_are_none_nothing_is_done(self, said: Any) -> None:
-        body = {"input": said}
+    @pytest.mark.parametrize("content", ["Hi", None, 5, [5, "x", None]])
+    def test_a_body_without_minted_ids_is_unchanged(self, content: Any) -> None:
+        body = {"input": content}
         assert remove_minted_ids(body) == 0
-        assert body == {"input": said}
+        assert body == {"input": content}
 
-    def test_what_is_null_says_nothing(self) -> None:
+    def test_null_fields_make_no_difference_between_items(self) -> None:
         item = message_item(1, "Hi")
         assert is_same_item(item, {**item, "phase": None})
         assert not is_same_item(item, message_item(1, "Ho"))
@@ -101,10 +101,10 @@ class TestReferences:
             ({"type": "compaction"}, "item_"),
         ],
     )
-    def test_ids_begin_as_openais_do(self, item: Json, prefix: str) -> None:
+    def test_id_prefixes_are_openais(self, item: Json, prefix: str) -> None:
         assert id_prefix(item) == prefix
 
-    def test_what_is_not_there_is_told_in_openais_words(self) -> None:
+    def test_missing_responses_and_items_are_openais_errors(self) -> None:
         previous, item, whole = (
             previous_not_found("resp_1"),
             item_not_found("msg_1", 2),

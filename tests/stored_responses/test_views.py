@@ -23,7 +23,7 @@ HIDDEN = Display(show_raw=False, show_summary=True)
 NOTHING = Display(show_raw=False, show_summary=False)
 
 
-class TestAgain:
+class TestAsShown:
     OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), reasoning_item(2, "So."))
 
     def shown(self) -> Json:
@@ -33,7 +33,7 @@ class TestAgain:
         items[2]["summary_error"] = ERROR
         return response(items, reasoning={"effort": None, "summary": "auto"})
 
-    def test_what_was_made_is_put_back_where_it_was(self) -> None:
+    def test_summaries_are_put_back(self) -> None:
         shown = self.shown()
         fields = {"reasoning": shown["reasoning"]}
         kept = response(list(self.OUTPUT))
@@ -43,13 +43,13 @@ class TestAgain:
         assert again == shown
         openapi.check("Response", again)
 
-    def test_what_nothing_was_made_of_is_as_it_is(self) -> None:
+    def test_a_response_without_summaries_is_unchanged(self) -> None:
         kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
         assert response_as_shown(kept, BOTH, {}, {}, summary_is_raw=False) == kept
         assert find_summaries(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
-    def test_raw_is_taken_out(self, display: Display) -> None:
+    def test_hidden_reasoning_is_removed(self, display: Display) -> None:
         shown = self.shown()
         kept = response(
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
@@ -64,10 +64,10 @@ class TestAgain:
         )
 
     @pytest.mark.parametrize("masked", [True, False])
-    def test_raw_that_goes_by_the_name_of_a_summary_is_taken_out(self, masked: bool) -> None:  # noqa: FBT001
-        said = [{"type": "summary_text", "text": THOUGHT}]
+    def test_raw_reasoning_called_a_summary_is_removed(self, masked: bool) -> None:  # noqa: FBT001
+        masked_text = [{"type": "summary_text", "text": THOUGHT}]
         telling = {} if masked else {"encrypted_content": THOUGHT}
-        item = {"id": "rs_0", "type": "reasoning", "summary": said, **telling}
+        item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **telling}
         again = response_as_shown(response([item]), HIDDEN, {}, {}, summary_is_raw=masked)
         listed = items_as_shown(
             {"object": "list", "data": [item]}, HIDDEN, {}, summary_is_raw=masked
@@ -75,7 +75,7 @@ class TestAgain:
         assert RAW not in str(again)
         assert RAW not in str(listed)
 
-    def test_a_list_is_said_anew_likewise(self) -> None:
+    def test_listed_items_are_rewritten_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]
         body = {"object": "list", "data": items, "has_more": False}
         again = items_as_shown(
@@ -87,6 +87,6 @@ class TestAgain:
         assert (again["data"][0], again["data"][4]) == (USER, None)
 
     @pytest.mark.parametrize("body", [{}, {"output": None}, {"data": {}}])
-    def test_what_is_no_such_thing_cannot_be_read(self, body: Json) -> None:
+    def test_other_bodies_cannot_be_read(self, body: Json) -> None:
         assert response_as_shown(body, BOTH, {}, {}, summary_is_raw=False) is None
         assert items_as_shown(body, BOTH, {}, summary_is_raw=False) is None

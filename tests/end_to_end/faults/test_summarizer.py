@@ -34,7 +34,7 @@ async def test_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None
 
 
 @pytest.mark.parametrize("trial", SILENT, ids=str)
-async def test_a_summarizer_that_says_nothing_is_told_and_paid(trial: Trial) -> None:
+async def test_an_empty_summary_is_reported_and_billed(trial: Trial) -> None:
     await play(trial)
 
 
