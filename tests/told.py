@@ -9,7 +9,7 @@ from abridge.apis import sse
 from abridge.apis.api import Reader
 from abridge.apis.chat.translating_reader import ChatTranslatingReader
 from abridge.apis.display import Display
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
@@ -32,7 +32,7 @@ from abridge.providers.profile import Profile
 
 TELLERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
     "chat": ChatTranslatingReader,
-    "responses": ResponsesTranslatingReader,
+    "responses": RESPONSES.upstream.translating_reader,
 }
 
 

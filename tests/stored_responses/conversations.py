@@ -12,10 +12,10 @@ from abridge.apis.display import Exposure
 from abridge.apis.openai import mint_id
 from tests import openapi
 from tests.asgi import Call, call
-from tests.bridges.loops import play, results
-from tests.bridges.play import WORDS, answer
-from tests.bridges.test_bridges import KEY, SUMMARY, TOOLS
 from tests.checker import check_responses
+from tests.end_to_end.translation.test_translation import KEY, SUMMARY, TOOLS
+from tests.end_to_end.translation.tool_loops import play, results
+from tests.end_to_end.translation.turn import WORDS, answer
 from tests.forms import Form, abridged
 from tests.scripts import (
     THOUGHT,

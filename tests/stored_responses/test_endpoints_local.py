@@ -12,10 +12,10 @@ from abridge.apis.openai import is_minted
 from abridge.memory.stores.memory import MemoryStore
 from tests import openapi
 from tests.asgi import begin, call
-from tests.bridges.loops import play
-from tests.bridges.play import WORDS, answer
-from tests.bridges.test_bridges import BOTH, KEY, TOOLS, bridge
 from tests.checker import check_responses
+from tests.end_to_end.translation.test_translation import BOTH, KEY, TOOLS, bridge
+from tests.end_to_end.translation.tool_loops import play
+from tests.end_to_end.translation.turn import WORDS, answer
 from tests.forms import FORMS, PREFIX, Form
 from tests.scripts import (
     DONE,

@@ -11,7 +11,7 @@ from abridge.apis.display import Exposure
 from abridge.errors import UpstreamBroken
 from tests import openapi
 from tests.asgi import call
-from tests.bridges.test_bridges import BOTH, KEY, SUMMARY
+from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY
 from tests.forms import FORMS, PREFIX, Form, abridged
 from tests.scripts import (
     THOUGHT,

@@ -11,8 +11,8 @@ import pytest
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted, mint_id
 from tests.asgi import begin, call
-from tests.bridges.play import WORDS, answer
-from tests.bridges.test_bridges import BOTH, KEY, SUMMARY, bridge
+from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY, bridge
+from tests.end_to_end.translation.turn import WORDS, answer
 from tests.scripts import (
     THOUGHT,
     message_item,

@@ -18,7 +18,7 @@ from abridge.stored_responses.repository import (
     ResponseRepository,
     UpstreamResponse,
 )
-from tests.history.stores import TTL, Case, in_memory
+from tests.memory.stores.cases import TTL, Case, in_memory
 
 OLD, NEW = (replace(Key.random(), id=name) for name in ("old", "new"))
 ANNA, BERT = b"anna", b"bert"

@@ -32,6 +32,7 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages import scripts as messages
 from tests.checker import check_chat, frames
 from tests.pipeline import MUCH, Minting, bridged, chat
 from tests.scripts import (
@@ -50,7 +51,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.messages import scripts as messages
 from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
 
 Json = dict[str, Any]
@@ -417,7 +417,7 @@ class TestBridged:
             messages.tool_use(0, "look", at="it"),
         ]
         pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        for event in messages.told(messages.stream(blocks, "tool_use")):
+        for event in messages.read_frames(messages.stream(blocks, "tool_use")):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         said = heard_by_client(bytes(pipeline.out))[0]
         assert thoughts(said) == [

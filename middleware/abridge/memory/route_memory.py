@@ -22,7 +22,7 @@ from abridge.memory.tenants import TenantCallable, keyed_digest
 from abridge.providers.catalog import PROFILES
 
 if TYPE_CHECKING:
-    from abridge.memory.sealing import Sealer
+    from abridge.memory.client_envelopes import Sealer
 
 ATTRIBUTION_LIST = re.compile(rb'"reasoning"\s*:\s*\[')
 """A list named "reasoning", as only attributed calls have it: under this name requests have an
@@ -148,7 +148,7 @@ class RouteMemory:
         are configured."""
         if not self.keyring.configured:
             return None
-        from abridge.memory.sealing import Sealer  # noqa: PLC0415 -- an extra
+        from abridge.memory.client_envelopes import Sealer  # noqa: PLC0415 -- an extra
 
         return Sealer(
             self.keyring,

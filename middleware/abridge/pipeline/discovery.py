@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.json import parse_object, string
-from abridge.apis.registry import APIS, UPSTREAM_APIS
+from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
 
@@ -58,11 +58,6 @@ class ApiDiscovery:
     def note_found(self, route: Route, api: Api, model: str, found: UpstreamApi) -> None:
         """Remember that upstream answers on this API, and not on those tried before."""
         self._found[route.upstream.name, api.name, model] = found
-
-
-def fallbacks(api: Api) -> tuple[UpstreamApi, ...]:
-    """Return the APIs to try, in order, where upstream does not have the client's."""
-    return tuple(other.upstream for other in APIS if other is not api)
 
 
 class EndpointTrial:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import UpstreamApi
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink

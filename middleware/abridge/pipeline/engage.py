@@ -11,7 +11,7 @@ import httpx
 from starlette.types import ASGIApp, Receive, Send
 
 from abridge.config.settings import Route, Settings
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import SummaryStyle
 from abridge.observability.metrics import Metrics
 from abridge.observability.metrics_sink import MetricsSink, summary_call_scope
 from abridge.observability.record import TRACE, Record

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
+from abridge.apis.errors import translate_error
+from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings
-from abridge.core.plan import SummaryPlan, SummaryStyle
+from abridge.core.plan import SummaryPlan
+from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
@@ -66,7 +70,11 @@ class ExchangePlanner:
             writer=writer,
             summary_plan=self._summary_plan(route, style, grace, free=free),
             hide_unread=hide_unread,
-            translate_error=prepared.upstream.translate_error if prepared.translated else None,
+            translate_error=(
+                partial(translate_error, upstream=prepared.upstream, api=prepared.request.api)
+                if prepared.translated
+                else None
+            ),
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
@@ -132,11 +140,10 @@ class ExchangePlanner:
         another Abridge, whose calls repeat raw reasoning.
         """
         request, settings = prepared.request, self._settings
+        make_writer = ATTRIBUTING_WRITERS[request.api.name]
         if settings.attribution.enabled:
-            return request.api.attributing_writer(writer, display, int(settings.limits.reasoning))
-        if hides_raw(request.route):
-            return request.api.attributing_writer(writer, display, 0)
-        return writer
+            return make_writer(writer, display, int(settings.limits.reasoning))
+        return make_writer(writer, display, 0) if hides_raw(request.route) else writer
 
     def _summary_plan(
         self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool

@@ -10,11 +10,11 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api
-from abridge.apis.fields import STYLES, check_style_allowed, requested_style
 from abridge.apis.json import loads_exact, parse_object, string
+from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
 from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 from abridge.http.asgi import Inflater, can_inflate, get_header
 from abridge.pipeline.body import BufferedBody
@@ -96,7 +96,7 @@ class ApiRequest:
         summary = self.route.summary
         requested, param = requested_style(self.body), "reasoning.summary"
         if requested is None:
-            requested = self._header_value(SUMMARY_HEADER, ("off", *STYLES))
+            requested = self._header_value(SUMMARY_HEADER, ("off", *STYLE_NAMES))
             param = SUMMARY_HEADER.decode()
         if requested is None:
             requested = summary.default

@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
-from abridge.apis.fields import remove_summary_request as remove_requested_style
+from abridge.apis.summary_request import remove_summary_request as remove_requested_style
 from abridge.config.settings import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -130,7 +130,7 @@ async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDra
     translated gets them as its API has them, whatever upstream's profile."""
     profile = PROFILES["auto"] if context.translates else context.profile
     defaults = context.settings.request_defaults
-    filled = defaults.fill(draft.body, context.request.api.name, profile)
+    filled = defaults.fill(draft.body, context.request.api, profile)
     return replace(draft, changed=True) if filled else draft
 
 

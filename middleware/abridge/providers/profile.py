@@ -71,7 +71,7 @@ class ReasoningReturn:
     wanted: bool = False  # without it answers get worse, or are errors
     required_on_calls: bool = False  # turns with tool calls are refused without it
     required_even_empty: bool = False  # if there was none, these turns need an empty string
-    rejects: tuple[ReasoningPlace, ...] = ()  # fields of a message that cause an error
+    rejects: tuple[ReasoningPlace, ...] = ()  # locations in a message that cause an error
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,7 +147,7 @@ class Profile:
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`
-    source: str = ""
+    source: str = ""  # where its documentation says so
 
     @property
     def wants_reasoning(self) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.bridges.play import BRIDGES
 from tests.end_to_end.faults.cells import STATUSES, Case, What, Where, Who, faults
 from tests.end_to_end.faults.dialects import DIALECTS, SPENT, UPSTREAMS, error_of
 from tests.end_to_end.faults.loop import pause
@@ -18,6 +17,7 @@ from tests.end_to_end.faults.stage import Stage, stage
 from tests.end_to_end.faults.test_client import strike
 from tests.end_to_end.faults.test_upstream import End, end_of, limits, parts_due
 from tests.end_to_end.faults.turns import NOTE, TURN, Said
+from tests.end_to_end.translation.turn import BRIDGES
 from tests.servers import soon
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from abridge.apis.api import Placement
+from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.choice import REASONING_ITEM
 from abridge.apis.chat.envelopes import take_blobs
 from abridge.apis.chat.inline import split_inline
@@ -34,7 +35,6 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import OpenEnvelope
 from abridge.apis.json import objects, string
-from abridge.apis.marks import strip_marks
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
@@ -188,7 +188,7 @@ class ChatHistory:
         return found is not None
 
     def strip_attribution(self, turn: Turn) -> int:
-        return sum(map(strip_marks, objects(turn.items[0].get("tool_calls"))))
+        return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         message = turn.items[0]

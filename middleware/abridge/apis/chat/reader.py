@@ -18,8 +18,9 @@ from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_body, error_in
+from abridge.apis.openai import error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -86,11 +87,6 @@ def frame_pieces(pieces: list[ChunkPiece], chunk: Json, frame: bytes | None = No
 def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
     choices = objects(chunk.get("choices"))
     return list(map(id, piece.choices or ())) == list(map(id, choices))
-
-
-def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
-    return sse.encode_frame(dumps(error_body(error.message, code=error.code)))
 
 
 MAX_CHOICES = 128  # the API's upper bound on `n`

@@ -20,19 +20,14 @@ from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.chat.envelope_builder import EnvelopeBuilder
 from abridge.apis.chat.envelopes import make_entry
+from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.message import ARGUMENTS_FIELDS, MessageAccumulator
-from abridge.apis.chat.reader import DONE_FRAME, MAX_CHOICES, encode_error
+from abridge.apis.chat.reader import DONE_FRAME, MAX_CHOICES
 from abridge.apis.chat.writer import PART_SEPARATOR, ReasoningFields
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import dumps, string
-from abridge.apis.openai import (
-    ANSWER_TOO_LONG,
-    CONNECTION_LOST,
-    MintId,
-    complete_logprobs,
-    error_body,
-    mint_id,
-)
+from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import Json
@@ -360,9 +355,7 @@ class ChatTranslatingWriter:
         completion = self._make_completion(end, self._whole_choices or {})
         if error is None:
             return dumps(completion)
-        failure = error_body(error.message, code=error.code)
-        failure["error"]["response"] = completion
-        return dumps(failure)
+        return dumps(failure_body(error, completion))
 
     def _make_completion(
         self, end: ResponseEnded, choices: Mapping[int, _CompletionChoice]

@@ -15,8 +15,9 @@ from __future__ import annotations
 from abridge.apis import sse
 from abridge.apis.chat.choice import REASONING_ITEM, remove_unknown_fields
 from abridge.apis.chat.envelopes import list_visible_entries, make_entry, make_envelope, next_index
+from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.inline import split_inline
-from abridge.apis.chat.reader import DONE_FRAME, encode_error
+from abridge.apis.chat.reader import DONE_FRAME
 from abridge.apis.chat.reasoning import (
     TEXT_FIELDS,
     FieldLayout,
@@ -28,7 +29,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.display import Display, ListField
 from abridge.apis.json import dumps, loads_exact, objects, parse_object
-from abridge.apis.openai import error_body
+from abridge.apis.openai import failure_body
 from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
@@ -228,9 +229,7 @@ class ChatWriter:
                 self._add_envelope(choice["message"], self._recorded_turns[lane])
         CHAT_USAGE.add_share(completion, end.share, merged=self._display.merge_usage)
         if end.error is not None:
-            failure = error_body(end.error.message, code=end.error.code)
-            failure["error"]["response"] = completion
-            return dumps(failure)
+            return dumps(failure_body(end.error, completion))
         return dumps(completion)
 
     # Envelopes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from starlette.types import Message
 
-from abridge.apis.openai import TIMEOUT_CODE, UNREADABLE
+from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.observability.recorder import summary_source
