@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from abridge.apis import sse
 from abridge.apis.api import Reader
-from abridge.apis.chat.translating_reader import ChatTranslatingReader
+from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
@@ -31,7 +31,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
 TELLERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
-    "chat": ChatTranslatingReader,
+    "chat": CHAT.upstream.translating_reader,
     "responses": RESPONSES.upstream.translating_reader,
 }
 

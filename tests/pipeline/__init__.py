@@ -13,7 +13,8 @@ from itertools import pairwise
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.chat.completion import TranslatedCompletion
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
@@ -38,8 +39,14 @@ def translating_responses_writer(
     return ResponsesWriter(display, TranslatedResponse(display, echo, limit, mint_id))
 
 
+def translating_chat_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
+) -> ChatWriter:
+    return ChatWriter(display, TranslatedCompletion(display, echo, limit, mint_id))
+
+
 COMPOSERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
-    "chat": ChatTranslatingWriter,
+    "chat": translating_chat_writer,
     "responses": translating_responses_writer,
 }
 MUCH = 1 << 22

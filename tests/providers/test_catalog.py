@@ -15,14 +15,14 @@ from abridge.apis import sse
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import (
     ApiName,
     Profile,
-    ReasoningPlace,
     ReasoningReturn,
     RejectedFields,
+    StructuredPlace,
     Tag,
 )
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
@@ -41,13 +41,15 @@ def profile(request: pytest.FixtureRequest) -> Profile:
 
 def test_each_row_is_sound(profile: Profile) -> None:
     assert profile.source
-    assert set(profile.reasoning_in) <= set(get_args(ReasoningPlace)) - {"nothing", "extra_content"}
+    places = {*TEXT_FIELDS, *get_args(StructuredPlace)}
+    assert set(profile.reasoning_in) <= places - {"nothing", "extra_content"}
     assert len(set(profile.reasoning_in)) == len(profile.reasoning_in)
     assert "tags" not in profile.reasoning_in or profile.tags
     assert set(profile.apis) <= set(get_args(ApiName))
     assert "chat" in profile.apis
     assert profile.key_header == profile.key_header.lower()
     returns = profile.returns
+    assert {returns.place, *returns.rejects} <= places
     assert returns.place not in returns.rejects
     assert returns.required_on_calls or not returns.required_even_empty
     assert returns.place != "nothing" or returns == ReasoningReturn("nothing")

@@ -24,21 +24,17 @@ class Tag:
 
 ApiName: TypeAlias = Literal["chat", "responses", "messages"]
 
-ReasoningPlace: TypeAlias = Literal[
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking_blocks",
-    "chunks",
-    "tags",
-    "extra_content",
-    "nothing",
+StructuredPlace: TypeAlias = Literal[
+    "reasoning_details", "thinking_blocks", "chunks", "tags", "extra_content", "nothing"
 ]
-"""Location of reasoning in a chat message: in a field of its own (`apis/chat/reasoning.py`), in
-`thinking` chunks of a content list, or inline between tags. `extra_content`, of a message and of
-its tool calls, has opaque state only. `thinking_blocks` has what is signed or sealed, and
-`reasoning_content` beside it the rest.
+"""Location of reasoning in a chat message other than a text field: in a list, in `thinking` chunks
+of a content list, or inline between tags. `extra_content`, of a message and of its tool calls, has
+opaque state only. `thinking_blocks` has what is signed or sealed, and `reasoning_content` beside it
+the rest.
 """
+
+ReasoningPlace: TypeAlias = str
+"""A `StructuredPlace`, or the name of a field of a chat message that holds reasoning as text."""
 
 RejectCondition: TypeAlias = Literal["always", "thinking", "asked"]
 """Condition under which a model rejects a field: `thinking` unless it is asked not to reason,

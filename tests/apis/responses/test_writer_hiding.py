@@ -40,7 +40,7 @@ RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
 
 
 def hidden(out: bytes) -> ResponsesStream:
-    """The stream, having made sure that nothing of the reasoning is in it, however it is encoded."""
+    """The stream, of which nothing is reasoning, however that is encoded."""
     for secret in SECRETS:
         assert secret.encode() not in out
     return check_responses(out)

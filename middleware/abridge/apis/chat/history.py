@@ -1,8 +1,6 @@
-"""Read a message as a turn: its answer, and what in it stands for reasoning.
+"""Read the messages of a Chat Completions request as turns, and change their reasoning.
 
-Record an answer's message as a turn, to remember its reasoning by.
-
-Read the messages of a Chat Completions request, and change their reasoning for upstream.
+An answer's message is recorded as a turn, too, to remember its reasoning by.
 """
 
 from __future__ import annotations
@@ -15,16 +13,14 @@ from typing import Any
 
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.chat.choice import REASONING_ITEM
-from abridge.apis.chat.envelopes import take_blobs
+from abridge.apis.chat.accumulator import STATE_FIELD
+from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.inline import split_inline
-from abridge.apis.chat.message import STATE_FIELD
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
     LITELLM_COPIES,
     REASONING_FIELDS,
-    TEXT_FIELDS,
     extract_state,
     find_reasoning,
     find_thinking_chunks,
@@ -33,110 +29,11 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.chat.replay import move_reasoning
-from abridge.apis.display import OpenEnvelope
+from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
-
-
-def read_turn(message: Json) -> Turn:
-    """Read a message as a turn. Only an assistant's can hold reasoning."""
-    role, content = string(message.get("role")), message.get("content")
-    if role != "assistant":
-        answers = string(message.get("tool_call_id"))
-        return Turn(role, flatten_content(content), answers_call=answers, items=[message])
-    text, reasoning_texts = split_answer(message)
-    return Turn(
-        role,
-        text,
-        calls=tuple(_read_calls(message)),
-        reasoning_texts=reasoning_texts,
-        has_opaque_state=any(holder.get(STATE_FIELD) for holder in list_state_holders(message)),
-        items=[message],
-    )
-
-
-def split_answer(message: Json) -> tuple[str, tuple[str, ...]]:
-    """Return a message's answer, and the texts in the places of reasoning.
-
-    Inline reasoning before the answer counts as such, unless a field holds the reasoning.
-    """
-    content, found = message.get("content"), find_reasoning(message)
-    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
-    texts = [string(message.get(name)) for name in TEXT_FIELDS]
-    reasoning_texts = filter(None, [*texts, found.text if found is not None else "", inline])
-    text = flatten_content(answer if found is None else content) or string(message.get("refusal"))
-    return text, tuple(reasoning_texts)
-
-
-def flatten_content(content: Any) -> str:
-    """Return a content as text, with chunks of other types as JSON; thinking is left out."""
-    if isinstance(content, str):
-        return content
-    others = [
-        json.dumps(chunk, sort_keys=True)
-        for chunk in objects(content)
-        if "text" not in chunk and chunk.get("type") != "thinking"
-    ]
-    return "\n".join([read_answer_text(content), *others])
-
-
-def _read_calls(message: Json) -> Iterator[ToolCall]:
-    for call in objects(message.get("tool_calls")):
-        function = call.get("function") or call.get("custom")
-        function = function if isinstance(function, dict) else {}
-        arguments = function.get("arguments", function.get("input"))
-        yield ToolCall(string(call.get("id")), string(function.get("name")), string(arguments))
-
-
-def without_content_reasoning(content: Any) -> Any:
-    """Return a content without thinking chunks and inline reasoning."""
-    return split_inline(without_thinking_chunks(content), PROFILES["auto"], no_field=True)[1]
-
-
-def list_state_holders(message: Json) -> list[Json]:
-    """Return the objects that may hold opaque state in `extra_content`: the message, its calls."""
-    return [message, *objects(message.get("tool_calls"))]
-
-
-def record_turn(
-    message: Json, lane: int, profile: Profile, *, hides_raw: bool
-) -> RecordedTurn | None:
-    """Record an answer's message; None if it holds neither reasoning nor opaque state.
-
-    With `hides_raw` the turn's text is without inline reasoning, as the client gets it.
-    """
-    turn, content = read_turn(message), message.get("content")
-    original = _collect_original(message)
-    found, rest, raw = find_reasoning(message), content, ""
-    if found is None or hides_raw:
-        raw, rest = split_inline(content, profile, no_field=found is None)
-    if found is not None and not found.native:
-        raw = found.text
-    if rest != content:
-        turn.text = flatten_content(rest)
-    if rest != content or find_thinking_chunks(content):
-        original["content"] = content
-    return (
-        RecordedTurn(turn, raw, [original], ((lane, REASONING_ITEM),))
-        if raw.strip() or original
-        else None
-    )
-
-
-def _collect_original(message: Json) -> Json:
-    """Return the fields to restore later: reasoning and opaque state, that of calls by call id."""
-    original = {
-        name: message[name] for name in (*REASONING_FIELDS, STATE_FIELD) if message.get(name)
-    }
-    calls = [
-        {"id": call.get("id"), STATE_FIELD: call[STATE_FIELD]}
-        for call in objects(message.get("tool_calls"))
-        if call.get(STATE_FIELD)
-    ]
-    return {**original, "tool_calls": calls} if calls else original
-
 
 ABRIDGE_FIELDS = ("summary_error",)
 """Fields that Abridge adds to a message besides reasoning."""
@@ -242,7 +139,7 @@ def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> in
             removed += 1
     for name in LIST_FIELDS:
         if isinstance(message.get(name), list):
-            rest = [entry for entry in message[name] if not _is_our_entry(entry, is_our_summary)]
+            rest = [entry for entry in message[name] if not _holds_summary(entry, is_our_summary)]
             removed += len(message[name]) - len(rest)
             message[name] = rest
             if not rest:
@@ -279,7 +176,7 @@ def _restore_call_state(message: Json, original: Json) -> None:
             call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
 
 
-def _is_our_entry(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _holds_summary(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
     return isinstance(entry, dict) and any(
         is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
     )
@@ -291,14 +188,150 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
     Returns the content, and true if it holds inline reasoning that is not Abridge's.
     """
     if isinstance(content, list):
-        content = [chunk for chunk in content if not _is_our_chunk(chunk, is_our_summary)]
+        content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
     inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
-def _is_our_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
     return (
         isinstance(chunk, dict)
         and chunk.get("type") == "thinking"
         and is_our_summary(read_chunk_text(chunk))
     )
+
+
+# Envelopes
+
+
+def take_blobs(message: Json) -> list[tuple[str, str]]:
+    """Remove Abridge's blobs from a message, and from LiteLLM's copy of its fields.
+
+    Return each with its path.
+    """
+    copies = message.get(LITELLM_COPIES)
+    copied = _take_from_lists(copies) if isinstance(copies, dict) else []
+    return [
+        *_take_from_lists(message),
+        *((f"{LITELLM_COPIES}.{path}", blob) for path, blob in copied),
+    ]
+
+
+def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
+    taken: list[tuple[str, str]] = []
+    for name in (*LIST_FIELDS, "content"):
+        entries = fields.get(name)
+        if not (isinstance(entries, list) and any(map(_is_blob, entries))):
+            continue
+        for position, entry in enumerate(entries):
+            if _is_blob(entry):
+                taken.append((f"{name}[{position}].data", entry["data"]))
+        fields[name] = [entry for entry in entries if not _is_blob(entry)]
+        if not fields[name]:
+            del fields[name]
+    return taken
+
+
+def _is_blob(entry: Any) -> bool:
+    return isinstance(entry, dict) and is_envelope(entry.get("data"))
+
+
+# Turns
+
+
+def read_turn(message: Json) -> Turn:
+    """Read a message as a turn. Only an assistant's can hold reasoning."""
+    role, content = string(message.get("role")), message.get("content")
+    if role != "assistant":
+        answers = string(message.get("tool_call_id"))
+        return Turn(role, flatten_content(content), answers_call=answers, items=[message])
+    text, reasoning_texts = split_answer(message)
+    return Turn(
+        role,
+        text,
+        calls=tuple(_read_calls(message)),
+        reasoning_texts=reasoning_texts,
+        has_opaque_state=any(holder.get(STATE_FIELD) for holder in list_state_holders(message)),
+        items=[message],
+    )
+
+
+def split_answer(message: Json) -> tuple[str, tuple[str, ...]]:
+    """Return a message's answer, and the texts in the places of reasoning.
+
+    Inline reasoning before the answer counts as such, unless a field holds the reasoning.
+    """
+    content, found = message.get("content"), find_reasoning(message)
+    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
+    texts = [string(message.get(name)) for name in TEXT_FIELDS]
+    reasoning_texts = filter(None, [*texts, found.text if found is not None else "", inline])
+    text = flatten_content(answer if found is None else content) or string(message.get("refusal"))
+    return text, tuple(reasoning_texts)
+
+
+def flatten_content(content: Any) -> str:
+    """Return a content as text, with chunks of other types as JSON; thinking is left out."""
+    if isinstance(content, str):
+        return content
+    others = [
+        json.dumps(chunk, sort_keys=True)
+        for chunk in objects(content)
+        if "text" not in chunk and chunk.get("type") != "thinking"
+    ]
+    return "\n".join([read_answer_text(content), *others])
+
+
+def _read_calls(message: Json) -> Iterator[ToolCall]:
+    for call in objects(message.get("tool_calls")):
+        function = call.get("function") or call.get("custom")
+        function = function if isinstance(function, dict) else {}
+        arguments = function.get("arguments", function.get("input"))
+        yield ToolCall(string(call.get("id")), string(function.get("name")), string(arguments))
+
+
+def without_content_reasoning(content: Any) -> Any:
+    """Return a content without thinking chunks and inline reasoning."""
+    return split_inline(without_thinking_chunks(content), PROFILES["auto"], no_field=True)[1]
+
+
+def list_state_holders(message: Json) -> list[Json]:
+    """Return the objects that may hold opaque state in `extra_content`: the message, its calls."""
+    return [message, *objects(message.get("tool_calls"))]
+
+
+def record_turn(
+    message: Json, lane: int, profile: Profile, *, hides_raw: bool
+) -> RecordedTurn | None:
+    """Record an answer's message; None if it holds neither reasoning nor opaque state.
+
+    With `hides_raw` the turn's text is without inline reasoning, as the client gets it.
+    """
+    turn, content = read_turn(message), message.get("content")
+    original = _collect_original(message)
+    found, rest, raw = find_reasoning(message), content, ""
+    if found is None or hides_raw:
+        raw, rest = split_inline(content, profile, no_field=found is None)
+    if found is not None and not found.native:
+        raw = found.text
+    if rest != content:
+        turn.text = flatten_content(rest)
+    if rest != content or find_thinking_chunks(content):
+        original["content"] = content
+    return (
+        RecordedTurn(turn, raw, [original], ((lane, REASONING_ITEM),))
+        if raw.strip() or original
+        else None
+    )
+
+
+def _collect_original(message: Json) -> Json:
+    """Return the fields to restore later: reasoning and opaque state, that of calls by call id."""
+    original = {
+        name: message[name] for name in (*REASONING_FIELDS, STATE_FIELD) if message.get(name)
+    }
+    calls = [
+        {"id": call.get("id"), STATE_FIELD: call[STATE_FIELD]}
+        for call in objects(message.get("tool_calls"))
+        if call.get(STATE_FIELD)
+    ]
+    return {**original, "tool_calls": calls} if calls else original

@@ -1,10 +1,10 @@
 """Read the stream events that concern an output item.
 
-Reasoning items and items of the answer have a reader each. `ItemReader` finds the item that an event
-is about, and keeps the items in order. An item of the answer that is still open when the next begins
-is closed then, if it is a message or a call with complete arguments. No other type shows whether it
-is complete, so the events that follow are queued until it is done. llama.cpp's server ends no item
-before the whole answer is sent (ggml-org/llama.cpp tools/server/server-task.cpp).
+Reasoning items and items of the answer have a reader each. `ItemReader` finds the item that an
+event is about, and keeps the items in order. An item of the answer that is still open when the next
+begins is closed then, if it is a message or a call with complete arguments. No other type shows
+whether it is complete, so the events that follow are queued until it is done. llama.cpp's server
+ends no item before the whole answer is sent (ggml-org/llama.cpp tools/server/server-task.cpp).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Read the Responses API, a stream or a whole response, into events.
 
 A frame's way: most continue the text of the open item, which `ItemReader.read_delta` finds out at
-once. Any other is read here if it is about the response. If it is about an output item, `ItemReader`
-hands it to `ReasoningReader` or to the reader of the answer, which a `Framing` chooses: events carry
-frames for clients of the same API (`framing.py`), none for clients of others (`translation.py`).
+once. Any other is read here if it is about the response. If it is about an output item,
+`ItemReader` hands it to `ReasoningReader` or to the reader of the answer, which a `Framing`
+chooses: events carry frames for clients of the same API (`framing.py`), none for clients of others
+(`translation.py`).
 
 Everything is in one lane. An item's number is its `output_index`.
 """

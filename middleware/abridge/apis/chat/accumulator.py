@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from abridge.apis.chat.reasoning import TEXT_FIELDS, read_chunk_text
+from abridge.apis.chat.reasoning import read_chunk_text
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json
+from abridge.providers.catalog import TEXT_FIELDS
 
 STRING_FIELDS = frozenset({"refusal", *TEXT_FIELDS})
 

@@ -26,7 +26,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "token_ids": {"token_ids": [SECRET]},
     "log probabilities": {"logprobs": {"reasoning_content": [SECRET]}},
 }
-"""Keys of a choice that repeat what its reasoning says."""
+"""Fields of a choice that repeat its reasoning."""
 
 
 def of(*choices: dict[str, Any], **more: Any) -> bytes:
@@ -83,7 +83,7 @@ STREAMS: dict[str, list[bytes]] = {
 
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_new_03_in_a_stream(name: str, expose: str) -> None:
+def test_nothing_hidden_is_in_a_stream(name: str, expose: str) -> None:
     out = chat(expose=expose).stream(b"".join([ROLE, *STREAMS[name], *STOP]))
     assert not any(word.encode() in out for word in SECRET.split())
     seen = check_chat(out).choices[0]
@@ -120,7 +120,7 @@ WHOLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", WHOLES)
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_new_03_in_a_whole_completion(name: str, expose: str) -> None:
+def test_nothing_hidden_is_in_a_whole_completion(name: str, expose: str) -> None:
     message, beside = WHOLES[name]
     body = completion(message)
     body["choices"][0].update(beside)
@@ -131,13 +131,13 @@ def test_new_03_in_a_whole_completion(name: str, expose: str) -> None:
 
 
 class TestWhatStays:
-    def test_opaque_state_goes_on_alone(self) -> None:
+    def test_opaque_state_stays_alone(self) -> None:
         details = [{"type": "reasoning.text", "text": SECRET, "index": 0}, SEALED]
         for delta in ({"reasoning_details": details}, {"reasoning_details": details, "role": "x"}):
             seen = check_chat(chat(expose="none").stream(b"".join([ROLE, chunk(delta), *STOP])))
             assert seen.chunks[1]["choices"][0]["delta"] == {"reasoning_details": [SEALED]}
 
-    def test_a_native_summary_is_left_of_a_choice_that_holds_more(self) -> None:
+    def test_a_native_summary_stays_of_a_choice_that_holds_more(self) -> None:
         delta = {"reasoning_details": [SUMMARY, SEALED], "reasoning": "I add.", "copy": SECRET}
         pipeline = chat(expose="summary")
         seen = check_chat(pipeline.stream(b"".join([ROLE, of({"delta": delta, "text": "x"})])))
@@ -146,7 +146,7 @@ class TestWhatStays:
         assert pipeline.reader.dropped == 2
         assert not pipeline.passages
 
-    def test_known_keys_of_the_choice(self) -> None:
+    def test_known_fields_of_the_choice_stay(self) -> None:
         known = {"content_filter_results": {"hate": {"filtered": False}}, "stop_reason": 7}
         unknown = {"text": SECRET, "logprobs": {"content": []}, "token_ids": None}
         mixed = of({"delta": {**RAW, "content": "So."}, **known, **unknown})
@@ -165,18 +165,18 @@ class TestWhatStays:
         assert choice == {**shape, **known}
         assert pipeline.reader.dropped == 2
 
-    def test_all_of_a_choice_that_said_no_reasoning(self) -> None:
+    def test_a_choice_without_reasoning_stays(self) -> None:
         plain = of({"delta": {"content": "So."}, "text": "So.", "token_ids": [1]})
         assert plain in chat(expose="none").stream(b"".join([ROLE, chunk(RAW), plain, *STOP]))
 
-    def test_all_where_raw_is_shown(self) -> None:
+    def test_everything_stays_where_raw_is_shown(self) -> None:
         message = {"role": "assistant", "content": "So."}
         plain = of({"delta": {"content": "So."}, "message": message})
         assert plain in chat(expose="both").stream(b"".join([ROLE, plain, *STOP]))
         tagged = chunk({"content": f"{TAGGED}So."})
         assert tagged in chat(expose="both").stream(b"".join([ROLE, chunk(RAW), tagged, *STOP]))
 
-    def test_a_template_that_opens_the_tag_may_be_served_with_a_parser(self) -> None:
+    def test_a_prefilled_template_may_be_served_with_a_parser(self) -> None:
         stream = [ROLE, chunk(RAW), chunk({"content": "So."}), *STOP]
         settings = {"profile": PROFILES["prefilled"], "expose": "summary"}
         assert check_chat(chat(**settings).stream(b"".join(stream))).choices[0].text == "So."
@@ -185,23 +185,23 @@ class TestWhatStays:
         assert out["choices"][0]["message"]["content"] == "So."
 
 
-def test_what_stands_twice_is_heard_once() -> None:
+def test_reasoning_that_is_repeated_is_recorded_once() -> None:
     for name in ("a field and tags by turns", "a field and tags in one delta"):
         pipeline = chat(expose="summary")
         pipeline.stream(b"".join([ROLE, *STREAMS[name], *STOP]))
         assert [passage.text for passage in pipeline.passages] == [SECRET]
-        (heard,) = pipeline.heard()
-        assert (heard.raw, heard.turn.text) == (SECRET, "So.")
-        assert heard.original == [{**RAW, "content": f"{TAGGED}So."}]
+        (recorded,) = pipeline.heard()
+        assert (recorded.raw, recorded.turn.text) == (SECRET, "So.")
+        assert recorded.original == [{**RAW, "content": f"{TAGGED}So."}]
 
 
-def test_a_turn_is_remembered_by_the_text_that_was_shown() -> None:
+def test_a_turn_is_recorded_with_the_text_that_was_shown() -> None:
     body = json.dumps(completion({**RAW, "content": f"{TAGGED}So."})).encode()
     for expose, text in (("summary", "So."), ("both", f"{TAGGED}So.")):
         pipeline = chat(expose=expose)
         out = json.loads(pipeline.whole(body))
-        (heard,) = pipeline.heard()
-        assert heard.turn.text == out["choices"][0]["message"]["content"] == text
+        (recorded,) = pipeline.heard()
+        assert recorded.turn.text == out["choices"][0]["message"]["content"] == text
 
 
 ERROR = {"code": 502, "message": "Overloaded"}
@@ -218,7 +218,7 @@ class TestErrors:
             {"delta": {}, "message": RAW},
         ],
     )
-    def test_an_error_goes_out_without_what_its_chunk_says(self, choice: dict[str, Any]) -> None:
+    def test_an_error_goes_out_without_the_rest_of_its_chunk(self, choice: dict[str, Any]) -> None:
         error = of(choice, error=ERROR)
         for expose in ("summary", "none"):
             pipeline = chat(expose=expose)
@@ -228,7 +228,7 @@ class TestErrors:
             assert pipeline.reader.dropped == 1
         assert error in chat(expose="both").stream(b"".join([ROLE, error, DONE]))
 
-    def test_in_its_own_words_where_it_says_nothing(self) -> None:
+    def test_an_error_chunk_without_reasoning_passes_unchanged(self) -> None:
         silent = {"delta": {"role": "assistant", "content": ""}, "native_finish_reason": "error"}
         error = of({**silent, "finish_reason": "error"}, error=ERROR)
         assert error in chat(expose="none").stream(b"".join([ROLE, error, DONE]))

@@ -40,8 +40,8 @@ def thought_in(field: str) -> list[dict[str, Any]]:
     texts = pieces(THOUGHT)
     match field:
         case "reasoning_details":
-            spelled = [{"type": "reasoning.text", "text": text, "index": 0} for text in texts]
-            return [{field: [entry]} for entry in spelled]
+            entries = [{"type": "reasoning.text", "text": text, "index": 0} for text in texts]
+            return [{field: [entry]} for entry in entries]
         case "reasoning and details":
             deltas = thought_in("reasoning_details")
             return [{**delta, "reasoning": text} for delta, text in zip(deltas, texts, strict=True)]
@@ -95,13 +95,13 @@ class TestDialects:
         assert seen.finish == "stop"
         assert b"odd numbers" not in out
 
-    def test_both_are_shown_in_fields_of_their_own(self, dialect: str) -> None:
+    def test_raw_and_summary_are_shown_in_separate_fields(self, dialect: str) -> None:
         seen = run(self.stream(dialect), expose="both").choices[0]
         assert seen.fields["reasoning"].strip() == THOUGHT.strip()
         assert seen.fields["reasoning_content"].startswith("**Part**")
         assert seen.text == "The sum is 100."
 
-    def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
+    def test_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
         for expose in ("summary", "none"):
             out = chat(expose=expose).stream(b"".join(self.stream(dialect)))
             assert check_chat(out).choices[0].text == "The sum is 100."
@@ -115,12 +115,12 @@ class TestDialects:
         assert not pipeline.passages
         assert b"**Part**" not in out
 
-    def test_ogx_11_what_upstream_said_is_kept_as_it_spelled_it(self, dialect: str) -> None:
+    def test_the_original_is_recorded_in_upstreams_dialect(self, dialect: str) -> None:
         pipeline = chat()
         pipeline.stream(b"".join(self.stream(dialect)))
-        (heard,) = pipeline.heard()
-        (original,) = heard.original
-        assert heard.turn.text == "The sum is 100."
+        (recorded,) = pipeline.heard()
+        (original,) = recorded.original
+        assert recorded.turn.text == "The sum is 100."
         expected = {
             "reasoning_content": {"reasoning_content": THOUGHT},
             "reasoning": {"reasoning": THOUGHT},
@@ -146,13 +146,13 @@ class TestDialects:
         assert original == expected[dialect]
 
 
-def test_ogx_02_without_a_summary_the_stream_is_untouched() -> None:
+def test_without_a_summary_the_stream_is_unchanged() -> None:
     for field in ("reasoning_content", "reasoning"):
         stream = b"".join(chat_stream(THOUGHT, "The sum is 100.", field=field))
         assert chat(expose="raw", plan=SummaryPlan(style=None)).stream(stream) == stream
 
 
-def test_new_01_parts_come_while_the_model_still_thinks() -> None:
+def test_parts_come_while_the_model_still_reasons() -> None:
     pipeline = chat(plan=SummaryPlan(part_chars=200))
     pipeline.frame(ROLE)
     for text in pieces(thinking(900)):
@@ -161,7 +161,7 @@ def test_new_01_parts_come_while_the_model_still_thinks() -> None:
     assert b'"content":"' not in bytes(pipeline.out).replace(b'"content":""', b"")
 
 
-def test_ols_02_parts_are_parted_by_a_blank_line_and_none_comes_before_the_first() -> None:
+def test_blank_lines_separate_parts_but_do_not_precede_the_first() -> None:
     summaries = iter(["one", "two", "three"])
     seen = run(
         chat_stream(thinking(1000), "So."),
@@ -172,7 +172,7 @@ def test_ols_02_parts_are_parted_by_a_blank_line_and_none_comes_before_the_first
 
 
 class TestMixedChunks:
-    def test_ols_09_reasoning_and_tool_call_fragments_in_one_chunk(self) -> None:
+    def test_reasoning_and_tool_call_fragments_in_one_chunk_are_split(self) -> None:
         seen = run(
             [
                 ROLE,
@@ -185,7 +185,7 @@ class TestMixedChunks:
         assert seen.calls == {0: {"id": "call_0", "name": "add", "arguments": '{"a":1}'}}
         assert seen.order == ["reasoning_content", "tool_calls"]
 
-    def test_ols_09_everything_in_one_chunk(self) -> None:
+    def test_everything_in_one_chunk_is_split_in_order(self) -> None:
         seen = run(
             [
                 chunk(
@@ -211,7 +211,7 @@ class TestMixedChunks:
         assert seen.chunks[-1]["x_vendor"] == {"id": 7}
         assert not any("x_vendor" in chunk for chunk in seen.chunks[:-1])
 
-    def test_ols_09_reasoning_in_the_chunk_that_finishes(self) -> None:
+    def test_reasoning_in_the_chunk_that_finishes_is_summarized(self) -> None:
         seen = run([ROLE, chunk({"reasoning": THOUGHT}, finish="length"), DONE]).choices[0]
         assert seen.finish == "length"
         assert seen.fields["reasoning"].startswith("**Part**")
@@ -236,10 +236,10 @@ class TestMixedChunks:
             for choice in json.loads(data)["choices"]
         ]
 
-    def test_an_unknown_key_goes_with_the_last_piece_unless_raw_is_hidden(self) -> None:
+    def test_an_unknown_field_goes_with_the_last_piece_unless_raw_is_hidden(self) -> None:
         stream = [ROLE, chunk({"content": "So.", "reasoning": THOUGHT, "vendor": 1}), *STOP]
-        shown = run(stream, expose="raw")
-        assert [chunk for chunk in shown.chunks if chunk["choices"][0]["delta"].get("vendor")]
+        raw = run(stream, expose="raw")
+        assert [chunk for chunk in raw.chunks if chunk["choices"][0]["delta"].get("vendor")]
         pipeline = chat(expose="summary")
         out = pipeline.stream(b"".join(stream))
         assert b"vendor" not in out
@@ -250,7 +250,7 @@ class TestMixedChunks:
         assert b"odd" not in chat(expose="summary").stream(b"".join([ROLE, beside, *STOP]))
         assert b'"odd"' in chat(expose="both").stream(b"".join([ROLE, beside, *STOP]))
 
-    def test_unknown_keys_of_untouched_chunks_survive(self) -> None:
+    def test_unknown_fields_of_unchanged_chunks_survive(self) -> None:
         plain = chunk({"content": "So.", "vendor": {"a": 1}}, x_vendor=[1, 2])
         assert plain in chat().stream(b"".join([ROLE, plain, *STOP]))
 
@@ -262,7 +262,7 @@ def frame_with_logprobs(delta: dict[str, Any]) -> bytes:
 
 
 class TestChoices:
-    def test_each_choice_has_a_lane_of_its_own(self) -> None:
+    def test_each_choice_is_a_lane(self) -> None:
         pipeline = chat(write=None)
         stream = [
             chunk({"role": "assistant", "content": ""}, index=0),
@@ -318,7 +318,7 @@ class TestChoices:
         final = state.get_final_completion()
         assert [choice.message.content for choice in final.choices] == ["0", "1", "2"]
 
-    def test_several_choices_in_one_chunk(self) -> None:
+    def test_several_choices_in_one_chunk_are_read(self) -> None:
         whole = json.loads(
             chunk({"role": "assistant", "reasoning": THOUGHT}).removeprefix(b"data: ")
         )
@@ -365,7 +365,7 @@ class TestStretches:
 
 
 class TestUsage:
-    def test_ogx_04_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
+    def test_merged_totals_grow_and_the_share_is_apart(self) -> None:
         usage = run(chat_stream(THOUGHT, "So.")).usage
         assert usage == {
             **CHAT_USAGE,
@@ -382,7 +382,7 @@ class TestUsage:
             },
         }
 
-    def test_separate_the_totals_stay_upstreams(self) -> None:
+    def test_separate_totals_stay_upstreams(self) -> None:
         usage = run(chat_stream(THOUGHT, "So."), merged=False).usage
         assert usage is not None
         assert usage.pop("reasoning_summary")["total_tokens"] == 15
@@ -392,12 +392,12 @@ class TestUsage:
         out = chat().stream(b"".join(chat_stream(THOUGHT, "So.", usage=None)))
         assert b"reasoning_summary" not in out
 
-    def test_ogx_05_a_total_alone_is_kept_as_it_is(self) -> None:
+    def test_a_total_alone_stays_as_it_is(self) -> None:
         usage = run(chat_stream(THOUGHT, "So.", usage={"total_tokens": 9})).usage
         assert usage is not None
         assert usage["total_tokens"] == 9
 
-    def test_ols_04_reasoning_tokens_stay_the_models_own(self) -> None:
+    def test_reasoning_tokens_stay_the_models(self) -> None:
         usage = run(chat_stream(THOUGHT, "So.")).usage
         assert usage is not None
         assert usage["completion_tokens_details"] == {"reasoning_tokens": 50}
@@ -409,7 +409,7 @@ class TestUsage:
         assert seen.chunks[-1]["choices"][0]["finish_reason"] == "stop"
         assert seen.chunks[-1]["usage"]["total_tokens"] == 96
 
-    def test_usage_on_every_chunk_is_billed_at_the_end(self) -> None:
+    def test_usage_on_every_chunk_is_reported_at_the_end(self) -> None:
         stream = [
             chunk({"role": "assistant", "content": ""}, usage={**CHAT_USAGE, "total_tokens": 1}),
             chunk({"reasoning": THOUGHT}, usage={**CHAT_USAGE, "total_tokens": 2}),
@@ -426,8 +426,8 @@ class TestUsage:
         assert totals[-1] == 19
         assert [total for total in totals if total > 4] == [19]
 
-    def test_usage_after_the_finish_with_an_empty_delta(self) -> None:
-        """As OpenRouter has it: the finish, then a chunk with a choice that says nothing."""
+    def test_usage_after_the_finish_with_an_empty_delta_is_last(self) -> None:
+        """As OpenRouter sends it: the finish, then a chunk with an empty choice."""
         stream = [
             ROLE,
             chunk({"reasoning": THOUGHT}),
@@ -441,7 +441,7 @@ class TestUsage:
 
 
 class TestEnds:
-    def test_promise_7_a_stream_cut_short_ends_failed(self) -> None:
+    def test_a_stream_cut_short_ends_failed(self) -> None:
         stream = chat_stream(THOUGHT, "The sum is 100.")[:-4]
         out = chat().stream(b"".join(stream))
         seen = check_chat(out)
@@ -450,19 +450,19 @@ class TestEnds:
         assert not seen.done
         assert seen.choices[0].text
 
-    def test_cut_while_thinking_what_was_said_stays(self) -> None:
+    def test_what_was_shown_before_a_cut_stays(self) -> None:
         pipeline = chat(plan=SummaryPlan(part_chars=100))
         out = pipeline.stream(b"".join(chat_stream(THOUGHT)[:-30]))
         seen = check_chat(out)
         assert seen.error is not None
         assert seen.choices[0].fields["reasoning_content"].startswith("**Part**")
 
-    def test_new_06_a_finished_stream_without_done_gets_one(self) -> None:
+    def test_a_finished_stream_without_done_gets_one(self) -> None:
         seen = run(chat_stream(THOUGHT, "So.")[:-1])
         assert seen.done
         assert seen.error is None
 
-    def test_an_error_chunk_goes_out_in_its_own_words_once_and_last(self) -> None:
+    def test_an_error_chunk_goes_out_unchanged_once_and_last(self) -> None:
         error = b'data: {"error":{"message":"Overloaded","code":529}}\n\n'
         out = chat().stream(b"".join([ROLE, chunk({"reasoning": THOUGHT}), error]))
         assert out.endswith(error)
@@ -473,7 +473,7 @@ class TestEnds:
         out = chat().stream(b"".join([ROLE, error, DONE]))
         assert out.endswith(error + DONE)
 
-    def test_promise_4_nothing_follows_the_end(self) -> None:
+    def test_nothing_follows_the_end(self) -> None:
         late, pipeline = chunk({"content": "late"}), chat()
         seen = check_chat(pipeline.stream(b"".join([*chat_stream(THOUGHT, "So."), late, DONE])))
         assert (seen.choices[0].text, pipeline.reader.faults) == ("So.", 2)
@@ -484,7 +484,7 @@ class TestEnds:
     @pytest.mark.parametrize(
         "odd", [b"data: what is this\n\n", b'data: ["odd"]\n\n', b'data: {"a":"\x01"}\n\n']
     )
-    def test_what_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
+    def test_a_frame_that_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
         stream = b"".join([ROLE, odd, chunk({"content": "So."}), *STOP])
         assert odd in chat(expose="both").stream(stream)
         for expose in ("auto", "summary", "none"):
@@ -503,7 +503,7 @@ class TestEnds:
 
 
 class TestFailedSummary:
-    def test_ogx_06_omit_keeps_the_answer_and_says_so_once(self) -> None:
+    def test_a_failed_summary_is_reported_once_beside_the_answer(self) -> None:
         seen = run(chat_stream(THOUGHT, "So."), write=None)
         assert seen.choices[0].text == "So."
         assert seen.choices[0].summary_error == {
@@ -513,7 +513,7 @@ class TestFailedSummary:
         assert seen.choices[0].order == ["summary_error", "content"]
         assert seen.done
 
-    def test_ogx_06_fail_ends_the_stream_after_the_answer(self) -> None:
+    def test_a_failed_summary_may_fail_the_stream_after_the_answer(self) -> None:
         seen = run(chat_stream(THOUGHT, "So."), write=None, plan=SummaryPlan(fail_response=True))
         assert seen.choices[0].text == "So."
         assert seen.choices[0].finish == "stop"
@@ -522,7 +522,7 @@ class TestFailedSummary:
         assert seen.usage is None
 
 
-def test_ols_03_odd_blocks_are_not_fatal() -> None:
+def test_malformed_blocks_are_not_fatal() -> None:
     stream = [
         ROLE,
         chunk({"reasoning_details": [{"type": "reasoning.mystery", "index": 0}, "odd", None]}),
@@ -539,7 +539,7 @@ def test_ols_03_odd_blocks_are_not_fatal() -> None:
         assert not pipeline.passages
 
 
-def test_a_native_summary_passes_untouched_without_a_call() -> None:
+def test_a_native_summary_passes_unchanged_without_a_call() -> None:
     details = [{"type": "reasoning.summary", "summary": "I add.", "index": 0}]
     spoken = chunk({"reasoning": "I add.", "reasoning_details": details})
     pipeline = chat()
@@ -551,21 +551,21 @@ def test_a_native_summary_passes_untouched_without_a_call() -> None:
 
 @pytest.mark.parametrize("text", ["\n", "late"])
 @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
-def test_a_native_summary_that_opens_nothing_is_shown_as_it_came_or_not_at_all(
+def test_a_native_summary_outside_a_stretch_passes_unchanged_or_not_at_all(
     text: str, expose: str
 ) -> None:
     details = [{"type": "reasoning.summary", "summary": text, "index": 0}]
-    said = chunk({"reasoning_details": details})
-    before, after = ([], [said]) if text == "late" else ([said], [])
+    given = chunk({"reasoning_details": details})
+    before, after = ([], [given]) if text == "late" else ([given], [])
     stream = [ROLE, *before, chunk({"content": "So."}), STOP[0], *after, DONE]
     pipeline = chat(expose=expose)
     out = pipeline.stream(b"".join(stream))
     assert check_chat(out).choices[0].order == ["content"]
-    assert (said in out) == (expose in ("both", "summary"))
+    assert (given in out) == (expose in ("both", "summary"))
     assert not pipeline.passages
 
 
-def test_a_blank_native_summary_of_a_whole_completion_is_no_trouble() -> None:
+def test_a_blank_native_summary_of_a_whole_completion_is_read() -> None:
     details = [{"type": "reasoning.summary", "summary": "\n", "index": 0}]
     body = completion({"content": "So.", "reasoning_details": details})
     assert json.loads(chat().whole(json.dumps(body).encode())) == body
@@ -583,7 +583,7 @@ def test_raw_text_beside_a_native_summary_is_raw() -> None:
         assert b"odd" not in chat(expose="none").stream(b"".join([ROLE, chunk(delta), *STOP]))
 
 
-def test_chunks_of_ours_are_named_as_the_answers_are() -> None:
+def test_composed_chunks_have_the_answers_header() -> None:
     """Azure sends a prelude first, without a name."""
     prelude = b'data: {"choices":[],"created":0,"id":"","model":"","object":"","filters":[1]}\n\n'
     out = chat().stream(b"".join([prelude, *chat_stream(THOUGHT, "So.")]))
@@ -591,7 +591,7 @@ def test_chunks_of_ours_are_named_as_the_answers_are() -> None:
     assert {chunk["id"] for chunk in check_chat(out).chunks[1:]} == {"chatcmpl-1"}
 
 
-def test_an_empty_usage_object_is_no_bill() -> None:
+def test_an_empty_usage_object_is_no_usage() -> None:
     stream = [ROLE, chunk({"content": "So."}, usage={}), *STOP]
     assert run(stream).choices[0].text == "So."
 
@@ -615,7 +615,7 @@ def test_details_carry_an_index_and_repeat_no_string() -> None:
     assert {entry["index"] for entry in details} == {0}
 
 
-def test_llm_trap_reasoning_of_a_prefilled_template_needs_the_profile() -> None:
+def test_reasoning_of_a_prefilled_template_needs_the_profile() -> None:
     stream = [
         ROLE,
         *(chunk({"content": text}) for text in pieces(f"{THOUGHT}</think>So.")),
@@ -626,10 +626,10 @@ def test_llm_trap_reasoning_of_a_prefilled_template_needs_the_profile() -> None:
     assert seen.fields["reasoning_content"].startswith("**Part**")
 
 
-def test_surrogates_and_odd_numbers_survive() -> None:
+def test_surrogates_and_long_numbers_survive() -> None:
     head = b'"id":"a","object":"chat.completion.chunk","created":0,"model":"m"'
-    said = b'[{"index":0,"delta":{"content":"\\ud83d"}}]'
-    odd = b'data: {%s,"choices":%s,"n":NaN}\n\n' % (head, said)
+    given = b'[{"index":0,"delta":{"content":"\\ud83d"}}]'
+    odd = b'data: {%s,"choices":%s,"n":NaN}\n\n' % (head, given)
     assert odd in chat().stream(b"".join([ROLE, odd, *STOP]))
     both = odd.replace(b'"content"', b'"reasoning":"\\ud83d","content"')
     assert b"\\ud83d" in chat(expose="both").stream(b"".join([ROLE, both, *STOP]))

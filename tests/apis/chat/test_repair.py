@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from abridge.apis.chat.reader import ChatReader
+from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.providers.catalog import PROFILES
 from tests.checker import check_chat
@@ -23,7 +23,7 @@ def sloppy(request: pytest.FixtureRequest) -> list[bytes]:
 
 
 @pytest.mark.parametrize("expose", ["auto", "both", "none"])
-def test_new_06_what_lacks_is_supplied(sloppy: list[bytes], expose: Exposure) -> None:
+def test_missing_fields_are_supplied(sloppy: list[bytes], expose: Exposure) -> None:
     seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
     choice = seen.choices[0]
     assert (choice.role, choice.text, seen.done) == ("assistant", TEXT, True)
@@ -34,8 +34,8 @@ def test_new_06_what_lacks_is_supplied(sloppy: list[bytes], expose: Exposure) ->
 
 
 @needs_openapi
-def test_new_06_every_chunk_is_as_described(sloppy: list[bytes]) -> None:
-    """But for a finish that is not said to be null, as with many providers."""
+def test_every_chunk_matches_the_description(sloppy: list[bytes]) -> None:
+    """All but a finish reason of null, which many providers leave out."""
     seen = check_chat(chat(expose="none").stream(b"".join(sloppy)))
     for each in seen.chunks:
         for choice in each["choices"]:
@@ -43,7 +43,7 @@ def test_new_06_every_chunk_is_as_described(sloppy: list[bytes]) -> None:
         assert not faults("CreateChatCompletionStreamResponse", each)
 
 
-def test_new_06_a_cut_anywhere_fails(sloppy: list[bytes]) -> None:
+def test_a_cut_anywhere_fails(sloppy: list[bytes]) -> None:
     finishes = [b'"finish_reason": "stop"' in each for each in sloppy]
     whole = finishes.index(True) if True in finishes else len(sloppy) - 2
     for place in range(1, whole + 1):
@@ -51,9 +51,7 @@ def test_new_06_a_cut_anywhere_fails(sloppy: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(("calls", "finish"), [([call("f", "{}")], "tool_calls"), ([], "stop")])
-def test_new_06_the_mark_of_the_end_finishes_what_is_not_finished(
-    calls: list[dict[str, object]], finish: str
-) -> None:
+def test_done_finishes_unfinished_choices(calls: list[dict[str, object]], finish: str) -> None:
     stream = [
         each.replace(b'"finish_reason": "stop"', b'"finish_reason": null')
         for each in chat_stream(THOUGHT, "So.", calls=calls)
@@ -64,14 +62,14 @@ def test_new_06_the_mark_of_the_end_finishes_what_is_not_finished(
     assert seen.usage["total_tokens"] > 81
 
 
-def test_new_06_usage_before_the_answer_is_passed_on() -> None:
+def test_usage_before_the_answer_is_passed_on() -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
     stream = [chunk({"role": "assistant"}), chunk(usage=usage), chunk({"content": "So."})]
     out = chat().stream(b"".join([*stream, chunk({}, finish="stop"), DONE]))
     assert out.index(b'"total_tokens": 1}') < out.index(b"So.")
 
 
-def test_new_06_what_is_no_chunk_is_left_alone() -> None:
+def test_frames_that_are_no_chunks_are_left_alone() -> None:
     """Azure's filter results come with an empty `object`, by which strict clients know them."""
     prelude = frame(
         {"choices": [], "object": "", "id": "", "model": "", "prompt_filter_results": []}
@@ -86,8 +84,8 @@ def test_new_06_what_is_no_chunk_is_left_alone() -> None:
 STOP = [chunk({}, finish="stop"), DONE]
 
 
-def test_new_06_a_stream_that_is_right_keeps_its_bytes() -> None:
+def test_a_complete_stream_keeps_its_bytes() -> None:
     stream = chat_stream(THOUGHT, TEXT, calls=[call("f", "{}")])
-    reader = ChatReader(PROFILES["auto"], Display(), 1 << 20)
+    reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream

@@ -16,7 +16,7 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.request import read_request
-from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, is_envelope
 from abridge.core.events import (
     ContentDelta,
@@ -32,9 +32,10 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
+from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
 from tests.apis.messages import scripts as messages
 from tests.checker import check_chat, frames
-from tests.pipeline import MUCH, Minting, bridged, chat
+from tests.pipeline import MUCH, Minting, bridged, chat, translating_chat_writer
 from tests.scripts import (
     CHAT_USAGE,
     DONE,
@@ -51,7 +52,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.sealing import STRETCHES, sealer, unseal
-from tests.wire.test_chat_stream import DIALECTS, ROLE, STOP, thought_in
 
 Json = dict[str, Any]
 
@@ -101,7 +101,7 @@ STREAMS = {
     ],
 }
 
-TAKEN = [
+ACCEPTED = [
     (dialect, expose)
     for dialect in DIALECTS
     for expose in ("auto", "none", "both")
@@ -110,7 +110,7 @@ TAKEN = [
 """No strict client takes a list of content in a delta."""
 
 
-def heard_by_client(stream: bytes) -> dict[int, Json]:
+def messages_of_client(stream: bytes) -> dict[int, Json]:
     """The messages of each choice, as the official client adds them up."""
     check_chat(stream)
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
@@ -131,24 +131,24 @@ def carried_on(message: Json) -> Json:
     return carried
 
 
-def run(stream: list[bytes], **how: Any) -> Json:
-    pipeline = chat(seal=sealer().seal, **how)
-    return heard_by_client(pipeline.stream(b"".join(stream)))[0]
+def run(stream: list[bytes], **options: Any) -> Json:
+    pipeline = chat(seal=sealer().seal, **options)
+    return messages_of_client(pipeline.stream(b"".join(stream)))[0]
 
 
-def whole(message: Json, **how: Any) -> Json:
+def whole(message: Json, **options: Any) -> Json:
     body = json.dumps(completion(message)).encode()
-    rewritten = json.loads(chat(seal=sealer().seal, **how).whole(body))
+    rewritten = json.loads(chat(seal=sealer().seal, **options).whole(body))
     found: Json = rewritten["choices"][0]["message"]
     return found
 
 
 def originals(stream: list[bytes]) -> Json:
-    """What a client that saw all would send: upstream's own spelling, as other tests have it."""
+    """Return what a client that saw everything would send: upstream's reasoning, unchanged."""
     pipeline = chat(expose="summary")
     pipeline.stream(b"".join(stream))
-    (heard,) = pipeline.heard()
-    (original,) = heard.original
+    (recorded,) = pipeline.heard()
+    (original,) = recorded.original
     return original
 
 
@@ -158,44 +158,46 @@ def blobs(message: Json) -> list[str]:
 
 
 @pytest.mark.parametrize("envelope", LISTS)
-class TestSameApi:
+class TestOriginalFrames:
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-    def test_new_02_upstream_gets_what_a_client_that_saw_all_would_send(
+    def test_upstream_gets_what_a_client_that_saw_everything_would_send(
         self, stream: list[bytes], expose: Exposure, envelope: ListField
     ) -> None:
-        said = run(stream, expose=expose, envelope=envelope)
-        (entry,) = said[envelope]
+        received = run(stream, expose=expose, envelope=envelope)
+        (entry,) = received[envelope]
         assert (entry["type"], entry["index"]) == (KINDS[envelope], 0)
         answer = {
-            key: said[key] for key in ("role", "content", "tool_calls", "refusal") if key in said
+            key: received[key]
+            for key in ("role", "content", "tool_calls", "refusal")
+            if key in received
         }
-        assert carried_on(said) == {**answer, **originals(stream)}
+        assert carried_on(received) == {**answer, **originals(stream)}
 
-    @pytest.mark.parametrize(("dialect", "expose"), TAKEN)
-    def test_new_02_in_each_dialect(
+    @pytest.mark.parametrize(("dialect", "expose"), ACCEPTED)
+    def test_reasoning_in_each_dialect_comes_back(
         self, dialect: str, expose: Exposure, envelope: ListField
     ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
-        said = run(stream, expose=expose, envelope=envelope)
-        assert len(blobs(said)) == 1
-        assert carried_on(said) == {"role": "assistant", "content": ANSWER, **originals(stream)}
+        received = run(stream, expose=expose, envelope=envelope)
+        assert len(blobs(received)) == 1
+        assert carried_on(received) == {"role": "assistant", "content": ANSWER, **originals(stream)}
 
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("dialect", DIALECTS)
-    def test_new_02_and_not_streamed(
+    def test_reasoning_of_a_whole_completion_comes_back(
         self, dialect: str, expose: Exposure, envelope: ListField
     ) -> None:
         answer = [chunk({"content": text}) for text in pieces(ANSWER)]
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
         upstream = {"role": "assistant", "content": ANSWER, **originals(stream)}
-        said = whole(upstream, expose=expose, envelope=envelope)
-        assert len(blobs(said)) == 1
-        assert carried_on(said) == upstream
+        received = whole(upstream, expose=expose, envelope=envelope)
+        assert len(blobs(received)) == 1
+        assert carried_on(received) == upstream
 
     @pytest.mark.parametrize("streamed", [True, False])
-    def test_new_03_what_is_hidden_is_nowhere_in_the_clear(
+    def test_hidden_reasoning_is_nowhere_in_the_clear(
         self, envelope: ListField, *, streamed: bool
     ) -> None:
         for expose in ("summary", "none"):
@@ -203,12 +205,12 @@ class TestSameApi:
             if streamed:
                 out = pipeline.stream(b"".join(STREAMS["an answer"]))
             else:
-                said = {"reasoning": THOUGHT, "content": ANSWER}
-                out = pipeline.whole(json.dumps(completion(said)).encode())
+                message = {"reasoning": THOUGHT, "content": ANSWER}
+                out = pipeline.whole(json.dumps(completion(message)).encode())
             assert b"abr1." in out
             assert not any(text.encode() in out for text in SECRETS)
 
-    def test_new_02_each_choice_has_its_own(self, envelope: ListField) -> None:
+    def test_each_choice_has_an_envelope(self, envelope: ListField) -> None:
         stream = [
             *(chunk({"role": "assistant"}, index=index) for index in range(3)),
             *(chunk({"reasoning": f"I am {index}."}, index=index) for index in (2, 0)),
@@ -217,12 +219,12 @@ class TestSameApi:
             DONE,
         ]
         out = chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream))
-        said = heard_by_client(out)
-        assert [len(blobs(said[index])) for index in range(3)] == [1, 0, 1]
-        assert carried_on(said[0])["reasoning"] == "I am 0."
-        assert carried_on(said[2])["reasoning"] == "I am 2."
+        received = messages_of_client(out)
+        assert [len(blobs(received[index])) for index in range(3)] == [1, 0, 1]
+        assert carried_on(received[0])["reasoning"] == "I am 0."
+        assert carried_on(received[2])["reasoning"] == "I am 2."
 
-    def test_new_02_it_comes_right_before_the_finish(self, envelope: ListField) -> None:
+    def test_the_envelope_comes_right_before_the_finish(self, envelope: ListField) -> None:
         for stream in STREAMS.values():
             out = check_chat(chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream)))
             deltas = [choice for chunk in out.chunks for choice in chunk["choices"]]
@@ -233,13 +235,13 @@ class TestSameApi:
 
     @settings(max_examples=30)
     @given(st.data())
-    def test_new_02_however_the_stream_is_cut(
+    def test_any_split_of_the_stream_gives_the_same_envelope(
         self, envelope: ListField, data: st.DataObject
     ) -> None:
         stream = b"".join(STREAMS["two stretches"])
         cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
         out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
-        assert carried_on(heard_by_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
+        assert carried_on(messages_of_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
 
 
 class TestIndex:
@@ -248,21 +250,19 @@ class TestIndex:
     ENCRYPTED: ClassVar = {"type": "reasoning.encrypted", "data": "opaque", "index": 1}
 
     def stream(self, *details: Json) -> list[bytes]:
-        said = [chunk({"reasoning_details": [detail]}) for detail in details]
-        return [ROLE, *said, chunk({"content": ANSWER}), *STOP]
+        chunks = [chunk({"reasoning_details": [detail]}) for detail in details]
+        return [ROLE, *chunks, chunk({"content": ANSWER}), *STOP]
 
     @pytest.mark.parametrize(
         ("expose", "before"), [("raw", [0, 1]), ("both", [0, 1]), ("summary", [1]), ("none", [1])]
     )
-    def test_new_02_it_goes_on_after_upstreams_own(
-        self, expose: Exposure, before: list[int]
-    ) -> None:
+    def test_the_index_follows_upstreams_entries(self, expose: Exposure, before: list[int]) -> None:
         text = {"type": "reasoning.text", "text": THOUGHT, "index": 0}
         stream = self.stream(text, self.ENCRYPTED)
-        said = run(stream, expose=expose)
-        assert [entry["index"] for entry in said["reasoning_details"]] == [*before, 2]
-        assert said["reasoning_details"][-2]["data"] == "opaque"
-        assert carried_on(said)["reasoning_details"] == [text, self.ENCRYPTED]
+        received = run(stream, expose=expose)
+        assert [entry["index"] for entry in received["reasoning_details"]] == [*before, 2]
+        assert received["reasoning_details"][-2]["data"] == "opaque"
+        assert carried_on(received)["reasoning_details"] == [text, self.ENCRYPTED]
         body = whole(
             {"content": ANSWER, "reasoning_details": [text, self.ENCRYPTED]}, expose=expose
         )
@@ -271,14 +271,16 @@ class TestIndex:
 
     @pytest.mark.parametrize("envelope", LISTS)
     @pytest.mark.parametrize("expose", ["both", "summary", "raw"])
-    def test_new_02_and_after_ours(self, expose: Exposure, envelope: ListField) -> None:
+    def test_the_index_follows_entries_of_the_summary(
+        self, expose: Exposure, envelope: ListField
+    ) -> None:
         stream = STREAMS["an answer"]
-        said = run(stream, expose=expose, details=True, envelope=envelope)
-        details = said["reasoning_details"]
+        received = run(stream, expose=expose, details=True, envelope=envelope)
+        details = received["reasoning_details"]
         assert [entry["index"] for entry in details] == list(range(len(details)))
-        assert len(said[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
-        assert said[envelope][-1]["index"] == len(said[envelope]) - 1
-        assert carried_on(said) == {
+        assert len(received[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
+        assert received[envelope][-1]["index"] == len(received[envelope]) - 1
+        assert carried_on(received) == {
             "role": "assistant",
             "content": ANSWER,
             "reasoning_content": THOUGHT,
@@ -295,13 +297,13 @@ class TestIndex:
     @pytest.mark.parametrize("odd", [{}, {"index": None}, {"index": "1"}])
     def test_entries_without_an_index_are_counted(self, odd: Json) -> None:
         entry = {"type": "reasoning.encrypted", "data": "opaque", **odd}
-        said = whole({"reasoning": THOUGHT, "reasoning_details": [entry, entry]})
-        assert said["reasoning_details"][-1]["index"] == 2
+        received = whole({"reasoning": THOUGHT, "reasoning_details": [entry, entry]})
+        assert received["reasoning_details"][-1]["index"] == 2
 
     @pytest.mark.parametrize("odd", [{}, "text", 7])
-    def test_what_is_no_list_gives_way(self, odd: Any) -> None:
-        said = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
-        (entry,) = said["reasoning_details"]
+    def test_a_value_that_is_no_list_is_replaced(self, odd: Any) -> None:
+        received = whole({"reasoning": THOUGHT, "reasoning_details": odd}, expose="raw")
+        (entry,) = received["reasoning_details"]
         assert is_envelope(entry["data"])
 
 
@@ -318,40 +320,38 @@ NOTHING_TO_SEAL: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("deltas", NOTHING_TO_SEAL.values(), ids=NOTHING_TO_SEAL)
-def test_llm_09_where_there_is_nothing_to_seal_not_a_byte_changes(
-    deltas: list[Json], expose: Exposure
-) -> None:
+def test_without_reasoning_to_seal_no_byte_changes(deltas: list[Json], expose: Exposure) -> None:
     stream = b"".join([ROLE, *map(chunk, deltas), chunk({"content": ANSWER}), *STOP])
     body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
 
-    def both(**how: Any) -> tuple[bytes, bytes]:
-        pipelines = [chat(expose=expose, **how) for _ in range(2)]
+    def both(**options: Any) -> tuple[bytes, bytes]:
+        pipelines = [chat(expose=expose, **options) for _ in range(2)]
         return pipelines[0].stream(stream), pipelines[1].whole(body)
 
     assert both() == both(seal=lambda _: pytest.fail("sealed"))
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_llm_09_a_client_that_sees_no_blob_sees_what_it_saw_before(stream: list[bytes]) -> None:
+def test_all_but_the_envelope_is_as_without_it(stream: list[bytes]) -> None:
     """One that cannot be made, since nobody could open it."""
     data = b"".join(stream)
     assert chat(seal=lambda _: "").stream(data) == chat().stream(data)
 
 
-def test_promise_7_a_cut_answer_has_none() -> None:
+def test_a_cut_answer_has_no_envelope() -> None:
     stream = STREAMS["text and a call"]
-    for kept in range(1, len(stream) - 3):
+    for length in range(1, len(stream) - 3):
         pipeline = chat(seal=lambda _: pytest.fail("sealed"))
-        assert check_chat(pipeline.stream(b"".join(stream[:kept]))).error is not None
+        assert check_chat(pipeline.stream(b"".join(stream[:length]))).error is not None
 
 
-def test_promise_9_an_answer_that_is_too_long_to_be_kept_has_none() -> None:
+def test_an_answer_over_the_limit_has_no_envelope() -> None:
     pipeline = chat(seal=lambda _: pytest.fail("sealed"))
     pipeline.reader = CHAT.reader(pipeline.profile, pipeline.display, 100)
     assert check_chat(pipeline.stream(b"".join(STREAMS["an answer"]))).done
 
 
-def test_new_02_an_answer_is_sealed_once() -> None:
+def test_an_answer_is_sealed_once() -> None:
     stream = [*STREAMS["an answer"][:-2], chunk({}, finish="stop"), DONE]
     sealed: list[object] = []
     chat(seal=lambda envelope: sealed.append(envelope) or "").stream(b"".join(stream))  # type: ignore[func-returns-value]
@@ -362,7 +362,7 @@ def test_new_02_an_answer_is_sealed_once() -> None:
 
 
 def thoughts(message: Json) -> list[MessagePart]:
-    """What an upstream of another API is told of the reasoning."""
+    """Return the reasoning that an upstream of another API would get."""
     body = {"model": "thinker-1", "messages": [USER, carried_on(message), USER]}
     parts = [part for speech in read_request(body).messages for part in speech.parts]
     return [
@@ -379,33 +379,33 @@ OUTPUT = [
     reasoning_item(3, "I go on."),
     message_item(4, ANSWER),
 ]
-TOLD = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("I go on.")]
+REASONING = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningPart("I go on.")]
 
 
 @pytest.mark.parametrize("envelope", LISTS)
 @pytest.mark.parametrize("expose", EXPOSURES)
-class TestBridged:
-    def test_new_02_what_was_thought_comes_back(
-        self, expose: Exposure, envelope: ListField
-    ) -> None:
+class TestTranslated:
+    def test_reasoning_comes_back(self, expose: Exposure, envelope: ListField) -> None:
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
-        said = heard_by_client(out)[0]
-        assert thoughts(said) == TOLD
-        shown = any(THOUGHT in text for text in said.values() if isinstance(text, str))
+        received = messages_of_client(out)[0]
+        assert thoughts(received) == REASONING
+        shown = any(THOUGHT in text for text in received.values() if isinstance(text, str))
         assert shown is (expose in ("both", "raw"))
         assert shown is any(text.encode() in out for text in SECRETS)
-        index = said[envelope][-1]["index"]
-        assert index == len(said[envelope]) - 1
+        index = received[envelope][-1]["index"]
+        assert index == len(received[envelope]) - 1
 
-    def test_new_02_streamed_or_not(self, expose: Exposure, envelope: ListField) -> None:
+    def test_a_stream_and_a_body_have_the_same_envelope(
+        self, expose: Exposure, envelope: ListField
+    ) -> None:
         body = json.dumps(response(OUTPUT)).encode()
         pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        said = json.loads(pipeline.whole(body))["choices"][0]["message"]
-        assert len(blobs(said)) == 1
-        assert thoughts(said) == TOLD
+        received = json.loads(pipeline.whole(body))["choices"][0]["message"]
+        assert len(blobs(received)) == 1
+        assert thoughts(received) == REASONING
 
-    def test_new_02_each_block_of_messages_keeps_its_own_signature(
+    def test_each_block_of_messages_keeps_its_signature(
         self, expose: Exposure, envelope: ListField
     ) -> None:
         blocks = [
@@ -419,26 +419,26 @@ class TestBridged:
         pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         for event in messages.read_frames(messages.stream(blocks, "tool_use")):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
-        said = heard_by_client(bytes(pipeline.out))[0]
-        assert thoughts(said) == [
+        received = messages_of_client(bytes(pipeline.out))[0]
+        assert thoughts(received) == [
             ReasoningPart("One.", state="s1", is_signature=True),
             ReasoningPart(state="opaque"),
             ReasoningPart(state="s2", is_signature=True),
             ReasoningPart("Two.", state="s3", is_signature=True),
         ]
 
-    def test_llm_09_opaque_state_alone_is_told_as_it_is(
+    def test_opaque_state_alone_passes_without_an_envelope(
         self, expose: Exposure, envelope: ListField
     ) -> None:
         output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
         stream = b"".join(responses_stream(output))
-        how = {"expose": expose, "envelope": envelope}
-        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **how)
-        assert sealing.stream(stream) == bridged("responses", CHAT, **how).stream(stream)
+        options = {"expose": expose, "envelope": envelope}
+        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **options)
+        assert sealing.stream(stream) == bridged("responses", CHAT, **options).stream(stream)
 
 
-def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
-    writer = _composer()
+def test_minted_call_ids_are_those_in_the_envelope() -> None:
+    writer = _translating_writer()
     events: list[Event] = [
         ReasoningStarted(0, None, 0),
         ReasoningDelta(0, None, 0, THOUGHT),
@@ -447,20 +447,20 @@ def test_new_02_ids_that_were_made_up_are_those_that_come_back() -> None:
         ToolCallDelta(0, None, call_index=1, name="add", arguments="{}"),
         Finished(0, None, "tool_calls"),
     ]
-    said = heard_by_client(b"".join(map(writer.write, events)))[0]
-    assert all(call["id"] for call in said["tool_calls"])
-    assert thoughts(said) == [ReasoningPart(THOUGHT)]
+    received = messages_of_client(b"".join(map(writer.write, events)))[0]
+    assert all(call["id"] for call in received["tool_calls"])
+    assert thoughts(received) == [ReasoningPart(THOUGHT)]
 
 
-def test_new_02_reasoning_that_stands_in_opaque_state_too_comes_back_once() -> None:
+def test_reasoning_repeated_in_opaque_state_comes_back_once() -> None:
     """Ollama has it there in the clear."""
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
     pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
-    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
-    assert thoughts(said) == [ReasoningPart(THOUGHT)]
+    received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    assert thoughts(received) == [ReasoningPart(THOUGHT)]
 
 
-def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> None:
+def test_a_native_summary_comes_back_where_there_is_no_raw_text() -> None:
     native = [{"type": "summary_text", "text": text} for text in ("One.", "Two.")]
     output = [
         {**reasoning_item(0, "", encrypted_content="s"), "summary": native},
@@ -468,19 +468,19 @@ def test_new_02_a_native_summary_comes_back_where_there_is_nothing_better() -> N
         message_item(2, "Yes"),
     ]
     pipeline = bridged("responses", CHAT, seal=sealer().seal)
-    said = heard_by_client(pipeline.stream(b"".join(responses_stream(output))))[0]
+    received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     summaries = [ReasoningPart(summary=("One.",)), ReasoningPart(summary=("Two.",))]
-    assert thoughts(said) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
+    assert thoughts(received) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
 
 
-def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
-    said: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
+def test_more_than_the_limit_is_not_sealed() -> None:
+    answer: list[Event] = [ContentDelta(0, None, "x" * 60), RefusalDelta(0, None, refusal="y" * 60)]
     thought: list[Event] = [
         ReasoningDelta(0, None, 0, "z" * 60),
         ProviderState(0, None, 0, "s" * 60, signs=False),
     ]
-    for part in ([*thought], [*said], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
-        writer = _composer(limit=100)
+    for part in ([*thought], [*answer], [NativeSummary(0, None, 0, 0, "delta", "n" * 120)]):
+        writer = _translating_writer(limit=100)
         events = [
             ReasoningStarted(0, None, 0),
             ReasoningDelta(0, None, 0, "I think."),
@@ -495,21 +495,21 @@ def test_promise_9_what_is_too_much_to_be_kept_is_not_sealed() -> None:
     STRETCHES.filter(lambda events: any(isinstance(event, ReasoningDelta) for event in events)),
     st.booleans(),
 )
-def test_new_02_all_that_was_told_comes_back_in_order(
-    told: list[Event],
-    shown: bool,  # noqa: FBT001 -- drawn
+def test_everything_in_a_stretch_comes_back_in_order(
+    stretch: list[Event],
+    show_raw: bool,  # noqa: FBT001 -- drawn
 ) -> None:
-    writer = _composer(raw=shown)
+    writer = _translating_writer(show_raw=show_raw)
     events = [
         ReasoningStarted(0, None, 0),
-        *told,
+        *stretch,
         ReasoningEnded(0, None, 0),
         ContentDelta(0, None, "Yes"),
     ]
     out = b"".join(map(writer.write, [*events, Finished(0, None, "stop")]))
     meant: list[ReasoningPart] = []
     text = ""
-    for event in told:
+    for event in stretch:
         if isinstance(event, ReasoningDelta):
             text += event.text
         elif isinstance(event, ProviderState) and event.signs:
@@ -520,22 +520,22 @@ def test_new_02_all_that_was_told_comes_back_in_order(
             meant += [ReasoningPart(state=event.data)] * (event.data != text.strip())
             text = ""
     meant += [ReasoningPart(text)] * bool(text)
-    assert thoughts(heard_by_client(out)[0]) == _signed(meant)
+    assert thoughts(messages_of_client(out)[0]) == _signed(meant)
 
 
 def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     """A signature that comes alone signs what comes before it, if nothing else does."""
-    told: list[ReasoningPart] = []
+    joined: list[ReasoningPart] = []
     for thought in thoughts:
-        last = told[-1] if told else None
+        last = joined[-1] if joined else None
         if thought.is_signature and not thought.text and last is not None and not last.state:
-            told[-1] = ReasoningPart(last.text, state=thought.state, is_signature=True)
+            joined[-1] = ReasoningPart(last.text, state=thought.state, is_signature=True)
         else:
-            told.append(thought)
-    return told
+            joined.append(thought)
+    return joined
 
 
-def _composer(limit: int = MUCH, **display: Any) -> ChatTranslatingWriter:
-    asked = bridged("responses", CHAT).asked
+def _translating_writer(limit: int = MUCH, **display: Any) -> ChatWriter:
+    echo = bridged("responses", CHAT).asked
     shown = Display(**display, seal=sealer().seal)
-    return ChatTranslatingWriter(PROFILES["auto"], shown, asked, limit, Minting())
+    return translating_chat_writer(PROFILES["auto"], shown, echo, limit, Minting())

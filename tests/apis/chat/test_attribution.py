@@ -20,69 +20,76 @@ PLAIN = SummaryPlan(style=None)
 SUMMARY = f"**Part**\n\nSaid of {len(THOUGHT)} characters."
 
 
-def pipeline(**how: Any) -> Pipeline:
-    return chat(**{"expose": "both", "room": MUCH, **how})
+def pipeline(**options: Any) -> Pipeline:
+    return chat(**{"expose": "both", "room": MUCH, **options})
 
 
 def sent(*deltas: Json) -> bytes:
     """A stream that ends with calls."""
-    said = [{"role": "assistant", "content": ""}, *deltas]
-    return b"".join([*map(chunk, said), chunk({}, finish="tool_calls"), DONE])
+    given = [{"role": "assistant", "content": ""}, *deltas]
+    return b"".join([*map(chunk, given), chunk({}, finish="tool_calls"), DONE])
 
 
-def streamed(*deltas: Json, **how: Any) -> list[Any]:
-    return told("chat", pipeline(**how).stream(sent(*deltas)), stream=True)
+def streamed(*deltas: Json, **options: Any) -> list[Any]:
+    return told("chat", pipeline(**options).stream(sent(*deltas)), stream=True)
 
 
-def whole(message: Json, **how: Any) -> list[Any]:
+def whole(message: Json, **options: Any) -> list[Any]:
     body = json.dumps(completion(message)).encode()
-    return told("chat", pipeline(**how).whole(body), stream=False)
+    return told("chat", pipeline(**options).whole(body), stream=False)
 
 
 def thinking(text: str, **more: Any) -> Json:
     return {"thinking_blocks": [{"type": "thinking", "thinking": text, "index": 0, **more}]}
 
 
-def detail(kind: str, index: int, **said: str) -> Json:
-    return {"reasoning_details": [{"type": f"reasoning.{kind}", "index": index, **said}]}
+def detail(kind: str, index: int, **fields: str) -> Json:
+    return {"reasoning_details": [{"type": f"reasoning.{kind}", "index": index, **fields}]}
 
 
 RAW_FIELDS = ["reasoning_content", "reasoning"]
 
 
 @pytest.mark.parametrize("field", RAW_FIELDS)
-@pytest.mark.parametrize("how", [{}, {"expose": "raw"}, {"plan": PLAIN}, {"details": True}])
-def test_raw_reasoning_in_either_field(field: str, how: Json) -> None:
+@pytest.mark.parametrize("options", [{}, {"expose": "raw"}, {"plan": PLAIN}, {"details": True}])
+def test_raw_reasoning_in_either_field_is_attributed(field: str, options: Json) -> None:
     wanted = [[{"type": "reasoning_text", "text": THOUGHT}]]
-    assert streamed({field: THOUGHT[:9]}, {field: THOUGHT[9:]}, CALL, **how) == wanted
-    assert whole({field: THOUGHT, **CALL}, **how) == wanted
+    assert streamed({field: THOUGHT[:9]}, {field: THOUGHT[9:]}, CALL, **options) == wanted
+    assert whole({field: THOUGHT, **CALL}, **options) == wanted
 
 
 @pytest.mark.parametrize("field", RAW_FIELDS)
 @pytest.mark.parametrize("details", [True, False])
-def test_a_summary_in_its_place(field: str, *, details: bool) -> None:
-    how: Json = {"expose": "summary", "details": details}
+def test_a_summary_in_the_place_of_raw_reasoning_is_attributed(
+    field: str, *, details: bool
+) -> None:
+    options: Json = {"expose": "summary", "details": details}
     wanted = [[{"type": "summary_text", "text": SUMMARY}]]
-    assert streamed({field: THOUGHT}, CALL, **how) == wanted
-    assert whole({field: THOUGHT, **CALL}, **how) == wanted
+    assert streamed({field: THOUGHT}, CALL, **options) == wanted
+    assert whole({field: THOUGHT, **CALL}, **options) == wanted
 
 
-@pytest.mark.parametrize("how", [{}, {"plan": PLAIN}, {"expose": "raw"}])
-def test_att_04_blocks_of_thinking_are_parts(how: Json) -> None:
+@pytest.mark.parametrize("options", [{}, {"plan": PLAIN}, {"expose": "raw"}])
+def test_thinking_blocks_are_parts(options: Json) -> None:
     blocks = [thinking("A a"), thinking("", signature="s"), thinking("B"), thinking(" b")]
     redacted = {"thinking_blocks": [{"type": "redacted_thinking", "data": "x", "index": 0}]}
     last = thinking("", signature="t")
-    led = streamed(*blocks, last, redacted, thinking("C"), CALL, **how)
-    assert gist(led) == [["A a", "B b", "[redacted]", "C"]]
-    said = [thinking("A a", signature="s"), thinking("B b", signature="t"), redacted, thinking("C")]
-    message = {"thinking_blocks": [block for one in said for block in one["thinking_blocks"]]}
-    assert whole({**message, **CALL}, **how) == led
+    attributed = streamed(*blocks, last, redacted, thinking("C"), CALL, **options)
+    assert gist(attributed) == [["A a", "B b", "[redacted]", "C"]]
+    given = [
+        thinking("A a", signature="s"),
+        thinking("B b", signature="t"),
+        redacted,
+        thinking("C"),
+    ]
+    message = {"thinking_blocks": [block for one in given for block in one["thinking_blocks"]]}
+    assert whole({**message, **CALL}, **options) == attributed
 
 
-def test_entries_that_repeat_a_text_are_not_told_twice() -> None:
-    said = {"reasoning": "A", **detail("text", 0, text="A")}
+def test_entries_that_repeat_a_text_are_attributed_once() -> None:
+    given = {"reasoning": "A", **detail("text", 0, text="A")}
     opaque = detail("encrypted", 1, data="x")
-    assert gist(streamed(said, said, opaque, CALL)) == [["AA", "[redacted]"]]
+    assert gist(streamed(given, given, opaque, CALL)) == [["AA", "[redacted]"]]
     entries = [detail("text", 0, text="AA"), opaque]
     listed = [entry for one in entries for entry in one["reasoning_details"]]
     assert gist(whole({"reasoning": "AA", "reasoning_details": listed, **CALL})) == [
@@ -90,46 +97,46 @@ def test_entries_that_repeat_a_text_are_not_told_twice() -> None:
     ]
 
 
-def test_what_a_list_hides_beside_a_text_comes_after_it() -> None:
-    said = {"reasoning": "A", **detail("encrypted", 0, data="x")}
-    assert gist(streamed(said, {"reasoning": "B"}, CALL)) == [["A", "[redacted]", "B"]]
-    assert gist(whole({**said, **CALL})) == [["A", "[redacted]"]]
+def test_redacted_entries_come_after_the_text_beside_them() -> None:
+    given = {"reasoning": "A", **detail("encrypted", 0, data="x")}
+    assert gist(streamed(given, {"reasoning": "B"}, CALL)) == [["A", "[redacted]", "B"]]
+    assert gist(whole({**given, **CALL})) == [["A", "[redacted]"]]
 
 
-def test_a_list_that_says_nothing_is_none() -> None:
-    said: Json = {"reasoning": "A", "reasoning_details": [], "thinking_blocks": None}
-    assert gist(streamed(said, said, {"tool_calls": []}, CALL)) == [["AA"]]
-    assert gist(whole({**said, **CALL})) == [["A"]]
+def test_a_list_without_text_is_ignored() -> None:
+    given: Json = {"reasoning": "A", "reasoning_details": [], "thinking_blocks": None}
+    assert gist(streamed(given, given, {"tool_calls": []}, CALL)) == [["AA"]]
+    assert gist(whole({**given, **CALL})) == [["A"]]
 
 
-def test_chunks_of_a_content_are_one_text() -> None:
+def test_thinking_chunks_of_a_content_are_one_text() -> None:
     def chunks(*texts: str) -> list[Json]:
         return [{"type": "thinking", "thinking": [{"type": "text", "text": t}]} for t in texts]
 
     deltas = [{"content": chunks("A")}, {"content": chunks("B")}, {"content": "So"}]
-    said = [*chunks("A", "B"), {"type": "text", "text": "So"}]
-    for how in ({"plan": PLAIN}, {}):
-        assert gist(streamed(*deltas, CALL, **how)) == [["AB"]]
-        assert gist(whole({"content": said, **CALL}, **how)) == [["AB"]]
+    given = [*chunks("A", "B"), {"type": "text", "text": "So"}]
+    for options in ({"plan": PLAIN}, {}):
+        assert gist(streamed(*deltas, CALL, **options)) == [["AB"]]
+        assert gist(whole({"content": given, **CALL}, **options)) == [["AB"]]
 
 
 @pytest.mark.parametrize("expose", ["both", "raw", "summary"])
-def test_inline_reasoning_is_told_as_it_is_shown(expose: str) -> None:
+def test_inline_reasoning_is_attributed_as_it_is_shown(expose: str) -> None:
     text = f"<think>{THOUGHT}</think>So"
     wanted = ["summary_text" if expose == "summary" else "reasoning_text"]
-    for led in (
+    for attributed in (
         streamed({"content": text[:90]}, {"content": text[90:]}, CALL, expose=expose),
         whole({"content": text, **CALL}, expose=expose),
     ):
-        assert [part["type"] for part in led[0]] == wanted
+        assert [part["type"] for part in attributed[0]] == wanted
 
 
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_att_06_where_raw_is_hidden_what_stands_for_it_is_shown(expose: str) -> None:
-    opaque, shown = detail("encrypted", 1, data="x"), {"reasoning": THOUGHT}
-    listed = {**shown, **opaque, **CALL}
+def test_where_raw_is_hidden_its_summary_is_attributed(expose: str) -> None:
+    opaque, visible = detail("encrypted", 1, data="x"), {"reasoning": THOUGHT}
+    listed = {**visible, **opaque, **CALL}
     wanted = SUMMARY if expose == "summary" else "[redacted]"
-    assert gist(streamed(shown, opaque, CALL, expose=expose)) == [[wanted]]
+    assert gist(streamed(visible, opaque, CALL, expose=expose)) == [[wanted]]
     assert gist(whole(listed, expose=expose)) == [[wanted]]
 
 
@@ -144,7 +151,7 @@ def function(name: str = "", arguments: str = "") -> Json:
     return {"function": {"name": name, "arguments": arguments}}
 
 
-def test_att_02_an_id_that_comes_late_is_referred_to() -> None:
+def test_a_call_id_that_comes_late_is_referred_to() -> None:
     deltas = [
         {"reasoning": "A"},
         fragment(0, **function("look")),
@@ -154,15 +161,15 @@ def test_att_02_an_id_that_comes_late_is_referred_to() -> None:
     assert streamed(*deltas)[1] == "call_a"
 
 
-def test_att_03_a_call_without_an_id_is_referred_to_by_none() -> None:
+def test_a_call_without_an_id_is_not_referred_to() -> None:
     calls = [fragment(number, **function("look", "{}")) for number in range(2)]
     assert gist(streamed({"reasoning": "A"}, *calls)) == [["A"], False]
-    said = [{"type": "function", **function("look", "{}")}] * 2
-    assert gist(whole({"reasoning": "A", "tool_calls": said})) == [["A"], False]
+    given = [{"type": "function", **function("look", "{}")}] * 2
+    assert gist(whole({"reasoning": "A", "tool_calls": given})) == [["A"], False]
 
 
 @pytest.mark.parametrize("called", [function("look", "{}"), {"custom": {"name": "look"}}])
-def test_an_index_that_comes_again_is_another_calls(called: Json) -> None:
+def test_an_index_that_comes_again_with_another_id_begins_another_call(called: Json) -> None:
     deltas = [
         {"reasoning": "A"},
         fragment(0, id="call_a", **called),
@@ -170,14 +177,14 @@ def test_an_index_that_comes_again_is_another_calls(called: Json) -> None:
         fragment(0, id="call_b", **called),
     ]
     out = pipeline().stream(sent(*deltas))
-    said = [
+    given = [
         made.get("reasoning")
         for line in out.splitlines()
         if line.startswith(b"data: {")
         for choice in json.loads(line[6:])["choices"]
         for made in choice["delta"].get("tool_calls", ())
     ]
-    assert [parts[0]["text"] for parts in said] == ["A", "B"]
+    assert [parts[0]["text"] for parts in given] == ["A", "B"]
 
 
 def test_fragments_that_repeat_their_id_are_of_one_call() -> None:
@@ -190,12 +197,12 @@ def test_fragments_that_repeat_their_id_are_of_one_call() -> None:
     assert b'"reasoning":[' not in out
 
 
-def test_several_calls_in_one_delta() -> None:
+def test_several_calls_in_one_delta_are_attributed() -> None:
     both = {"tool_calls": [call("look", "{}", number) for number in range(2)]}
     assert streamed({"reasoning": "A"}, both)[1] == "call_0"
 
 
-# What is not ours
+# What Abridge did not add
 
 
 LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "text": "secret"}]}
@@ -203,7 +210,7 @@ LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "tex
 
 @pytest.mark.parametrize("room", [0, MUCH])
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_new_03_what_another_abridge_attributed_is_hidden_too(expose: str, room: int) -> None:
+def test_attribution_by_another_abridge_is_hidden_too(expose: str, room: int) -> None:
     for calls in ([LEAK], [LEAK, {**call("look", "{}", 1), "reasoning_ref": "call_0"}]):
         thought = {"reasoning": THOUGHT}
         out = pipeline(expose=expose, room=room).stream(sent(thought, {"tool_calls": calls}))
@@ -215,17 +222,17 @@ def test_new_03_what_another_abridge_attributed_is_hidden_too(expose: str, room:
         assert room or b"reasoning_ref" not in out
 
 
-def test_what_others_say_of_a_call_in_words_of_their_own_stays() -> None:
+def test_unknown_fields_of_a_call_stay() -> None:
     made = {**call("look", ARGUMENTS), "reasoning": "because"}
     out = pipeline().stream(sent({"content": "So"}, {"tool_calls": [made]}))
     assert b'"reasoning": "because"' in out
 
 
 @pytest.mark.parametrize("line", [b"\n", b"\r\n"])
-def test_what_holds_neither_call_nor_list_goes_on_as_it_came(line: bytes) -> None:
-    said = sent({"reasoning": "A"}, {"content": "So"}, CALL).replace(b"\n", line)
-    frames = said.split(line * 2)
-    out = pipeline(plan=PLAIN).stream(said).split(line * 2)
+def test_a_chunk_without_calls_or_lists_passes_unchanged(line: bytes) -> None:
+    given = sent({"reasoning": "A"}, {"content": "So"}, CALL).replace(b"\n", line)
+    frames = given.split(line * 2)
+    out = pipeline(plan=PLAIN).stream(given).split(line * 2)
     if line == b"\n":
         assert [frame for frame in frames if frame not in out] == [frames[3]]
         (mine,) = [frame for frame in out if frame not in frames]
@@ -234,16 +241,16 @@ def test_what_holds_neither_call_nor_list_goes_on_as_it_came(line: bytes) -> Non
         assert frames[:3] == out[:3]
 
 
-def test_a_failed_answer_holds_the_attributed_one() -> None:
+def test_the_answer_within_a_failure_is_attributed() -> None:
     body = json.dumps(completion({"reasoning": THOUGHT, **CALL})).encode()
     plan = SummaryPlan(fail_response=True)
     failed = json.loads(pipeline(plan=plan, write=None).whole(body))["error"]["response"]
-    said = json.dumps(failed).encode()
-    assert gist(told("chat", said, stream=False)) == [[THOUGHT]]
+    given = json.dumps(failed).encode()
+    assert gist(told("chat", given, stream=False)) == [[THOUGHT]]
 
 
 @pytest.mark.parametrize("calls", [None, "x", [7], [], {}])
-def test_odd_calls_are_left_alone(calls: Any) -> None:
+def test_malformed_calls_are_left_alone(calls: Any) -> None:
     message = {"content": "So", "reasoning": "A", "tool_calls": calls}
     body = json.dumps(completion(message)).encode()
     plain = json.loads(pipeline(plan=PLAIN, room=None).whole(body))

@@ -11,7 +11,7 @@ from abridge.core.plan import SummaryPlan
 from tests.pipeline import chat
 from tests.scripts import CHAT_USAGE, THOUGHT, completion, thinking
 
-SPELLINGS: dict[str, dict[str, Any]] = {
+DIALECTS: dict[str, dict[str, Any]] = {
     "reasoning_content": {"reasoning_content": THOUGHT},
     "reasoning": {"reasoning": THOUGHT},
     "both": {"reasoning_content": THOUGHT, "reasoning": THOUGHT},
@@ -32,47 +32,47 @@ def run(message: dict[str, Any], more: dict[str, Any] | None = None, **settings:
     return json.loads(chat(**settings).whole(json.dumps(body).encode()))
 
 
-@pytest.mark.parametrize("dialect", SPELLINGS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 class TestDialects:
     def test_the_summary_takes_the_raw_reasonings_place(self, dialect: str) -> None:
-        message = run(SPELLINGS[dialect])["choices"][0]["message"]
+        message = run(DIALECTS[dialect])["choices"][0]["message"]
         field = "reasoning" if dialect == "reasoning" else "reasoning_content"
         assert message[field].startswith("**Part**")
         assert "odd numbers" not in json.dumps(message)
         text = [{"type": "text", "text": "So."}] if dialect == "list" else "So."
         assert message["content"] == text
 
-    def test_both_are_shown(self, dialect: str) -> None:
-        message = run(SPELLINGS[dialect], expose="both")["choices"][0]["message"]
+    def test_raw_and_summary_are_shown(self, dialect: str) -> None:
+        message = run(DIALECTS[dialect], expose="both")["choices"][0]["message"]
         assert message["reasoning"] == THOUGHT
         assert message["reasoning_content"].startswith("**Part**")
 
-    def test_new_03_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
+    def test_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
         for expose in ("summary", "none"):
-            choice = run(SPELLINGS[dialect], expose=expose)["choices"][0]
+            choice = run(DIALECTS[dialect], expose=expose)["choices"][0]
             assert "odd numbers" not in json.dumps(choice)
             assert "So." in json.dumps(choice["message"]["content"])
 
-    def test_ogx_11_the_original_is_kept(self, dialect: str) -> None:
+    def test_the_original_is_recorded(self, dialect: str) -> None:
         pipeline = chat()
-        pipeline.whole(json.dumps(completion({"content": "So.", **SPELLINGS[dialect]})).encode())
-        (heard,) = pipeline.heard()
-        assert heard.original == [SPELLINGS[dialect]]
-        assert heard.turn.text == "So."
+        pipeline.whole(json.dumps(completion({"content": "So.", **DIALECTS[dialect]})).encode())
+        (recorded,) = pipeline.heard()
+        assert recorded.original == [DIALECTS[dialect]]
+        assert recorded.turn.text == "So."
 
 
-def test_ogx_02_a_body_without_reasoning_stays_as_it_is() -> None:
+def test_a_body_without_reasoning_stays_as_it_is() -> None:
     body = completion({"content": "So.", "vendor": 1})
     assert run({"vendor": 1}) == body
 
 
-def test_ogx_04_usage_is_merged() -> None:
+def test_usage_is_merged() -> None:
     usage = run({"reasoning": THOUGHT})["usage"]
     assert usage["total_tokens"] == CHAT_USAGE["total_tokens"] + 15
     assert usage["reasoning_summary"]["parts"] == 1
 
 
-def test_ogx_05_where_usage_is_null_it_stays_null_and_the_share_stands_beside() -> None:
+def test_usage_that_is_null_stays_null_with_the_share_beside_it() -> None:
     body = run({"reasoning": THOUGHT}, {"usage": None})
     assert body["usage"] is None
     assert body["reasoning_summary_usage"]["total_tokens"] == 15
@@ -86,19 +86,19 @@ def test_long_reasoning_is_summarized_in_parts_and_joined_by_blank_lines() -> No
     assert message["reasoning"].count("\n\n**Part**") == message["reasoning"].count("**Part**") - 1
 
 
-def test_ogx_06_a_failed_summary_is_told_on_the_message() -> None:
+def test_a_failed_summary_is_reported_on_the_message() -> None:
     message = run({"reasoning": THOUGHT}, write=None)["choices"][0]["message"]
     assert message["summary_error"]["code"] == "upstream_error"
     assert message["content"] == "So."
 
 
-def test_ogx_06_fail_gives_the_whole_object_under_the_error() -> None:
+def test_a_failed_summary_may_fail_the_response_with_the_completion_in_the_error() -> None:
     body = run({"reasoning": THOUGHT}, write=None, plan=SummaryPlan(fail_response=True))
     assert body["error"]["code"] == "upstream_error"
     assert body["error"]["response"]["choices"][0]["message"]["content"] == "So."
 
 
-def test_unknown_keys_go_with_hidden_reasoning_and_survive_elsewhere() -> None:
+def test_unknown_fields_go_with_hidden_reasoning_and_survive_elsewhere() -> None:
     message = {"reasoning": THOUGHT, "vendor": {"copy": "odd numbers"}}
     assert "vendor" not in run(message, expose="summary")["choices"][0]["message"]
     assert run(message, expose="both")["choices"][0]["message"]["vendor"]
@@ -110,24 +110,24 @@ def test_log_probabilities_go_with_hidden_reasoning() -> None:
     body["choices"][0]["logprobs"] = {"content": [{"token": "odd"}]}
     hidden = json.loads(chat(expose="summary").whole(json.dumps(body).encode()))
     assert hidden["choices"][0]["logprobs"] is None
-    shown = json.loads(chat(expose="both").whole(json.dumps(body).encode()))
-    assert shown["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
+    answer = json.loads(chat(expose="both").whole(json.dumps(body).encode()))
+    assert answer["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
 
 
-def test_every_choice_gets_its_own() -> None:
+def test_every_choice_gets_a_summary() -> None:
     body = completion({"content": "A", "reasoning": THOUGHT})
     other = {**body["choices"][0], "index": 1}
     body["choices"].append({**other, "message": {"content": "B", "reasoning": "Short."}})
     choices = json.loads(chat().whole(json.dumps(body).encode()))["choices"]
-    said = [choice["message"]["reasoning"] for choice in choices]
-    assert said[0] != said[1]
+    summaries = [choice["message"]["reasoning"] for choice in choices]
+    assert summaries[0] != summaries[1]
     assert [choice["message"]["content"] for choice in choices] == ["A", "B"]
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"[]", b'{"error":{"message":"no"}}', b'{"choices":null}']
 )
-def test_what_is_no_completion_passes_as_it_came(body: bytes) -> None:
+def test_a_body_that_is_no_completion_passes_unchanged(body: bytes) -> None:
     assert chat().whole(body) == body
 
 

@@ -1,4 +1,4 @@
-"""What is kept back because it may become a tag: nothing of it is lost, nothing overtakes it."""
+"""Text held back because it may become a tag: none is lost, and nothing overtakes it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ STOP = [chunk({}, finish="stop"), DONE]
 CALL = {"tool_calls": [call("add", "{}")]}
 
 
-def said(delta: dict[str, Any], **beside: Any) -> bytes:
-    """A chunk whose choice says more than its delta."""
+def chunk_beside(delta: dict[str, Any], **beside: Any) -> bytes:
+    """Return a chunk whose choice has fields beside its delta."""
     whole = json.loads(chunk(delta).removeprefix(b"data: "))
     whole["choices"][0].update(beside)
     return frame(whole)
 
 
 def logged(text: str) -> bytes:
-    return said({"content": text}, logprobs={"content": [{"token": text}], "refusal": None})
+    return chunk_beside({"content": text}, logprobs={"content": [{"token": text}], "refusal": None})
 
 
 def choices(out: bytes) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ class TestOrder:
         ("later", "field"),
         [(CALL, "tool_calls"), ({"refusal": "No."}, "refusal"), ({"content": "So."}, "content")],
     )
-    def test_it_comes_before_whatever_follows(
+    def test_inline_reasoning_comes_before_whatever_follows(
         self, held: str, later: dict[str, Any], field: str, expose: str
     ) -> None:
         stream = [ROLE, chunk({"content": held}), chunk(later), *STOP]
@@ -50,12 +50,12 @@ class TestOrder:
         assert seen.text == held + later.get("content", "")
         assert seen.order == ["content"] + [field] * (field != "content")
 
-    def test_it_comes_before_the_end_without_a_finish(self, expose: str) -> None:
+    def test_inline_reasoning_comes_before_an_end_without_finish(self, expose: str) -> None:
         for end in (DONE, b'data: {"error":{"message":"Overloaded"}}\n\n', b""):
             out = chat(expose=expose).stream(b"".join([ROLE, chunk({"content": "<t"}), end]))
             assert check_chat(out).choices[0].text == "<t"
 
-    def test_of_each_choice(self, expose: str) -> None:
+    def test_choices_are_split_independently(self, expose: str) -> None:
         roles = [chunk({"role": "assistant", "content": ""}, index=index) for index in (0, 1)]
         held = [chunk({"content": f"<{index}"[: 2 - index]}, index=index) for index in (0, 1)]
         seen = check_chat(chat(expose=expose).stream(b"".join([*roles, *held, DONE])))
@@ -70,7 +70,7 @@ class TestOrder:
         assert (b"odd" in out) == (expose == "both")
 
 
-def test_text_kept_back_when_a_field_turns_up_is_text() -> None:
+def test_text_held_back_when_a_field_turns_up_is_text() -> None:
     stream = [
         ROLE,
         chunk({"content": "\n"}),
@@ -81,7 +81,7 @@ def test_text_kept_back_when_a_field_turns_up_is_text() -> None:
     assert check_chat(chat(expose="both").stream(b"".join(stream))).choices[0].text == "\nSo."
 
 
-class TestBeside:
+class TestOtherFields:
     def test_log_probabilities_go_with_the_text(self) -> None:
         stream = [ROLE, *map(logged, ("\n", "<", "div", ">")), *STOP]
         seen = [
@@ -91,7 +91,7 @@ class TestBeside:
         assert seen == [("", []), ("\n<div", ["\n", "<", "div"]), (">", [">"]), (None, [])]
 
     @pytest.mark.parametrize(
-        ("texts", "expose", "kept", "dropped"),
+        ("texts", "expose", "passed", "dropped"),
         [
             (["<th", "ink>odd", "</think>", "\n", "So."], "both", slice(None), 0),
             (["<th", "ink>odd", "</think>", "\n", "So."], "summary", slice(3, None), 6),
@@ -100,11 +100,13 @@ class TestBeside:
             (["\n", "So."], "none", slice(None), 0),
         ],
     )
-    def test_unknown_keys_go_with_what_it_turns_out_to_be(
-        self, texts: list[str], expose: str, kept: slice, dropped: int
+    def test_unknown_fields_go_with_the_text_that_was_held_back(
+        self, texts: list[str], expose: str, passed: slice, dropped: int
     ) -> None:
         stream = [
-            said({"content": text, "copies": [text]}, text=[text], logprobs={"content": [text]})
+            chunk_beside(
+                {"content": text, "copies": [text]}, text=[text], logprobs={"content": [text]}
+            )
             for text in texts
         ]
         pipeline = chat(expose=expose)
@@ -114,16 +116,16 @@ class TestBeside:
             [choice["delta"].get("copies", ()) for choice in spoken],
             [choice.get("logprobs", {}).get("content", ()) for choice in spoken],
         ):
-            assert [text for several in seen for text in several] == texts[kept]
+            assert [text for several in seen for text in several] == texts[passed]
         assert pipeline.reader.dropped == dropped
 
-    def test_what_the_chunk_says_at_its_top_goes_out_at_once(self) -> None:
+    def test_unknown_fields_of_the_chunk_go_out_at_once(self) -> None:
         held = chunk({"content": "<"}, citations=["u"])
         seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
         assert [chunk.get("citations") for chunk in seen.chunks] == [None, ["u"], None, None]
         assert seen.choices[0].text == "<b>"
 
-    def test_nothing_goes_out_for_a_chunk_that_says_nothing_more(self) -> None:
+    def test_a_chunk_without_anything_else_goes_nowhere(self) -> None:
         held = chunk({"content": "<"}, service_tier=None, x_vendor=None, usage=None)
         seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
         assert len(seen.chunks) == 3
@@ -136,10 +138,12 @@ class TestBeside:
             ({}, {}, {"citations": ["u"]}),
         ],
     )
-    def test_a_repeated_role_takes_nothing_with_it(
+    def test_a_repeated_role_is_removed_alone(
         self, delta: dict[str, Any], beside: dict[str, Any], more: dict[str, Any]
     ) -> None:
-        whole = json.loads(said({"role": "assistant", "content": "", **delta}, **beside)[6:])
+        whole = json.loads(
+            chunk_beside({"role": "assistant", "content": "", **delta}, **beside)[6:]
+        )
         stream = [ROLE, chunk({"content": "So."}), frame({**whole, **more}), *STOP]
         seen = check_chat(chat().stream(b"".join(stream)))
         carrier = seen.chunks[2]
@@ -151,7 +155,7 @@ class TestBeside:
         stream = [
             ROLE,
             chunk({"content": "So."}, finish="stop"),
-            said({"role": "assistant", "content": "", "annotations": [1]})[:-3]
+            chunk_beside({"role": "assistant", "content": "", "annotations": [1]})[:-3]
             + b', "usage": %b}\n\n' % json.dumps(CHAT_USAGE).encode(),
             DONE,
         ]
@@ -166,13 +170,13 @@ PICTURED = [{"type": "image", "image": "…"}, {"type": "text", "text": "<think>
 
 @pytest.mark.parametrize("expose", ["both", "summary", "none"])
 class TestContentLists:
-    def test_tags_in_their_text_are_found(self, expose: str) -> None:
+    def test_tags_in_text_chunks_are_found(self, expose: str) -> None:
         out = chat(expose=expose).stream(b"".join([ROLE, chunk({"content": TAGGED}), *STOP]))
         contents = [choice["delta"].get("content") for choice in choices(out)]
         assert [content for content in contents if content] == [TAGGED[1:]]
         assert (b"odd" in out) == (expose == "both")
 
-    def test_across_lists_and_strings(self, expose: str) -> None:
+    def test_tags_across_lists_and_strings_are_found(self, expose: str) -> None:
         several = ([{"type": "text", "text": "<thi"}], "nk>odd</think>\n", TAGGED[1:])
         stream = [ROLE, *(chunk({"content": content}) for content in several), *STOP]
         out = chat(expose=expose).stream(b"".join(stream))
