@@ -66,6 +66,13 @@ class HistoryChanges:
         restored = self.restored["sealed"] or self.restored["store"]
         return bool(self.removed or self.moved or restored or self.dropped)
 
+    def add_stripped(self, stripped: HistoryChanges) -> None:
+        """Add the changes made to the same history before it was translated."""
+        self.removed += stripped.removed
+        self.restored.update(stripped.restored)
+        self.dropped.update(stripped.dropped)
+        self.missed = max(0, stripped.missed - self.restored["store"])
+
 
 class TurnQuery(NamedTuple):
     """A turn to look up, by itself and by the digest of what preceded it."""
