@@ -165,8 +165,8 @@ class Store:
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
         sealed = await self._seal("put", values, KeyNames.value)
-        for keys in self._batches(list(sealed)):
-            batch = {key: sealed[key] for key in keys}
+        for items in self._batches(list(sealed.items())):
+            batch = sealed if len(items) == len(sealed) else dict(items)
             if not await self._write("put", self._backend.put(batch)):
                 return
 
