@@ -39,7 +39,7 @@ async def knows(shown: SummaryRegistry, text: str, who: OwnerTags = BERT) -> boo
     return shown.is_known(text, who) or text in await shown.find_shared([text], who)
 
 
-async def test_summaries_are_known_by_their_text() -> None:
+async def test_summaries_are_recognised_by_their_text() -> None:
     shown = SummaryRegistry(KEYS, 60)
     assert not shown
     shown.add(["I add.\n", "\ud83d lone surrogate", " "])
@@ -51,14 +51,14 @@ async def test_summaries_are_known_by_their_text() -> None:
     assert not await knows(shown, "")
 
 
-async def test_what_was_copied_out_of_reasoning_is_known_with_its_owner_only() -> None:
+async def test_extracts_are_recognised_for_their_owner_only() -> None:
     shown = SummaryRegistry(KEYS, 60)
     shown.add(["I should greet them."], ANNA)
     assert await knows(shown, "I should greet them.", ANNA)
     assert not await knows(shown, "I should greet them.", BERT)
 
 
-async def test_for_a_time_and_so_many() -> None:
+async def test_marks_expire_and_are_limited_in_number() -> None:
     time = Time()
     shown = SummaryRegistry(KEYS, 60, time=time, max_marks=10)
     shown.add(str(number) for number in range(20))
@@ -68,7 +68,7 @@ async def test_for_a_time_and_so_many() -> None:
     assert not await knows(shown, "19")
 
 
-async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> None:
+async def test_other_processes_recognise_a_summary_by_any_of_their_keys() -> None:
     store = MemoryStore(10_000, 60)
     one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(keyring("b", "a"), 60, store)
     one.add(["I add."])
@@ -93,7 +93,7 @@ class Away(MemoryStore):
         return self.back.is_set() and await super().add_marks(marks)
 
 
-async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() -> None:
+async def test_after_an_outage_marks_are_shared_in_batches_latest_first() -> None:
     store = Away()
     one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(KEYS, 60, store)
     one.add(f"Part {number}" for number in range(3 * SHARE_BATCH))
@@ -109,7 +109,7 @@ async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() 
     assert max(store.told) == SHARE_BATCH
 
 
-async def test_what_nobody_could_wait_for_is_told_later() -> None:
+async def test_marks_that_were_not_written_are_shared_later() -> None:
     class Stuck(MemoryStore):
         async def add_marks(self, marks: Sequence[bytes]) -> bool:
             return await asyncio.Event().wait()

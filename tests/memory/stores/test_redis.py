@@ -79,7 +79,7 @@ def inside(server: Server, store: Store) -> dict[bytes, Any]:
         }
 
 
-async def test_nobody_reads_it_there(case: Case, redis_server: Server) -> None:
+async def test_nothing_is_stored_in_the_clear(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     kept = inside(redis_server, case.store)
     assert {key.split(b":")[1] for key in kept} == {b"o", b"i", b"v", b"m"}
@@ -89,7 +89,7 @@ async def test_nobody_reads_it_there(case: Case, redis_server: Server) -> None:
             assert clear not in repr(value).encode()
 
 
-async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Server) -> None:
+async def test_every_key_expires(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     case.later(TTL / 2)
     await fill(case.store)
@@ -102,7 +102,7 @@ async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Serv
     assert {key.split(b":")[1] for key in inside(redis_server, case.store)} == {b"m"}
 
 
-async def test_what_no_longer_counts_is_gone(case: Case, redis_server: Server) -> None:
+async def test_forgotten_originals_are_deleted(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     kept = inside(redis_server, case.store)
     assert sum(key.split(b":")[1] == b"o" for key in kept) == MAX_ORIGINALS
@@ -132,7 +132,7 @@ async def test_a_value_that_was_changed_does_not_open(case: Case, redis_server: 
     assert await case.store.has_marks([b"a mark"]) == [True]  # it is not left alone for that
 
 
-async def test_what_is_not_what_it_should_be_is_a_miss(case: Case, redis_server: Server) -> None:
+async def test_a_value_of_the_wrong_type_is_a_miss(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     with redis_server.client() as client:
         for key in inside(redis_server, case.store):
@@ -145,7 +145,7 @@ async def test_what_is_not_what_it_should_be_is_a_miss(case: Case, redis_server:
     assert await case.store.has_marks([b"another mark"]) == [False]
 
 
-async def test_a_key_that_is_rotated_out_still_opens(redis_server: Server) -> None:
+async def test_values_open_until_their_key_is_removed(redis_server: Server) -> None:
     name, seen = "rotated", Seen()
     rings = [Keyring((OLD,)), Keyring((NEW, OLD)), Keyring((NEW,))]
     before, between, after = (
@@ -165,7 +165,7 @@ async def test_a_key_that_is_rotated_out_still_opens(redis_server: Server) -> No
         await case.store.aclose()
 
 
-async def test_a_recall_takes_two_trips_at_most(
+async def test_a_recall_takes_two_round_trips_at_most(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from redis.asyncio.client import Pipeline
@@ -187,7 +187,7 @@ async def test_a_recall_takes_two_trips_at_most(
     assert trips == 3
 
 
-async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> None:
+async def test_a_value_that_is_too_large_is_not_stored(redis_server: Server) -> None:
     seen = Seen()
     store = redis_store(RedisConnection(redis_server.url), Cipher(RING, limit=10), seen)
     await store.put({b"large": b"x" * 11, b"small": b"x" * 10})
@@ -198,7 +198,7 @@ async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> No
     await store.aclose()
 
 
-async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
+async def test_long_operations_are_split_into_batches(case: Case) -> None:
     names = [str(number).encode() for number in range(3 * BATCH_SIZE - 1)]
     assert await case.store.add_marks(names[::2])
     await case.store.put(dict.fromkeys(names[::2], b"x"))
@@ -224,7 +224,7 @@ async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
     }
 
 
-async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server) -> None:
+async def test_after_a_batch_that_failed_no_more_is_written(redis_server: Server) -> None:
     seen = Seen()
     store = redis_store(RedisConnection(refused().replace("http", "redis")), observe=seen)
     marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
@@ -237,7 +237,7 @@ async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server
 class TestOutages:
     """`kill -9`, and what comes after it."""
 
-    async def test_a_crash_costs_nobody_an_answer(self, server: Server) -> None:
+    async def test_a_crash_is_a_miss_until_the_server_returns(self, server: Server) -> None:
         clock, seen, answers = Time(), Seen(), []
         store = redis_store(RedisConnection(server.url, clock), observe=seen)
         await store.put({b"key": SECRET})
@@ -264,7 +264,7 @@ class TestOutages:
         assert await store.get([b"key"]) == [SECRET]
         await store.aclose()
 
-    async def test_a_restart_between_two_requests_is_not_noticed(self, server: Server) -> None:
+    async def test_a_restart_between_two_operations_is_not_noticed(self, server: Server) -> None:
         seen = Seen()
         store = redis_store(RedisConnection(server.url), observe=seen)
         await store.add_marks([b"mark"])
@@ -275,7 +275,7 @@ class TestOutages:
         assert seen.last == ("known", "miss")
         await store.aclose()
 
-    async def test_a_full_server_still_answers(self, server: Server) -> None:
+    async def test_a_full_server_is_still_read(self, server: Server) -> None:
         case = in_redis(server)
         await case.store.put({b"key": SECRET})
         with server.client() as client:
@@ -309,7 +309,7 @@ class TestOutages:
 class TestLoops:
     """One store, any number of event loops."""
 
-    def test_one_after_another(self, redis_server: Server) -> None:
+    def test_loops_one_after_another(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(number: bytes) -> list[bytes | None]:
@@ -322,7 +322,7 @@ class TestLoops:
             assert asyncio.run(use(number)) == [number]
 
     @pytest.mark.filterwarnings("ignore::ResourceWarning")
-    def test_one_that_ended_without_a_word(self, redis_server: Server) -> None:
+    def test_a_loop_that_ended_without_closing(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(*, close: bool) -> list[bytes | None]:
@@ -336,7 +336,7 @@ class TestLoops:
             assert asyncio.run(use(close=close)) == [b"x"]
         assert backend(store)._connection._loop_clients == {}
 
-    def test_at_once(self, redis_server: Server) -> None:
+    def test_loops_in_parallel_threads(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
         wrong: list[object] = []
 
@@ -358,7 +358,7 @@ class TestLoops:
         assert wrong == []
 
 
-async def test_tls_is_spoken_and_certificates_are_looked_at(
+async def test_tls_certificates_are_verified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with Server(CERTIFICATE) as server:

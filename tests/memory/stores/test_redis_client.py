@@ -96,19 +96,19 @@ def says(rubbish: bytes) -> Script:
     return script
 
 
-async def test_nobody_listens() -> None:
+async def test_a_refused_connection_is_a_miss() -> None:
     async with store_at(refused().replace("http", "redis")) as (store, seen):
         assert await misses(store)
     assert {result for _, result in seen.told} == {"error"}
     assert len(seen.told) == 7
 
 
-async def test_a_name_that_is_nobodys() -> None:
+async def test_an_unknown_host_is_a_miss() -> None:
     async with store_at("redis://nobody.invalid:6379") as (store, _):
         assert await misses(store)
 
 
-async def test_a_server_that_never_answers_is_left_alone() -> None:
+async def test_a_silent_server_is_not_used_for_a_while() -> None:
     clock = Time()
     async with listen(silent) as server, store_at(address(server), clock) as (store, seen):
         assert await soon(store.get([b"key"])) == [None]
@@ -123,7 +123,7 @@ async def test_a_server_that_never_answers_is_left_alone() -> None:
         assert server.connections == 2
 
 
-async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_operation_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line, "OPERATION_TIMEOUT", 0.1)
     left = asyncio.Event()
 
@@ -173,7 +173,7 @@ RUBBISH = [
 
 @pytest.mark.parametrize("rubbish", RUBBISH, ids=repr)
 @pytest.mark.parametrize("credential", ["", ":hunter2@"])
-async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) -> None:
+async def test_an_invalid_reply_is_a_miss(rubbish: bytes, credential: str) -> None:
     clock = Time()
     async with (
         listen(says(1000 * rubbish)) as server,
@@ -186,7 +186,7 @@ async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) ->
         assert reads <= {"error", "miss"}
 
 
-async def test_a_server_that_closes_at_once() -> None:
+async def test_a_closed_connection_is_a_miss() -> None:
     async with listen(Peer.close) as server, store_at(address(server)) as (store, _):
         assert await misses(store)
         assert server.connections == 1
@@ -214,7 +214,7 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     assert told == 2 * ["out of reach (TimeoutError)", "within reach again"]
 
 
-async def test_no_password_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_passwords_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "anna:hunter2@"
     for script in (silent, says(b"-ERR hunter2\r\n"), says(b"hunter2\r\n"), Peer.close):
@@ -224,7 +224,9 @@ async def test_no_password_is_ever_logged(caplog: pytest.LogCaptureFixture) -> N
     assert "hunter2" not in caplog.text
 
 
-async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Patience) -> None:
+async def test_a_late_reply_never_reaches_another_operation(
+    redis_server: Server, patience: Patience
+) -> None:
     clock, gate = Time(), opened()
     async with (
         relay(redis_server, gate) as between,
@@ -242,7 +244,9 @@ async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Pat
         assert between.connections == 1
 
 
-async def test_nor_is_that_to_somebody_who_left(redis_server: Server, patience: Patience) -> None:
+async def test_nor_does_the_reply_to_a_cancelled_operation(
+    redis_server: Server, patience: Patience
+) -> None:
     gate = opened()
     async with relay(redis_server, gate) as between, store_at(address(between)) as (store, _):
         with patience:
@@ -257,7 +261,7 @@ async def test_nor_is_that_to_somebody_who_left(redis_server: Server, patience: 
             assert await soon(store.get([b"b"])) == [b"of b"]
 
 
-async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
+async def test_a_connection_that_is_slow_to_open_serves_the_next_operation(
     redis_server: Server, patience: Patience
 ) -> None:
     clock, gate = Time(), asyncio.Event()
@@ -276,7 +280,7 @@ async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
         assert between.connections == 1
 
 
-async def test_who_was_busy_does_not_take_that_for_silence(
+async def test_a_busy_loop_is_not_taken_for_a_silent_server(
     redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(line, "MAX_WAIT", 1.0)
@@ -286,7 +290,9 @@ async def test_who_was_busy_does_not_take_that_for_silence(
         assert seen.last == ("known", "miss")
 
 
-async def test_connections_are_few_and_serve_many(redis_server: Server, patience: Patience) -> None:
+async def test_a_few_connections_serve_many_operations(
+    redis_server: Server, patience: Patience
+) -> None:
     async with (
         relay(redis_server, opened()) as between,
         store_at(address(between)) as (store, seen),
@@ -297,7 +303,7 @@ async def test_connections_are_few_and_serve_many(redis_server: Server, patience
         assert between.connections <= line.MAX_CONNECTIONS
 
 
-async def test_who_refuses_is_within_reach(
+async def test_a_server_that_refuses_stays_in_use(
     caplog: pytest.LogCaptureFixture, patience: Patience
 ) -> None:
     clock, asked = Time(), 0
@@ -321,7 +327,7 @@ async def test_who_refuses_is_within_reach(
         assert caplog.text.count("refuses") == 2
 
 
-async def test_who_may_no_longer_write_is_looked_for_anew(
+async def test_a_read_only_server_is_connected_to_anew(
     redis_server: Server, patience: Patience
 ) -> None:
     """A server that has become a replica: its name may lead to its successor by now."""
@@ -348,7 +354,7 @@ async def test_who_may_no_longer_write_is_looked_for_anew(
             assert seen.last == ("mark", "ok")
 
 
-async def test_closing_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_cancels_running_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line, "OPERATION_TIMEOUT", 10 * HANG)
     async with listen(silent) as server, store_at(address(server)) as (store, seen):
         asking = asyncio.create_task(store.get([b"key"]))

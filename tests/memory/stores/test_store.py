@@ -139,26 +139,26 @@ async def test_an_exact_prefix_wins(case: Case) -> None:
     assert await case.recall(PLACE, b"one") == b"after one"
 
 
-async def test_what_is_not_unique_needs_its_prefix(case: Case) -> None:
+async def test_a_turn_that_is_not_unique_needs_its_prefix(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     assert await case.recall(PLACE, b"other") is None
 
 
-async def test_a_single_candidate_that_is_unique_needs_none(case: Case) -> None:
+async def test_a_unique_turn_with_one_original_needs_no_prefix(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     assert await case.recall(PLACE, b"other", unique=True) == b"x"
     await case.store.remember(PLACE, b"two", b"y")
     assert await case.recall(PLACE, b"other", unique=True) is None
 
 
-async def test_the_same_conversation_said_twice_is_kept_once(case: Case) -> None:
+async def test_an_original_replaces_the_one_after_the_same_prefix(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"first")
     await case.store.remember(PLACE, b"one", b"second")
     assert await case.recall(PLACE, b"one") == b"second"
     assert await case.recall(PLACE, b"other", unique=True) == b"second"
 
 
-async def test_at_most_so_many_conversations_share_a_turn(case: Case) -> None:
+async def test_the_oldest_originals_of_a_turn_are_forgotten(case: Case) -> None:
     for number in range(MAX_ORIGINALS):
         await case.store.remember(PLACE, bytes([number]), b"x")
     await case.store.remember(PLACE, bytes([0]), b"said again, and so the newest")
@@ -168,7 +168,7 @@ async def test_at_most_so_many_conversations_share_a_turn(case: Case) -> None:
     assert [one is not None for one in kept] == [True, False, False, True, True, True]
 
 
-async def test_answers_come_in_the_order_of_the_questions(case: Case) -> None:
+async def test_results_are_in_the_order_of_the_queries(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     await case.store.remember(b"elsewhere", b"one", b"y")
     await case.store.remember(b"elsewhere", b"two", b"z")
@@ -202,7 +202,7 @@ async def test_values_are_any_bytes_of_any_length(case: Case) -> None:
         assert await case.get(key) == value
 
 
-async def test_values_are_kept_by_key_replaced_and_deleted(case: Case) -> None:
+async def test_values_are_stored_replaced_and_deleted_by_key(case: Case) -> None:
     await case.store.put({b"a": b"1", b"b": b"2"})
     await case.store.put({b"b": b"3"})
     assert await case.store.get([b"b", b"c", b"a", b"b"]) == [b"3", None, b"1", b"3"]
@@ -220,7 +220,7 @@ async def test_marks_are_known(case: Case) -> None:
     ]
 
 
-async def test_marks_values_and_originals_are_never_one_another(case: Case) -> None:
+async def test_marks_values_and_originals_never_collide(case: Case) -> None:
     await case.store.add_marks([b"mark"])
     await case.store.put({b"value": b"x"})
     await case.store.remember(b"original", b"original", b"y")
@@ -231,7 +231,7 @@ async def test_marks_values_and_originals_are_never_one_another(case: Case) -> N
         assert await case.recall(place, place, unique=True) is None
 
 
-async def test_nothing_is_asked_of_a_store_for_nothing(case: Case) -> None:
+async def test_empty_operations_do_not_reach_the_backend(case: Case) -> None:
     assert await case.store.recall([]) == []
     assert await case.store.has_marks([]) == []
     assert await case.store.get([]) == []
@@ -241,7 +241,7 @@ async def test_nothing_is_asked_of_a_store_for_nothing(case: Case) -> None:
     assert case.seen.told == []
 
 
-async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
+async def test_everything_expires_and_marks_last(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     await case.store.put({b"key": b"x"})
     await case.store.add_marks([b"mark"])
@@ -258,7 +258,7 @@ async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
     assert await case.store.has_marks([b"mark"]) == [False]
 
 
-async def test_what_comes_later_lengthens_no_others_time(case: Case) -> None:
+async def test_a_later_original_does_not_extend_the_life_of_others(case: Case) -> None:
     await case.store.remember(PLACE, b"one", b"x")
     case.later(0.6 * TTL)
     await case.store.remember(PLACE, b"two", b"y")
@@ -268,7 +268,7 @@ async def test_what_comes_later_lengthens_no_others_time(case: Case) -> None:
     assert await case.recall(PLACE, b"other", unique=True) == b"y"
 
 
-async def test_who_watches_is_told_of_each_operation(case: Case) -> None:
+async def test_each_operation_is_observed(case: Case) -> None:
     store, seen = case.store, case.seen
     await store.remember(PLACE, b"one", b"x")
     assert seen.last == ("remember", "ok")
@@ -295,7 +295,7 @@ async def test_who_watches_is_told_of_each_operation(case: Case) -> None:
     assert len(seen.told) == 10
 
 
-async def test_a_store_that_was_closed_opens_again(case: Case) -> None:
+async def test_a_closed_store_opens_again(case: Case) -> None:
     await case.store.put({b"key": b"x"})
     await case.store.aclose()
     await case.store.aclose()
@@ -450,9 +450,9 @@ def answer_alike(others: Callable[[], list[Case]]) -> None:
     )
 
 
-def test_a_backend_of_a_test_answers_like_the_one_in_memory() -> None:
+def test_a_new_backend_behaves_like_memory() -> None:
     answer_alike(lambda: [in_dict()])
 
 
-def test_redis_answers_like_memory(redis_server: Server) -> None:
+def test_redis_behaves_like_memory(redis_server: Server) -> None:
     answer_alike(lambda: [in_redis(redis_server)])
