@@ -1,4 +1,4 @@
-"""The memory of one route."""
+"""The memory of one route: whether a request needs it, and whose reasoning it remembers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
 
 REASONING_NEEDLES = (b'"reasoning', b'"thinking')
-"""Every body with reasoning in a field of its own also contains one of these."""
+"""Every body with reasoning in a separate field also contains one of these."""
 
 MAX_OPENED_BYTES = 32 << 20
 
