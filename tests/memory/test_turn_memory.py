@@ -292,8 +292,10 @@ class TestPromise10TenantsNeverMeet:
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
     async def test_a_configured_header_identifies_the_tenant(
-        self, who: str, restored: bool
-    ) -> None:  # noqa: FBT001 -- a table
+        self,
+        who: str,
+        restored: bool,  # noqa: FBT001 -- a table
+    ) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"tenant": "header:x-user"})
         returned = await say(app, [USER], {**KEY, "x-user": "anna"})
