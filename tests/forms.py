@@ -14,8 +14,8 @@ from starlette.types import ASGIApp
 
 from abridge.app import create_app
 from abridge.config.settings import Settings
+from abridge.http.app_transport import AppTransport
 from abridge.middleware import AbridgeMiddleware
-from abridge.summarizers.model.upstream import AppTransport
 from abridge.summarizers.summarizer import Summarizer
 from tests.asgi import scope_for
 from tests.upstream import Upstream

@@ -93,7 +93,7 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
     """A sidecar that listens; whatever becomes of it, it is gone at the end."""
     with TemporaryDirectory() as folder:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "abridge.cli.commands", "serve", "--port", "0", *flags),
+            *(sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
             stderr=asyncio.subprocess.PIPE,
             env=environment({"TMPDIR": folder, **environ}),
             start_new_session=True,

@@ -62,7 +62,7 @@ def _overhead_ratio(function: Callable[..., str], by: str = "") -> str:
     """
     model_tokens = "upstream_tokens_total"
     return ratio(
-        function("summarizer_tokens_total", by=by, like=model_tokens),
+        function("summarizer_tokens_total", by=by, filters_of=model_tokens),
         function(model_tokens, BILLED_TYPES, by=by),
     )
 

@@ -14,10 +14,10 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.http.asgi import decoded_path
 from abridge.middleware import AbridgeMiddleware
+from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.metrics import exposed_registry
 from abridge.page.page import Page
 from abridge.proxy.proxy import Proxy
-from abridge.server.admin import AdminEndpoints, Health
 from abridge.summarizers.guard import Review
 from abridge.summarizers.summarizer import Summarizer
 

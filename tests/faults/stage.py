@@ -22,7 +22,7 @@ from abridge.app import create_app
 from abridge.core.sequencer import Sequencer
 from abridge.pipeline.client import Clock
 from abridge.pipeline.exchange import Exchange
-from abridge.proxy.failures import log_in_one_line
+from abridge.proxy.calls import log_in_one_line
 from tests.faults.dialects import Dialect
 from tests.faults.players import Player, on_stage
 from tests.faults.replies import Reply, reply

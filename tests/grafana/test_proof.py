@@ -157,7 +157,7 @@ def test_every_rule_is_evaluated(told: Told) -> None:
 
 
 def test_the_ledger_tells_styles_and_summarizers_apart(told: Told) -> None:
-    """NEW-04: tokens, seconds and money."""
+    """Tokens, seconds and money."""
     ledger = [each for each in panels() if each.place.startswith("The ledger by style")]
     rows = [
         {(labels["style"], labels["summarizer"]) for labels, _ in told.answers[each.text]}

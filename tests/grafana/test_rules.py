@@ -97,7 +97,7 @@ class TestTool:
         assert content, said
 
     def test_money_is_tokens_times_price(self, tmp_path: Path) -> None:
-        """NEW-04, per style and summarizer: at prices of 2 and 8 for a million of the model's
+        """Per style and summarizer: at prices of 2 and 8 for a million of the model's
         tokens, and of 1 and 4 for the summarizer's."""
         spent = "abridge_summarizer_tokens_total"
         samples = {

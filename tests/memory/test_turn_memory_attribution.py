@@ -11,8 +11,8 @@ from starlette.types import ASGIApp
 
 from tests.asgi import call
 from tests.attribution import MARKS, Step, spelled, told
-from tests.bridges.loops import answered, results
-from tests.bridges.play import CLIENTS, PATHS, UPSTREAMS, asking
+from tests.end_to_end.translation.tool_loops import answered, results
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
 from tests.forms import abridged
 from tests.upstream import Answer, Upstream
 from tests.writers import Scripted

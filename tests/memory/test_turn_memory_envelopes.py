@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.apis.chat.message import MessageAccumulator
+from abridge.apis.chat.accumulator import MessageAccumulator
 from tests.asgi import call
 from tests.checker import check_chat, check_responses
 from tests.forms import abridged

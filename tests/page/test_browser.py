@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from abridge.app import Abridge, create_app
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
-from abridge.demo.fields import MODEL_NAME
+from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
 from tests.forms import settings_for

@@ -13,7 +13,7 @@ from abridge.apis.api import Reader, UpstreamApi
 from abridge.apis.chat.reasoning import find_reasoning_fields
 from abridge.apis.display import Display
 from abridge.apis.json import objects, parse_object
-from abridge.check.upstream import CheckTarget, Finding, describe_error, read_chunks
+from abridge.check.reach import CheckTarget, Finding, describe_error, read_chunks
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -102,11 +102,11 @@ async def probe(
     except httpx.TransportError as error:
         return Finding(subject, describe_error(error), "fault")
     if response.status_code in (404, 405):
-        return Finding(subject, f"is not there ({response.status_code})", "note")
+        return Finding(subject, f"is not available ({response.status_code})", "note")
     if response.status_code != 200:
         return Finding(subject, f"answers with status {response.status_code}", "fault")
     if result.is_broken:
-        return Finding(subject, "answers what cannot be read, or broke off", "fault")
+        return Finding(subject, "sends what cannot be read, or broke off", "fault")
     return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
 
 
@@ -144,7 +144,7 @@ def _describe(result: _ProbeResult, *, streams: bool) -> str:
     parts = ["streams" if streams else "answers, but does not stream"]
     fields = " and ".join(sorted(result.reasoning_fields))
     if result.has_raw:
-        parts.append(f"reasoning in {fields or 'its own place or in tags'}")
+        parts.append(f"reasoning in {fields or 'items of its own or in tags'}")
     if result.has_native:
         parts.append("summaries of its own")
     if not (result.has_raw or result.has_native):
@@ -152,5 +152,5 @@ def _describe(result: _ProbeResult, *, streams: bool) -> str:
     if result.first_text_after is not None:
         parts.append(f"first word after {result.first_text_after:.2f} s")
     if not result.has_usage:
-        parts.append("no usage told")
+        parts.append("no usage reported")
     return "; ".join(parts)

@@ -12,8 +12,8 @@ from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.check.probe import probe
+from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
-from abridge.check.upstream import CheckTarget, Finding, ReachResult, reach
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings
 from abridge.errors import SettingsError
@@ -81,7 +81,7 @@ class Check:
         self, route: Route, target: CheckTarget, model: str | None, subject: str
     ) -> AsyncIterator[Finding]:
         if model is None:
-            yield Finding(subject, "no model to ask is known; takes --model NAME", "fault")
+            yield Finding(subject, "no model is known; name one with --model", "fault")
             return
         profile = PROFILES[route.upstream.profile]
         apis = _apis_to_probe(route)

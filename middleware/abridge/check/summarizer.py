@@ -10,7 +10,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.api import CHAT
-from abridge.check.upstream import CheckTarget, Finding, reach
+from abridge.check.reach import CheckTarget, Finding, reach
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
@@ -27,7 +27,7 @@ SUBJECT = "summarizer"
 NOT_CHECKED = {
     "extractive": "extractive: in process, no model to reach",
     "upstream": "upstream: the request's own model, on its own server",
-    "object": "object: handed over in code, not known here",
+    "object": "object: passed in code, unknown here",
 }
 
 SAMPLE_PASSAGE = Passage(
@@ -66,7 +66,7 @@ async def probe_summarizer(
     """
     kind = settings.summarizer.kind
     if kind == "object" or (kind == "upstream" and model is None):
-        return Finding(SUBJECT, f"not asked; {NOT_CHECKED[kind]}", "note")
+        return Finding(SUBJECT, f"not probed; {NOT_CHECKED[kind]}", "note")
     selection = SummarizerSelection(settings.summarizer, settings.limits, transport=transport)
     profile = PROFILES[route.upstream.profile]
     registry = CollectorRegistry()
@@ -80,7 +80,7 @@ async def probe_summarizer(
 
 
 async def probe_part(settings: Settings, summarizer: Summarizer) -> Finding:
-    """Have the summarizer write one part, and compare its times with what an answer waits."""
+    """Have the summarizer write one part, and compare its times with how long an answer waits."""
     started, first, usage = monotonic(), None, SummarizerUsage()
     try:
         async for delta in Guard(settings.summarizer).summarize(summarizer, SAMPLE_PASSAGE):
@@ -98,14 +98,14 @@ def _timing_finding(
 ) -> Finding:
     grace = settings.summary.grace
     wait = min(settings.summary.first_token, grace)
-    cost = "tokens not told"
+    cost = "tokens not reported"
     if usage.tokens is not None:
         cost = f"{usage.tokens.input} tokens in, {usage.tokens.output} out"
-    text = f"first word after {first:.2f} s, all after {total:.2f} s; {cost}"
+    text = f"first word after {first:.2f} s, complete after {total:.2f} s; {cost}"
     if first > wait:
-        return Finding(SUBJECT, f"{text}; an answer waits {wait:g} s for it", "fault")
+        return Finding(SUBJECT, f"{text}; an answer waits only {wait:g} s for it", "fault")
     if total > grace:
-        return Finding(SUBJECT, f"{text}; past summary.grace, {grace:g} s", "note")
+        return Finding(SUBJECT, f"{text}; longer than summary.grace, {grace:g} s", "note")
     return Finding(SUBJECT, text)
 
 

@@ -15,8 +15,8 @@ import click
 from abridge import __version__
 from abridge.app import create_app
 from abridge.check.effective import effective_toml
+from abridge.check.reach import Finding
 from abridge.check.run import Check
-from abridge.check.upstream import Finding
 from abridge.cli import profile_report
 from abridge.cli.options import nest_options, with_setting_options
 from abridge.config.loading import load_settings
@@ -31,7 +31,7 @@ from abridge.server.serve import listen, listener_url, run
 from abridge.server.serve import serve as serve_app
 from abridge.server.workers import shared_metrics, supervise
 
-_log = logging.getLogger("abridge.cli")
+_log = logging.getLogger(__name__)
 
 
 class InvalidInput(click.ClickException):
@@ -43,7 +43,7 @@ class InvalidInput(click.ClickException):
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="abridge", message="%(prog)s %(version)s")
 def main() -> None:
-    """Live reasoning summaries, in OpenAI's own shape, for every model."""
+    """Live reasoning summaries, in OpenAI's format, for every model."""
 
 
 @main.command()
@@ -78,8 +78,8 @@ def _serve(settings: Settings) -> int:
             listener_url(admin_listener) if admin_listener else None,
         ):
             print_line(line)
-        for surprise in settings_warnings(settings):
-            print_line(f"  note        {surprise}")
+        for warning in settings_warnings(settings):
+            print_line(f"  note        {warning}")
 
     set_up_logging(settings.log)
     print_line = _log_line if settings.log.format == "json" else partial(click.echo, err=True)
@@ -91,10 +91,12 @@ def _serve(settings: Settings) -> int:
 
 @main.command()
 @with_setting_options
-@click.option("--probe", "probing", is_flag=True, help="Ask each API something tiny, too.")
-@click.option("--model", metavar="NAME", help="The model to ask.  [the first that is listed]")
+@click.option("--probe", "probing", is_flag=True, help="Also send a small request to each API.")
+@click.option("--model", metavar="NAME", help="The model to probe.  [the first one listed]")
 @click.option(
-    "--key-env", metavar="VARIABLE", help="A client's key, for upstreams without one of their own."
+    "--key-env",
+    metavar="VARIABLE",
+    help="The variable with a client's API key, for upstreams that have none in the settings.",
 )
 def check(
     upstream: str | None,
@@ -133,11 +135,11 @@ async def _print_findings(checks: Check) -> bool:
 
 @main.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="All there is to know, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 def profiles(name: str | None, *, as_json: bool) -> None:
     """List the profiles of providers and servers, or print everything about one NAME."""
     if name is not None and name not in PROFILES:
-        raise InvalidInput(f"NAME: got {name!r:.80}; takes one of {', '.join(sorted(PROFILES))}")
+        raise InvalidInput(f"NAME: got {name!r:.80}; must be one of {', '.join(sorted(PROFILES))}")
     chosen = list(PROFILES.values()) if name is None else [PROFILES[name]]
     if as_json:
         click.echo(profile_report.profiles_as_json(chosen))
@@ -151,8 +153,8 @@ def profiles(name: str | None, *, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--fast", is_flag=True, help="Hurry, as it does anyway where output is no terminal.")
-@click.option("--serve", is_flag=True, help="Keep it running afterwards, to be tried.")
+@click.option("--fast", is_flag=True, help="Run faster, as without a terminal.")
+@click.option("--serve", is_flag=True, help="Keep it running afterwards, so that you can try it.")
 def demo(*, fast: bool, serve: bool) -> None:
     """Show live summaries of a scripted model's reasoning, without any AI.
 
@@ -165,8 +167,8 @@ def _load_settings(config: Path | None, flags: dict[str, Any]) -> Settings:
     settings = load_settings(config, flags=flags)
     if not settings.upstreams:
         raise SettingsError(
-            "upstreams: got none; takes at least one, by --upstream http://127.0.0.1:8000/v1 or in "
-            "the file"
+            "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1 "
+            "or in the file"
         )
     return settings
 
@@ -185,7 +187,7 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
     default = settings.summary.default
-    yield f"  summary     {'only where asked for' if default == 'off' else default}"
+    yield f"  summary     {'only if requested' if default == 'off' else default}"
     if server.page:
         yield f"  page        {url}/abridge"
     yield f"  metrics     {admin or url + '/abridge'}/metrics"
@@ -196,7 +198,7 @@ def _describe_summarizer(settings: SummarizerSettings) -> str:
         return f"model {settings.model} at {settings.base_url}"
     if settings.kind == "upstream":
         return "upstream: the request's own model"
-    return "extractive: sentences of the reasoning itself, no model"
+    return "extractive: sentences copied from the reasoning, no model"
 
 
 def _log_line(line: str) -> None:
@@ -210,7 +212,3 @@ def _open_listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
         raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
 
 Command = Callable[..., None]
@@ -20,34 +21,49 @@ SETTING_OPTIONS = (
     click.option(
         "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
     ),
-    click.option("--profile", metavar="NAME", help="That server's ways, where they must be told."),
+    click.option("--profile", metavar="NAME", help="Its kind, one of `abridge profiles`.  [auto]"),
     click.option(
         "--api",
         metavar="NAME",
-        help="What it speaks: same, auto, chat, responses or messages.  [same: what clients speak]",
+        help="Its API: same (as the client's), auto, chat, responses or messages.  [same]",
     ),
     click.option(
-        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings in TOML."
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The settings file, in TOML.",
     ),
-    click.option("--host", "server__host", metavar="HOST", help="Where to listen.  [127.0.0.1]"),
-    click.option("--port", "server__port", metavar="PORT", help="0 is any that is free.  [8400]"),
+    click.option(
+        "--host", "server__host", metavar="HOST", help="The address to listen on.  [127.0.0.1]"
+    ),
+    click.option(
+        "--port",
+        "server__port",
+        metavar="PORT",
+        help="The port to listen on; 0 for any free one.  [8400]",
+    ),
     click.option(
         "--admin-port",
         "server__admin_port",
         metavar="PORT",
-        help="Metrics and health alone.  [none]",
+        help="A separate port for metrics and health.  [none]",
     ),
     click.option(
-        "--workers", "server__workers", metavar="N", help="How many processes serve.  [1]"
+        "--workers", "server__workers", metavar="N", help="The number of processes that serve.  [1]"
     ),
     click.option(
         "--page",
         "server__page",
         is_flag=True,
         default=None,
-        help="Show it at work, on a page at /abridge.",
+        help="Serve a page at /abridge that shows the latest requests.",
     ),
-    click.option("--log-format", "log__format", metavar="NAME", help="text or json.  [text]"),
+    click.option(
+        "--log-format",
+        "log__format",
+        metavar="NAME",
+        help="The format of the log: text or json.  [text]",
+    ),
     click.option(
         "--log-requests",
         "log__requests",
@@ -59,22 +75,25 @@ SETTING_OPTIONS = (
         "--summary",
         "summary__default",
         metavar="STYLE",
-        help="For requests that ask for none: off, auto, concise or detailed.  [off]",
+        help=f"The style for requests that name none: off, {', '.join(STYLES)}.  [off]",
     ),
     click.option(
-        "--summarizer-url", "summarizer__base_url", metavar="URL", help="Where its model is called."
+        "--summarizer-url",
+        "summarizer__base_url",
+        metavar="URL",
+        help="The address of the model that writes summaries.",
     ),
     click.option(
         "--summarizer-model",
         "summarizer__model",
         metavar="NAME",
-        help="The model that writes summaries.  [none: sentences are extracted]",
+        help="The name of that model.  [none: sentences are extracted]",
     ),
     click.option(
         "--expose",
         "reasoning__expose",
         metavar="WHAT",
-        help="What clients see of reasoning: auto, both, summary, raw or none.  [auto]",
+        help="What clients see of the reasoning: auto, both, summary, raw or none.  [auto]",
     ),
 )
 
@@ -104,5 +123,5 @@ def nest_options(upstream: str | None, options: dict[str, str | None]) -> dict[s
         tables["upstreams"] = [{"base_url": upstream, **upstream_table}]
     elif upstream_table:
         name = next(iter(upstream_table))
-        raise SettingsError(f"--{name}: goes with --upstream; in a file, each upstream has its own")
+        raise SettingsError(f"--{name}: needs --upstream; in a file, it is set for each upstream")
     return tables

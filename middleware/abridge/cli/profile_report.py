@@ -12,7 +12,7 @@ from abridge.apis.credentials import credential_header
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile, ReasoningReturn, RejectedFields
 
-HEADINGS = ("profile", "reasoning in", "comes back in", "APIs")
+HEADINGS = ("profile", "reasoning in", "sent back in", "APIs")
 
 EMPTY = "-"
 
@@ -48,13 +48,13 @@ def profile_details(profile: Profile) -> Iterator[str]:
     yield profile.name
     header, value = (part.decode() for part in credential_header("…".encode(), profile))
     for title, lines in (
-        ("reasoning in", [", ".join(profile.reasoning_in) or "nothing that can be read"]),
+        ("reasoning in", [", ".join(profile.reasoning_in) or "no readable field"]),
         ("", _describe_quirks(profile)),
-        ("comes back in", _describe_return(profile.returns)),
+        ("sent back in", _describe_return(profile.returns)),
         ("thinking off", [json.dumps(dict(profile.thinking_off))] if profile.thinking_off else []),
         ("effort in", [profile.effort_field]),
-        ("bounded by", [profile.max_tokens_field]),
-        ("refuses", map(_describe_refusal, profile.rejects)),
+        ("token limit in", [profile.max_tokens_field]),
+        ("rejects", map(_describe_rejection, profile.rejects)),
         ("APIs", [", ".join(profile.apis)]),
         ("key in", [f"{header}: {value}"]),
         ("source", [profile.source]),
@@ -67,11 +67,11 @@ def profile_details(profile: Profile) -> Iterator[str]:
 
 def _describe_quirks(profile: Profile) -> Iterator[str]:
     if profile.learns:
-        yield "what is seen of an upstream is learned"
+        yield "learned from what the upstream sends"
     if profile.prefilled:
-        yield f"the prompt's template opens {profile.tags[0].opening}"
+        yield f"the prompt template opens {profile.tags[0].opening}"
     if profile.summary_is_raw:
-        yield "what it calls a summary on Responses is the reasoning itself"
+        yield "its summaries on Responses are the raw reasoning"
 
 
 def _describe_return(returns: ReasoningReturn) -> Iterator[str]:
@@ -82,20 +82,20 @@ def _describe_return(returns: ReasoningReturn) -> Iterator[str]:
     elif returns.wanted:
         yield "without it, answers get worse"
     if returns.rejects:
-        yield f"refuses {', '.join(returns.rejects)}"
+        yield f"rejects {', '.join(returns.rejects)}"
 
 
-_REFUSAL_CONDITIONS = {
+_REJECT_CONDITIONS = {
     "always": "",
-    "thinking": ", unless they do not think",
-    "asked": ", asked to think",
+    "thinking": ", unless thinking is off",
+    "asked": ", if thinking is requested",
 }
 
 
-def _describe_refusal(refusal: RejectedFields) -> str:
-    exceptions = f" but {', '.join(refusal.except_models)}" if refusal.except_models else ""
-    condition = _REFUSAL_CONDITIONS[refusal.when]
-    return f"{', '.join(refusal.fields)}: {', '.join(refusal.models)}{exceptions}{condition}"
+def _describe_rejection(rejection: RejectedFields) -> str:
+    exceptions = f" except {', '.join(rejection.except_models)}" if rejection.except_models else ""
+    condition = _REJECT_CONDITIONS[rejection.when]
+    return f"{', '.join(rejection.fields)}: {', '.join(rejection.models)}{exceptions}{condition}"
 
 
 def profiles_as_json(profiles: Iterable[Profile]) -> str:

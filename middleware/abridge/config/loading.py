@@ -1,7 +1,6 @@
-"""Optional dependencies.
+"""Load settings, and what they name: secrets and optional packages.
 
-Load settings: defaults, then a TOML file, then the environment, then flags; the last wins.
-
+Settings come from defaults, then a TOML file, then the environment, then flags; the last wins.
 Every key is also a variable `ABRIDGE_SECTION__KEY`, and `ABRIDGE_UPSTREAMS` is the list of
 upstreams; lists and tables are written as JSON. Other variables with the prefix are ignored: a
 Kubernetes Service called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
@@ -22,22 +21,6 @@ from pydantic import ValidationError
 from abridge.config.setting_types import explain_error
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
-
-
-@contextmanager
-def require_extra(extra: str, key: str) -> Iterator[None]:
-    """Raise SettingsError if an import within the block fails.
-
-    `extra` is the extra that installs the package, `key` the setting that requires it.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        raise SettingsError(
-            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
-        ) from None
-
 
 ENV_PREFIX = "ABRIDGE_"
 
@@ -74,11 +57,26 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
         except OSError as error:
             raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise SettingsError(f"{key}: cannot read the file: it is no text") from None
+            raise SettingsError(f"{key}: cannot read the file: it is not text") from None
     raise SettingsError(
-        f"{key}: takes the name of an environment variable that holds the key, or of one that "
-        "with _FILE at its end names a file; neither is set"
+        f"{key}: must name an environment variable that holds the key, or that, with _FILE "
+        "appended, names a file; neither is set"
     )
+
+
+@contextmanager
+def require_extra(extra: str, key: str) -> Iterator[None]:
+    """Raise SettingsError if an import within the block fails.
+
+    `extra` is the extra that installs the package, `key` the setting that requires it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise SettingsError(
+            f"{key}: needs the package {package}, which comes with asgi-abridge[{extra}]"
+        ) from None
 
 
 def _check_secret(value: str, source: str) -> str:
@@ -87,7 +85,7 @@ def _check_secret(value: str, source: str) -> str:
         raise SettingsError(f"{source} is empty")
     if not all("!" <= character <= "~" for character in value):
         raise SettingsError(
-            f"{source} holds more than a key: takes visible ASCII characters, no spaces or lines"
+            f"{source} must hold a key alone: visible ASCII characters, no spaces or line breaks"
         )
     return value
 
@@ -98,7 +96,7 @@ def _read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise SettingsError(f"{path}: is no TOML: {error}") from None
+        raise SettingsError(f"{path}: is not valid TOML: {error}") from None
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -110,7 +108,7 @@ def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             for part in tables:
                 table = table.setdefault(part, {})
                 if not isinstance(table, dict):
-                    raise SettingsError(f"{name}: another variable says that {part} is no table")
+                    raise SettingsError(f"{name}: another variable sets {part} to a single value")
             table[key] = _parse_value(name, text)
     return found
 
@@ -121,7 +119,7 @@ def _parse_value(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise SettingsError(f"{name}: is no JSON, which a list or table is written in") from None
+        raise SettingsError(f"{name}: is not valid JSON, which a list or table must be") from None
 
 
 def _merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,22 +20,22 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 def _check_profile(name: str) -> str:
     if name not in PROFILES:
-        raise ValueError(f"takes one of {', '.join(sorted(PROFILES))}")
+        raise ValueError(f"must be one of {', '.join(sorted(PROFILES))}")
     return name
 
 
 def _check_base_url(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if scheme not in ("http", "https") or not separator or not rest.split("/")[0]:
-        raise ValueError("takes an http or https address such as http://127.0.0.1:8000/v1")
+        raise ValueError("must be an http or https address such as http://127.0.0.1:8000/v1")
     if any(mark in rest for mark in "@?#") or not _has_port(rest.split("/")[0]):
-        raise ValueError("takes an address with a port at most: no credentials, query or fragment")
+        raise ValueError("must be an address without credentials, query, fragment or invalid port")
     if not _has_host(url) or not rest.isprintable() or " " in rest:
-        raise ValueError("takes an address with the name of a host, or its number")
+        raise ValueError("must be an address with a valid host name or IP address")
     url = url.rstrip("/")
     for api in APIS:
         if url.endswith(api.path):
-            raise ValueError(f"takes the address without {api.path}, which is added to it")
+            raise ValueError(f"must be the address without {api.path}, which is added to it")
     return url
 
 
@@ -58,7 +58,7 @@ def _check_tenant_rule(value: str) -> str:
     if value != "credential" and not (
         kind == "header" and separator and _HEADER_NAME.fullmatch(name.strip())
     ):
-        raise ValueError("takes credential or header:<name>")
+        raise ValueError("must be credential or header:<name>")
     return value
 
 
@@ -66,7 +66,7 @@ def _check_store_address(value: str) -> str:
     """Validate an address without repeating it in an error: it may hold a password."""
     scheme, separator, rest = value.partition("://")
     if value not in ("memory", "none") and not (scheme in STORE_SCHEMES and separator and rest):
-        raise ValueError("takes memory, none or an address such as redis://127.0.0.1:6379/0")
+        raise ValueError("must be memory, none or an address such as redis://127.0.0.1:6379/0")
     return value
 
 

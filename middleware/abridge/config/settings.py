@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
 from abridge.apis.display import Exposure, FieldChoice
 from abridge.config.setting_types import (
     BaseUrl,
@@ -35,9 +36,8 @@ from abridge.config.setting_types import (
     TenantRule,
     explain_error,
 )
-from abridge.core.plan import SummaryStyle
+from abridge.core.styles import STYLES, SummaryStyle
 from abridge.providers.catalog import PROFILES
-from abridge.providers.defaults import Effort, RequestDefaults, Verbosity
 
 KiB, MiB = 1 << 10, 1 << 20
 
@@ -58,7 +58,7 @@ class Table(BaseModel):
         """Reject a boolean where a number is expected: Python would take true for 1."""
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise ValueError("takes neither true nor false")
+            raise ValueError("must be neither true nor false")
         return value
 
 
@@ -77,8 +77,8 @@ class ServerSettings(Table):
 class SummarySettings(Table):
     """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
 
-    default: Literal["off", "auto", "concise", "detailed"] = "off"  # for requests that name none
-    allow: tuple[SummaryStyle, ...] = ("auto", "concise", "detailed")
+    default: Literal["off", SummaryStyle] = "off"  # for requests that name none
+    allow: tuple[SummaryStyle, ...] = tuple(STYLES)
     live: bool = True  # make parts while reasoning streams; false: one summary at its end
     part_chars: PositiveInt = 1500  # of reasoning for the first part; a quarter more for each next
     max_parts: PositiveInt = 12  # beyond it, each part takes twice as much reasoning
@@ -202,7 +202,7 @@ class LimitSettings(Table):
     @model_validator(mode="after")
     def _check_sizes(self) -> LimitSettings:
         if self.bodies < self.body:
-            raise ValueError("bodies is smaller than body, of which it has to hold one at least")
+            raise ValueError("bodies must not be smaller than body: it has to hold at least one")
         return self
 
 
@@ -252,7 +252,7 @@ class UpstreamSettings(Table):
         speaks_chat = self.api in ("same", "auto", "chat")
         if speaks_chat and self.request_defaults.has_unsupported_effort(PROFILES[self.profile]):
             raise ValueError(
-                f"effort: a chat of profile {self.profile!r} has no field to say it in"
+                f"effort: profile {self.profile!r} has no field for it on Chat Completions"
             )
         return self
 
@@ -291,7 +291,7 @@ class Settings(Table):
         names = [upstream.name for upstream in self.upstreams]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"upstreams: two are named {name!r}; takes a name of its own each")
+                raise ValueError(f"upstreams: two are named {name!r}; each needs a name of its own")
         upstreams = self.upstreams or (UpstreamSettings(),)
         self._routes = tuple(self._make_route(*indexed) for indexed in enumerate(upstreams))
         for route in self._routes:
@@ -327,13 +327,12 @@ class Settings(Table):
             return
         if any(route.history.store == "memory" for route in self._routes):
             raise ValueError(
-                "server.workers: several processes do not share history.store = 'memory'; takes "
-                "an address such as redis://127.0.0.1:6379/0, or none"
+                "server.workers: several processes cannot share history.store = 'memory'; set "
+                "that to an address such as redis://127.0.0.1:6379/0, or to none"
             )
         if self.server.page:
             raise ValueError(
-                "server.workers: server.page shows one process at work, and not several; takes 1 "
-                "with it"
+                "server.workers: must be 1 with server.page, which shows a single process"
             )
 
     def _check_history(self, history: HistorySettings, expose: Exposure) -> None:
@@ -342,13 +341,13 @@ class Settings(Table):
         if expose in ("summary", "none") and not keeps_reasoning:
             raise ValueError(
                 f"history.store: 'none' would lose the reasoning that reasoning.expose = "
-                f"{expose!r} hides; takes memory, or history.seal_keys_env and a chat.envelope "
-                "with it"
+                f"{expose!r} hides; set it to memory, or set history.seal_keys_env and a "
+                "chat.envelope"
             )
         if history.is_shared and not history.seal_keys_env:
             raise ValueError(
-                "history.store: what leaves the process is sealed; takes history.seal_keys_env "
-                "with an address"
+                "history.store: an address needs history.seal_keys_env, since reasoning leaves "
+                "the process only sealed"
             )
 
     def _check_route(self, route: Route) -> None:
@@ -358,22 +357,22 @@ class Settings(Table):
         if expose == "summary" and self.summarizer.kind == "extractive":
             raise ValueError(
                 "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
-                "reasoning.expose = 'summary' hides; takes model, upstream or object"
+                "reasoning.expose = 'summary' hides; must be model, upstream or object"
             )
         if expose == "summary" and route.summary.on_failure == "extract":
             raise ValueError(
                 "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
-                "reasoning.expose = 'summary' hides; takes omit or fail"
+                "reasoning.expose = 'summary' hides; must be omit or fail"
             )
         self._check_history(route.history, expose)
         fields = self.chat.summary_field, self.chat.raw_field
         if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
-            raise ValueError("chat.raw_field: is the same as chat.summary_field; takes another")
+            raise ValueError("chat.raw_field: must differ from chat.summary_field")
 
 
 def _reject_seal_keys(upstream: UpstreamSettings, key: str) -> None:
     if "seal_keys_env" in upstream.history:
-        raise ValueError(f"{key}.history.seal_keys_env: is the general table's alone")
+        raise ValueError(f"{key}.history.seal_keys_env: can be set only in the general table")
 
 
 def _override(general: T, overrides: dict[str, Any], key: str) -> T:

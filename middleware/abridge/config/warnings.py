@@ -26,8 +26,8 @@ def _warn_thinking_summarizer(settings: Settings) -> Iterator[str]:
     if not (PROFILES[summarizer.profile].thinking_off or switches & summarizer.extra_body.keys()):
         yield (
             f"summarizer.profile: {summarizer.profile!r} cannot switch thinking off, and "
-            f"{summarizer.model} seems to think: its thinking would be paid and waited for; name "
-            "its server's profile, or switch it off by summarizer.extra_body"
+            f"{summarizer.model} looks like a reasoning model, whose thinking costs time and "
+            "tokens; set its server's profile, or switch thinking off in summarizer.extra_body"
         )
 
 
@@ -36,15 +36,15 @@ def _warn_busy_summarizer(settings: Settings) -> Iterator[str]:
     if summarizer.kind == "upstream":
         yield (
             "summarizer.kind: 'upstream' has the model's own server write each part while it still "
-            "thinks: where that server is busy, answers wait"
+            "reasons: if that server is busy, answers wait"
         )
     if summarizer.kind != "model" or summarizer.base_url is None:
         return
     for upstream in settings.upstreams:
         if upstream.base_url and _netloc(upstream.base_url) == _netloc(summarizer.base_url):
             yield (
-                f"summarizer.base_url: is upstream {upstream.name!r}, too: where that server "
-                "is busy, summaries queue behind the answers that wait for them"
+                f"summarizer.base_url: is the address of upstream {upstream.name!r}, too: if that "
+                "server is busy, summaries queue behind the answers that wait for them"
             )
 
 
@@ -57,41 +57,44 @@ def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
         name, history = route.upstream.name, route.history
         if shows_both_without_store(route, settings.chat):
             yield (
-                f"history.store: 'none', and upstream {name!r} wants reasoning back: clients "
-                "see it raw beside the summary, since nobody could restore it"
+                f"history.store: is 'none', and upstream {name!r} wants reasoning back: clients "
+                "get it raw beside the summary, since Abridge could not restore it"
             )
-        if (
-            history.restore == "never"
-            and PROFILES[route.upstream.profile].returns.required_on_calls
-        ):
+        returns = PROFILES[route.upstream.profile].returns
+        if history.restore == "never" and returns.required_on_calls:
             yield (
-                f"history.restore: 'never', and upstream {name!r} refuses turns that call tools "
+                f"history.restore: is 'never', and upstream {name!r} rejects turns that call tools "
                 "without their reasoning: clients have to return it themselves"
             )
-        if hides_raw(route) and history.store == "none" and history.keep != "none":
+
+
+def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
+    exposed = settings.server.host not in LOOPBACK
+    for route in filter(hides_raw, settings.routes):
+        history = route.history
+        hidden = f"and reasoning is hidden on upstream {route.upstream.name!r}"
+        if history.store == "none" and history.keep != "none":
             yield (
-                f"history.store: 'none', and reasoning is hidden on upstream {name!r}: a client of "
-                "Responses that does not ask for encrypted_content loses it"
+                f"history.store: is 'none', {hidden}: a client of Responses that does not request "
+                "encrypted_content loses it"
             )
         unsealed = history.store == "memory" and not history.seal_keys_env
-        if hides_raw(route) and unsealed and history.keep != "none":
+        if unsealed and history.keep != "none":
             yield (
-                f"history.seal_keys_env: none, and reasoning is hidden on upstream {name!r}: only "
-                "this process's memory holds it; a restart loses it, and a replica does not know it"
+                f"history.seal_keys_env: is not set, {hidden}: only this process remembers it; a "
+                "restart loses it, and other replicas lack it"
             )
-        exposed = settings.server.host not in LOOPBACK
-        forgotten = history.anonymous is False or (history.anonymous == "loopback" and exposed)
-        if hides_raw(route) and forgotten:
+        if history.anonymous is False or (history.anonymous == "loopback" and exposed):
             yield (
-                f"history.anonymous: reasoning is hidden on upstream {name!r}, and for clients "
-                "without a credential it is not remembered: their next turn is without it"
+                f"history.anonymous: is {history.anonymous!r}, {hidden}: it is not remembered for "
+                "clients without a credential, and missing from their later requests"
             )
 
 
 def _warn_open_page(settings: Settings) -> Iterator[str]:
     server = settings.server
     if server.page and server.host not in LOOPBACK:
-        yield f"server.page: shows whoever reaches {server.host} what everybody's exchanges were"
+        yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
 
 
 def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
@@ -99,9 +102,9 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
     unshared = settings.server.workers > 1 and not any(history.is_shared for history in histories)
     if unshared and any(history.keep != "none" for history in histories):
         yield (
-            f"server.workers: each of {settings.server.workers} knows only the summaries that it "
-            "showed itself: one that a client returns to another is sent upstream as reasoning; a "
-            "history.store that they share would tell them"
+            f"server.workers: each of the {settings.server.workers} knows only the summaries that "
+            "it sent itself: one that a client returns to another is sent upstream as reasoning; "
+            "to avoid that, let them share a history.store"
         )
 
 
@@ -109,6 +112,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_busy_summarizer,
     _warn_lost_reasoning,
+    _warn_lost_hidden_reasoning,
     _warn_open_page,
     _warn_unknown_summaries,
 )

@@ -1,19 +1,13 @@
-"""The settings for the summary of one response.
-
-The limit on a response's summary cost, relative to the model's own tokens.
-"""
+"""The plan for the summary of one response: its settings, and the budget for its cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from abridge.core.segmenter import Segmenter
+from abridge.core.styles import STYLES, SummaryStyle
 from abridge.core.usage import Tokens
-
-SummaryStyle = Literal["concise", "auto", "detailed"]
-"""The values of `reasoning.summary` in a request."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,7 +51,7 @@ class SummaryPlan:
             tail_chars=self.tail_chars,
             min_chars=self.min_chars,
             max_chars=self.reasoning_limit,
-            live=self.live and self.style in ("auto", "detailed"),
+            live=self.live and self.style is not None and STYLES[self.style].live,
         )
 
 
@@ -66,7 +60,7 @@ BYTES_PER_TOKEN = 4
 
 
 class OverheadBudget:
-    """Allows summarizer calls up to a share of the model's own tokens.
+    """Allow summarizer calls up to a share of the model's own tokens.
 
     The model's tokens are estimated, since they are reported when it is too late. A call's tokens
     are estimated until they are reported. The first call is always allowed. Without `max_overhead`

@@ -18,7 +18,7 @@ from starlette.routing import Route, Router
 from abridge.apis.json import objects, parse_object, string
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
-from abridge.demo.fields import CHAT_API, MODEL_NAME, RESPONSES_API, ScriptedApi, ScriptedTurn
+from abridge.demo.formats import CHAT_API, MODEL_NAME, RESPONSES_API, ScriptedApi, ScriptedTurn
 from abridge.demo.script import ANSWER, LATER_ANSWER, LATER_THINKING, NOTE, QUESTION, THINKING
 
 

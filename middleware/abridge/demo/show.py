@@ -1,10 +1,8 @@
-"""Format the tokens and seconds of the demo's response.
-
-Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
+"""Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
 
 Both are servers on loopback ports that the system chose, and everything on display comes from
-events received over HTTP. Abridge runs with its default settings and cannot know that this is a
-demo.
+events received over HTTP, the bill at the end included. Abridge runs with its default settings and
+cannot know that this is a demo.
 """
 
 from __future__ import annotations
@@ -28,62 +26,28 @@ from abridge.app import create_app
 from abridge.config.settings import ServerSettings, Settings, UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
-from abridge.demo.fields import MODEL_NAME
+from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
-from abridge.demo.screen import PlainRenderer, ScreenRenderer
-from abridge.demo.script import QUESTION, Renderer, ResponseProgress
+from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
+from abridge.demo.script import QUESTION
 from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
-
-
-def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Iterator[str]:
-    """Format usage and times. The answer waited `held_seconds`, by Abridge's metrics."""
-    if progress.usage is not None:
-        yield from _token_lines(progress.usage)
-    if progress.first_summary is not None and progress.thinking_ended is not None:
-        yield (
-            f"  time       first summary text after {progress.first_summary:.1f} s, "
-            f"thinking over after {progress.thinking_ended:.1f} s"
-        )
-    if held_seconds is not None:
-        yield f"  held       the answer waited {held_seconds:.2f} s for its summary"
-
-
-def _token_lines(usage: Json) -> Iterator[str]:
-    share = usage.get("reasoning_summary") or {}
-    summary_tokens = share.get("total_tokens") or 0
-    input_tokens = usage["input_tokens"] - (share.get("input_tokens") or 0)
-    reasoning_tokens = usage["output_tokens_details"]["reasoning_tokens"]
-    answer_tokens = usage["output_tokens"] - (share.get("output_tokens") or 0) - reasoning_tokens
-    yield (
-        f"  model      {input_tokens + reasoning_tokens + answer_tokens:,} tokens: "
-        f"{input_tokens:,} asked, {reasoning_tokens:,} thought, {answer_tokens:,} answered"
-    )
-    writer = share.get("model")
-    by = "extracted without a model" if writer == EXTRACTIVE else f"written by {writer}"
-    yield (
-        f"  summary    {summary_tokens:,} tokens, "
-        f"{summary_tokens / usage['total_tokens']:.1%} of the bill: "
-        f"{share.get('parts', 0)} parts, {by}"
-    )
-    yield f"  together   {usage['total_tokens']:,} tokens"
-
 
 NORMAL_PAUSE, FAST_PAUSE = 0.0065, 0.001
 """Seconds after each word: to be watched, and as fast as is useful."""
 
-INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge stands before it and summarizes."
+INTRODUCTION = "A scripted model, no AI, thinks aloud; Abridge in front of it summarizes."
 
 NEXT_COMMANDS = """\
 # To try curl or a client on this model:
 abridge demo --serve
 
-# Before a model of your own:
+# In front of a model of your own:
 abridge serve --upstream http://127.0.0.1:8000/v1
 """
 
 RUNNING_NOTE = """\
-It goes on running, until ctrl-C, at {url}
-Watch it work, in a browser, at {url}/abridge
+It keeps running, until ctrl-C, at {url}
+Watch it at work in a browser, at {url}/abridge
 """
 
 EXAMPLES = """\
@@ -173,6 +137,39 @@ async def _read_held_seconds(client: httpx.AsyncClient) -> float | None:
     """Read from Abridge's metrics how many seconds the answer waited for its summary."""
     match = _HELD_SECONDS.search((await client.get("/abridge/metrics")).text)
     return float(match[1]) if match else None
+
+
+def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Iterator[str]:
+    """Format usage and times. The answer waited `held_seconds`, by Abridge's metrics."""
+    if progress.usage is not None:
+        yield from _token_lines(progress.usage)
+    if progress.first_summary is not None and progress.thinking_ended is not None:
+        yield (
+            f"  time       first summary text after {progress.first_summary:.1f} s, "
+            f"thinking ended after {progress.thinking_ended:.1f} s"
+        )
+    if held_seconds is not None:
+        yield f"  held       the answer waited {held_seconds:.2f} s for its summary"
+
+
+def _token_lines(usage: Json) -> Iterator[str]:
+    share = usage.get("reasoning_summary") or {}
+    summary_tokens = share.get("total_tokens") or 0
+    input_tokens = usage["input_tokens"] - (share.get("input_tokens") or 0)
+    reasoning_tokens = usage["output_tokens_details"]["reasoning_tokens"]
+    answer_tokens = usage["output_tokens"] - (share.get("output_tokens") or 0) - reasoning_tokens
+    yield (
+        f"  model      {input_tokens + reasoning_tokens + answer_tokens:,} tokens: "
+        f"{input_tokens:,} input, {reasoning_tokens:,} reasoning, {answer_tokens:,} answer"
+    )
+    writer = share.get("model")
+    by = "extracted without a model" if writer == EXTRACTIVE else f"written by {writer}"
+    yield (
+        f"  summary    {summary_tokens:,} tokens, "
+        f"{summary_tokens / usage['total_tokens']:.1%} of the bill: "
+        f"{share.get('parts', 0)} parts, {by}"
+    )
+    yield f"  total      {usage['total_tokens']:,} tokens"
 
 
 def _next_steps(url: str | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The path of a request, relative to where the application is mounted."""
+"""ASGI requests and responses: paths, headers and content encodings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,26 @@ from urllib.parse import quote, unquote
 from starlette.types import Message, Scope
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
+
+GZIP_OR_DEFLATE = 47  # zlib's window bits that take either header
+
+BYPASSING_EXTENSIONS = (
+    "http.response.pathsend",
+    "http.response.zerocopysend",
+    "http.response.trailers",
+)
+"""ASGI extensions that send a response past the code that reads it."""
+
+BODY_HEADERS = (
+    b"content-length",
+    b"content-encoding",
+    b"etag",
+    b"content-md5",
+    b"digest",
+    b"content-digest",
+    b"repr-digest",
+)
+"""Headers that describe the original bytes of a body that is rewritten."""
 
 
 def decoded_path(scope: Scope) -> str:
@@ -32,9 +52,6 @@ def encoded_path(scope: Scope) -> bytes:
         for _ in root.encode():
             start += 3 if raw[start : start + 1] == b"%" else 1
     return cast(bytes, raw[start:])
-
-
-GZIP_OR_DEFLATE = 47  # zlib's window bits that take either header
 
 
 class Inflater:
@@ -77,25 +94,6 @@ def content_length(scope: Scope) -> int:
     """Return the Content-Length, 0 if there is none."""
     value = get_header(scope["headers"], b"content-length")
     return int(value) if value.isdigit() else 0
-
-
-BYPASSING_EXTENSIONS = (
-    "http.response.pathsend",
-    "http.response.zerocopysend",
-    "http.response.trailers",
-)
-"""ASGI extensions that send a response past the code that reads it."""
-
-BODY_HEADERS = (
-    b"content-length",
-    b"content-encoding",
-    b"etag",
-    b"content-md5",
-    b"digest",
-    b"content-digest",
-    b"repr-digest",
-)
-"""Headers that describe the original bytes of a body that is rewritten."""
 
 
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:

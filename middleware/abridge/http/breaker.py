@@ -1,4 +1,4 @@
-"""A circuit breaker."""
+"""A circuit breaker for calls that may fail."""
 
 from __future__ import annotations
 

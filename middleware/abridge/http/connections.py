@@ -154,11 +154,13 @@ class UpstreamConnection(ResponseHandler):
         async for chunk in body:
             sent += len(chunk)
             if length is not None and sent > length:
-                raise httpx.LocalProtocolError("The request's body is longer than it said.")
+                raise httpx.LocalProtocolError(
+                    "The request's body is longer than its Content-Length."
+                )
             await writer.write(chunk)
             self.start_timeout()
         if length is not None and sent < length:
-            raise httpx.LocalProtocolError("The request's body is shorter than it said.")
+            raise httpx.LocalProtocolError("The request's body is shorter than its Content-Length.")
         await writer.write_eof()
 
     def _on_upload_done(self, upload: asyncio.Task[None]) -> None:
@@ -177,7 +179,9 @@ class UpstreamConnection(ResponseHandler):
             head, self.body = await self.read()
             while head.code < 200:
                 if head.code == 101:
-                    raise httpx.RemoteProtocolError("Upstream switched protocols unasked.")
+                    raise httpx.RemoteProtocolError(
+                        "Upstream switched protocols without a request for it."
+                    )
                 head, self.body = await self.read()
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error

@@ -1,4 +1,4 @@
-"""All metrics.
+"""All metrics: each is a row of `Metrics`.
 
 Collectors are created once per registry, so that two instances of Abridge in one process share them
 and do not collide. No label value comes unchecked from a client: `api`, `style`, `outcome` and
@@ -9,12 +9,13 @@ and do not collide. No label value comes unchecked from a client: `api`, `style`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
 
 GaugeMode = Literal["livesum", "max"]
@@ -25,7 +26,7 @@ MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 MAX_MODELS = 50
 
-M = TypeVar("M", Counter, Gauge, Histogram)
+M = TypeVar("M", bound=MetricWrapperBase)
 
 SECONDS_BUCKETS = tuple(0.01 * 2**step for step in range(14))
 """10 ms, doubling, to 82 s."""
@@ -40,198 +41,158 @@ CHUNK_BUCKETS = tuple(0.001 * 2**step for step in range(14))
 """1 ms, doubling, to 8 s, for the time between two chunks of an answer."""
 
 
-class Metrics:
-    """The collectors on one registry. The units are in the names."""
+BY_MODEL = ("api", "upstream", "model")
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return _cache_labels(Counter(f"abridge_{name}", text, labels, registry=registry))
-
-        def histogram(
-            name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS_BUCKETS
-        ) -> Histogram:
-            name = f"abridge_{name}"
-            return _cache_labels(Histogram(name, text, labels, registry=registry, buckets=buckets))
-
-        def gauge(name: str, text: str, *labels: str, mode: GaugeMode = "livesum") -> Gauge:
-            name = f"abridge_{name}"
-            return _cache_labels(
-                Gauge(name, text, labels, registry=registry, multiprocess_mode=mode)
-            )
-
-        self.requests = counter(
-            "requests",
-            "Requests to an API, by how they ended.",
-            "api",
-            "upstream",
-            "model",
-            "outcome",
-        )
-        self.request_seconds = histogram(
-            "request_seconds", "How long a request took, to its end.", "api", "upstream", "model"
-        )
-        self.refusals = counter("refusals", "Requests that Abridge itself refused.", "code")
-        self.requests_in_flight = gauge(
-            "requests_in_flight", "Requests that are being forwarded.", "upstream"
-        )
-        self.requests_in_flight_limit = gauge(
-            "requests_in_flight_limit", "How many may be forwarded at once."
-        )
-        self.upstream_info = gauge(
-            "upstream_info",
-            "Always 1, by its profile, and whether that demands its reasoning back, or wants it.",
-            "upstream",
-            "profile",
-            "reasoning",
-            mode="max",
-        )
-        self.upstream_responses = counter(
-            "upstream_responses", "What upstreams answered, by its status.", "upstream", "status"
-        )
-        self.upstream_failures = counter(
-            "upstream_failures", "Requests that an upstream did not answer.", "upstream", "cause"
-        )
-        self.upstream_seconds = histogram(
-            "upstream_seconds", "How long an upstream took until its headers.", "upstream"
-        )
-        self.summaries = counter(
-            "summaries",
-            "Reasoning items for which a summary was due, by what came of it.",
-            "api",
-            "upstream",
-            "model",
-            "style",
-            "summarizer",
-            "outcome",
-        )
-        self.summarizer_tokens = counter(
-            "summarizer_tokens",
-            "Tokens that summarizers reported.",
-            "upstream",
-            "model",
-            "style",
-            "summarizer",
-            "type",
-        )
-        self.upstream_tokens = counter(
-            "upstream_tokens",
-            "Tokens that upstreams reported, reasoning within the output.",
-            "api",
-            "upstream",
-            "model",
-            "type",
-        )
-        self.summarizer_in_flight = gauge(
-            "summarizer_in_flight", "Calls for a part that are under way."
-        )
-        self.summarizer_in_flight_limit = gauge(
-            "summarizer_in_flight_limit", "How many may be under way at once."
-        )
-        self.breaker_open = gauge("breaker_open", "Summarizers that are left alone for a while.")
-        self.summarizer_seconds = histogram(
-            "summarizer_seconds", "How long a call for one part took.", "summarizer", "outcome"
-        )
-        self.held_seconds = histogram(
-            "held_seconds",
-            "How long an answer waited for its summary.",
-            "api",
-            "upstream",
-            "model",
-            "style",
-            "summarizer",
-            buckets=HELD_BUCKETS,
-        )
-        self.first_summary_seconds = histogram(
-            "first_summary_seconds",
-            "From the request to the first text of its summary.",
-            "api",
-            "upstream",
-            "model",
-        )
-        self.first_answer_seconds = histogram(
-            "first_answer_seconds",
-            "From the request to the first piece of its answer.",
-            "api",
-            "upstream",
-            "model",
-        )
-        self.chunk_seconds = histogram(
-            "chunk_seconds",
-            "Between two pieces of a streamed answer, on average.",
-            "api",
-            "upstream",
-            "model",
-            buckets=CHUNK_BUCKETS,
-        )
-        self.overhead_seconds = histogram(
-            "overhead_seconds",
-            "What Abridge itself added before the response began.",
-            "api",
-            buckets=OVERHEAD_BUCKETS,
-        )
-        self.reasoning_characters = counter(
-            "reasoning_characters", "Characters of raw reasoning read.", "api", "upstream"
-        )
-        self.marks_removed = counter(
-            "marks_removed", "What Abridge had added and took out of a later request.", "api"
-        )
-        self.reasoning_restored = counter(
-            "reasoning_restored",
-            "Turns of a later request whose reasoning upstream got, by where it came from.",
-            "api",
-            "upstream",
-            "source",
-        )
-        self.reasoning_missed = counter(
-            "reasoning_missed",
-            "Turns of a later request whose reasoning was wanted and not found.",
-            "api",
-            "upstream",
-        )
-        self.reasoning_dropped = counter(
-            "reasoning_dropped",
-            "Turns of a later request whose reasoning was left out, by why.",
-            "api",
-            "upstream",
-            "reason",
-        )
-        self.blobs_refused = counter(
-            "blobs_refused",
-            "Requests refused because of a damaged encrypted_content of ours.",
-            "api",
-            "upstream",
-        )
-        self.dropped_fields = counter(
-            "dropped_fields", "Unknown fields dropped together with hidden reasoning.", "api"
-        )
-        self.reader_faults = counter(
-            "reader_faults", "What upstream said out of order, and was dropped.", "api", "upstream"
-        )
-        self.streams_open = gauge("streams_open", "Engaged responses under way.", "api")
-        self.held_bytes = gauge("held_bytes", "Bytes of answers that wait for a summary.")
-        self.store_operations = counter(
-            "store_operations",
-            "What was asked of a store, by what came of it.",
-            "operation",
-            "result",
-        )
-        self.store_seconds = histogram(
-            "store_seconds", "How long a store took.", "operation", buckets=OVERHEAD_BUCKETS
-        )
-        self.store_bytes = gauge("store_bytes", "Bytes of reasoning remembered.")
-        self.workers = gauge("workers", "Processes that serve.")
-        self.build_info = gauge("build_info", "Always 1, by its version.", "version", mode="max")
-        self.memory_bytes = gauge("memory_bytes", "Bytes of memory in use.")
-        self.cpu_seconds = counter("cpu_seconds", "CPU time taken.")
-        self.loop_lag_seconds = histogram(
-            "loop_lag_seconds", "How late the event loop was.", buckets=OVERHEAD_BUCKETS
-        )
+BY_SUMMARY = (*BY_MODEL, "style", "summarizer")
 
 
 def _cache_labels(metric: M) -> M:
     """Cache `labels`: the lookup takes longer than counting, and there are few children."""
     metric.labels = cache(metric.labels)  # type: ignore[method-assign]
     return metric
+
+
+class _Row(Generic[M]):
+    """A row of `Metrics`; `make` builds the collector, given its name and registry."""
+
+    def __init__(self, make: Callable[[str, CollectorRegistry], M]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type[Metrics], name: str) -> None:
+        self._name = name
+
+    def create(self, metrics: Metrics, registry: CollectorRegistry) -> None:
+        """Create the collector, and put it where it is found before this row."""
+        collector = _cache_labels(self._make(f"abridge_{self._name}", registry))
+        vars(metrics)[self._name] = collector
+
+    if TYPE_CHECKING:
+
+        def __get__(self, metrics: Metrics, owner: type[Metrics]) -> M: ...
+
+
+def _counter(text: str, *labels: str) -> _Row[Counter]:
+    return _Row(lambda name, registry: Counter(name, text, labels, registry=registry))
+
+
+def _histogram(
+    text: str, *labels: str, buckets: tuple[float, ...] = SECONDS_BUCKETS
+) -> _Row[Histogram]:
+    return _Row(
+        lambda name, registry: Histogram(name, text, labels, registry=registry, buckets=buckets)
+    )
+
+
+def _gauge(text: str, *labels: str, mode: GaugeMode = "livesum") -> _Row[Gauge]:
+    return _Row(
+        lambda name, registry: Gauge(name, text, labels, registry=registry, multiprocess_mode=mode)
+    )
+
+
+class Metrics:
+    """The collectors on one registry: a new metric is a new row.
+
+    A row is the text and the labels; the attribute's name, after `abridge_`, is the metric's, with
+    its unit. On an instance, the attribute is the collector itself.
+    """
+
+    requests = _counter("Requests to an API, by outcome.", *BY_MODEL, "outcome")
+    request_seconds = _histogram("Time from a request's arrival to its end.", *BY_MODEL)
+    refusals = _counter("Requests that Abridge itself refused, by error code.", "code")
+    requests_in_flight = _gauge("Requests being forwarded.", "upstream")
+    requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
+    upstream_info = _gauge(
+        "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",
+        "upstream",
+        "profile",
+        "reasoning",
+        mode="max",
+    )
+    upstream_responses = _counter("Responses of upstreams, by status.", "upstream", "status")
+    upstream_failures = _counter(
+        "Requests without a complete response from upstream, by cause.", "upstream", "cause"
+    )
+    upstream_seconds = _histogram("Time until an upstream's response headers.", "upstream")
+    summaries = _counter(
+        "Reasoning items for which a summary was due, by outcome.", *BY_SUMMARY, "outcome"
+    )
+    summarizer_tokens = _counter(
+        "Tokens reported by summarizers.", "upstream", "model", "style", "summarizer", "type"
+    )
+    upstream_tokens = _counter(
+        "Tokens reported by upstreams; reasoning is part of the output.", *BY_MODEL, "type"
+    )
+    summarizer_in_flight = _gauge("Summarizer calls in progress.")
+    summarizer_in_flight_limit = _gauge("Maximum number of summarizer calls in progress.")
+    breaker_open = _gauge("Summarizers whose circuit breaker is open.")
+    summarizer_seconds = _histogram(
+        "Time that a summarizer call took, one for each part.", "summarizer", "outcome"
+    )
+    held_seconds = _histogram(
+        "Time that an answer waited for its summary.", *BY_SUMMARY, buckets=HELD_BUCKETS
+    )
+    first_summary_seconds = _histogram(
+        "Time from a request to the first text of its summary.", *BY_MODEL
+    )
+    first_answer_seconds = _histogram(
+        "Time from a request to the first piece of its answer.", *BY_MODEL
+    )
+    chunk_seconds = _histogram(
+        "Average time between two pieces of a streamed answer.", *BY_MODEL, buckets=CHUNK_BUCKETS
+    )
+    overhead_seconds = _histogram(
+        "Time that Abridge itself added before upstream was called.",
+        "api",
+        buckets=OVERHEAD_BUCKETS,
+    )
+    reasoning_characters = _counter("Characters of raw reasoning.", "api", "upstream")
+    marks_removed = _counter(
+        "Pieces of data that Abridge had added to a response and removed from a later request.",
+        "api",
+    )
+    reasoning_restored = _counter(
+        "Turns of a later request whose reasoning was sent upstream again, by where it came from.",
+        "api",
+        "upstream",
+        "source",
+    )
+    reasoning_missed = _counter(
+        "Turns of a later request whose reasoning was to be restored and was not found.",
+        "api",
+        "upstream",
+    )
+    reasoning_dropped = _counter(
+        "Turns of a later request whose reasoning was left out, by reason.",
+        "api",
+        "upstream",
+        "reason",
+    )
+    blobs_refused = _counter(
+        "Requests refused because of a damaged encrypted_content made by Abridge.",
+        "api",
+        "upstream",
+    )
+    dropped_fields = _counter("Unknown fields dropped where reasoning is hidden.", "api")
+    reader_faults = _counter(
+        "Events from upstream that were out of order and dropped.", "api", "upstream"
+    )
+    streams_open = _gauge("Responses in progress that Abridge works on.", "api")
+    held_bytes = _gauge("Bytes of answers waiting for a summary.")
+    store_operations = _counter("Operations on a store, by result.", "operation", "result")
+    store_seconds = _histogram(
+        "Time that an operation on a store took.", "operation", buckets=OVERHEAD_BUCKETS
+    )
+    store_bytes = _gauge("Bytes of reasoning in the store.")
+    workers = _gauge("Processes that serve requests.")
+    build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
+    memory_bytes = _gauge("Resident memory.")
+    cpu_seconds = _counter("CPU time used.")
+    loop_lag_seconds = _histogram("Delay of the event loop.", buckets=OVERHEAD_BUCKETS)
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        for row in vars(Metrics).values():
+            if isinstance(row, _Row):
+                row.create(self, registry)
 
 
 _metrics_by_registry: WeakKeyDictionary[CollectorRegistry, Metrics] = WeakKeyDictionary()

@@ -11,7 +11,8 @@ from abridge.apis.display import Display, Exposure
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store
 from abridge.config.settings import ChatSettings, LimitSettings, Route
 from abridge.core.events import ResponseEnded
-from abridge.core.plan import SummaryPlan, SummaryStyle
+from abridge.core.plan import SummaryPlan
+from abridge.core.styles import SummaryStyle
 from abridge.memory.summaries import SummaryTracker
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.guard import Guard

@@ -10,7 +10,7 @@ import httpx
 from starlette.types import Scope
 
 from abridge.apis.json import dumps, parse_object
-from abridge.proxy.failures import (
+from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
     classify_failure,

@@ -26,7 +26,7 @@ from abridge.config.settings import ROUTE, Settings
 from abridge.http.transport import Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record
-from abridge.proxy.failures import (
+from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
     classify_failure,

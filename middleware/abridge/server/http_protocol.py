@@ -106,4 +106,4 @@ class HttpProtocol(HttpToolsProtocol):
 
 def protocol_factory(client_timeout: float) -> type[asyncio.Protocol]:
     """Return the protocol factory for uvicorn; `client_timeout` is in seconds."""
-    return cast("type[asyncio.Protocol]", partial(HttpProtocol, silence=client_timeout))
+    return cast("type[asyncio.Protocol]", partial(HttpProtocol, client_timeout=client_timeout))

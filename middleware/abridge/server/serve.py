@@ -25,10 +25,10 @@ from starlette.types import ASGIApp
 
 from abridge.app import Abridge
 from abridge.config.settings import LimitSettings, ServerSettings, Settings
+from abridge.observability.admin import AdminEndpoints
 from abridge.observability.metrics import metrics_for
 from abridge.observability.tracing import exporting_spans
-from abridge.proxy.failures import log_in_one_line
-from abridge.server.admin import AdminEndpoints
+from abridge.proxy.calls import log_in_one_line
 from abridge.server.http_protocol import protocol_factory
 from abridge.server.process_metrics import sample_process
 

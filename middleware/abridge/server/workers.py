@@ -1,10 +1,4 @@
-"""The folder in which processes share their metrics.
-
-A worker process, as uvicorn spawns it.
-
-Start workers, replace those that die, and wait until all have ended.
-
-Run the sidecar in several processes.
+"""Run the sidecar in several processes.
 
 Theory of operation. The first process, the supervisor, opens the sockets and serves nothing but the
 admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
@@ -40,9 +34,9 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
+from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
-from abridge.server.admin import AdminEndpoints, Health
 from abridge.server.serve import (
     HttpServer,
     SignalQueue,
@@ -51,6 +45,15 @@ from abridge.server.serve import (
     serve,
     wait_for_last_scrape,
 )
+
+START_TIMEOUT = 60.0
+"""Seconds within which a worker must start."""
+
+PING_TIMEOUT = 30.0
+"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
+a busy machine may be slow to answer, and killing it breaks its streams."""
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -80,16 +83,13 @@ def _delete_metrics(folder: Path) -> None:
             file.unlink()
     except OSError as error:
         raise SettingsError(
-            f"{MULTIPROCESS_DIR_VARIABLE}: takes a folder of its own: {error.strerror}"
+            f"{MULTIPROCESS_DIR_VARIABLE}: cannot use this folder: {error.strerror}"
         ) from None
 
 
 def delete_gauges(pid: int | None) -> None:
     """Delete the gauges of a process that has ended or serves nothing; its counters stay."""
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
-
-
-_log = logging.getLogger(__name__)
 
 
 class WorkerServer(uvicorn.Server):
@@ -133,14 +133,6 @@ class WorkerProcess(Process):
     def terminate(self) -> None:
         """Send SIGTERM. Unlike uvicorn's, it may be called again and keeps the pipe open."""
         self.process.terminate()
-
-
-START_TIMEOUT = 60.0
-"""Seconds within which a worker must start."""
-
-PING_TIMEOUT = 30.0
-"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
-a busy machine may be slow to answer, and killing it breaks its streams."""
 
 
 class WorkerSupervisor(Multiprocess):

@@ -18,13 +18,9 @@ import re
 from dataclasses import dataclass, field
 
 MAX_TAG = 200
-
 MAX_LINK_TEXT = 200
-
 MAX_URL = 600
-
 MAX_NESTED = 100
-
 MAX_TITLE = 120
 """Maximum characters of: a tag's attributes; a link's text; a URL or a link's target; a
 parenthesized section within a target; a bold title."""

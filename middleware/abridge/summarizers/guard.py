@@ -1,15 +1,13 @@
-"""Protect responses from slow, failing or hostile summarizers.
+"""Protect answers from slow, failing or hostile summarizers.
 
-All requests of a process that use the same summarizer share one guard. It limits the number of
+All requests of a process that use the same summarizer share one `Guard`. It limits the number of
 concurrent calls (a bulkhead: fewer calls than requests, so that a slow summarizer cannot take the
 proxy down), stops calling a failing summarizer for a while (a circuit breaker), enforces a timeout,
 and passes on only clean, non-blank text. Every failure becomes a `SummarizerError` whose message a
 client may read, whatever the summarizer raised.
 
-Suspend the grace of a route whose summaries keep missing it.
-
-A summarizer that misses the grace delays every answer by all of it. After two consecutive misses
-the answers of a route do not wait at all for a while; the first answer after that tries again.
+A summarizer that misses the grace delays every answer by all of it. So after two consecutive misses
+`GraceBackoff` suspends the grace of a route for a while; the first answer after that tries again.
 """
 
 from __future__ import annotations
@@ -36,13 +34,22 @@ from abridge.summarizers.summarizer import Summarizer, closing_iterator
 MAX_PART_CHARS = 32_000
 """Maximum characters of a part; the call is ended when a summarizer exceeds them."""
 
-BREAKER_OPEN = ErrorDetail("breaker_open", "The summarizer failed too often and is left alone.")
+BREAKER_OPEN = ErrorDetail(
+    "breaker_open", "The summarizer failed too often and is not called for a while."
+)
+
+MISSES_TO_BACK_OFF = 2
+
+BACKOFF_SECONDS = 30.0
+
+MAX_ROUTES = 1024
+"""Maximum routes remembered; beyond that, the route whose last miss is oldest is forgotten."""
 
 Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
 
-logger = logging.getLogger("abridge.summarize")
+_log = logging.getLogger(__name__)
 
 
 class Permit:
@@ -106,7 +113,7 @@ class Guard:
     def _note_failure(self, summarizer: Summarizer, cause: object) -> None:
         # The breaker limits the number of these log lines.
         self._update_breaker(self._breaker.note_failure)
-        logger.warning("summarizer %s failed: %s", summarizer.name, cause)
+        _log.warning("summarizer %s failed: %s", summarizer.name, cause)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
         """Update the breaker, and its gauge if that opened or closed it."""
@@ -169,7 +176,7 @@ class _GuardedCall:
         if text := self._strip_start(self._cleaner.end()):
             yield text
         if not self._has_text:
-            raise self.error("empty", "The summarizer said nothing.")
+            raise self.error("empty", "The summarizer returned no text.")
 
     async def review_text(self, pieces: AsyncIterator[str], review: Review) -> AsyncIterator[str]:
         """Collect the whole text and yield what `review` returns for it."""
@@ -207,14 +214,6 @@ class _GuardedCall:
         text = text if self._has_text else text.lstrip()
         self._has_text = self._has_text or bool(text)
         return text
-
-
-MISSES_TO_BACK_OFF = 2
-
-BACKOFF_SECONDS = 30.0
-
-MAX_ROUTES = 1024
-"""Maximum routes remembered; beyond that, the route whose last miss is oldest is forgotten."""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,7 @@
-"""The summarizer protocol.
+"""The protocol of summarizers.
 
 A summarizer takes a passage of reasoning and yields the text of one summary part as it is written,
-then, if known, what the call used.
-
-Close an async iterator, also when the loop over it is left early.
+then, if known, the usage of the call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Read `traceparent` and `tracestate` from a request and send them with outgoing ones.
+"""The span of an upstream call, and the trace context that is sent with it.
 
-Nothing else of a context is sent on, in particular no baggage.
-
-The span of an upstream call, from the request to the end of the response.
+The span lasts from the request to the end of the response. Of a context, only `traceparent` and
+`tracestate` are read from a request and sent with outgoing ones, in particular no baggage.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class TracedApp:
             if trace is None:
                 call.end_span()
             else:
-                trace.asked(call)
+                trace.add_upstream_call(call)
 
     def _start_span(self, scope: Scope, record: Record | None) -> Span:
         route: Route | None = scope.get(ROUTE)

@@ -1,1 +1,1 @@
-"""Summarize by copying telling sentences, without a model."""
+"""Summarize without a model, by copying the sentences that say most."""

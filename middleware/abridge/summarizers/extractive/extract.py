@@ -1,6 +1,4 @@
-"""Copy a title for a part from its own sentences.
-
-The built-in summarizer: extractive, in process, without a model, deterministic.
+"""The built-in summarizer: extractive, in process, without a model, deterministic.
 
 It copies. Each sentence gets a score. Words that announce a conclusion, a decision or a finding,
 words that other sentences use too, and a late position raise it; questions, thinking aloud, and
@@ -22,6 +20,7 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
+from abridge.core.styles import ExtractRules, part_form
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.cues import (
@@ -37,84 +36,6 @@ from abridge.summarizers.extractive.cues import (
     THINKING_ALOUD,
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
-from abridge.summarizers.model.prompts import choose_form
-
-MAX_TITLE_WORDS = 8
-
-MAX_TITLE_CHARS = 60
-
-MAX_WIDE_TITLE_CHARS = 24
-
-_TITLE_END = re.compile(
-    r"[;!?…(（，。；：！？、—–]|[.,:](?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
-)
-
-_TITLE_MARKUP = re.compile(r"(?<!\w)_|_(?!\w)|[*`\[\]#<>|~\\\"“”«»「」『』]")
-
-_WEAK_START = re.compile(
-    r"(?:that|there|it|this|these|the user|be|for|some|they|he|she)\b", re.IGNORECASE
-)
-
-_TITLE_EDGE_CHARS = " \t'‘’.,:;-–—"
-
-_LETTER = re.compile(r"[^\W\d_]")
-
-_WIDE_LETTER = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af]")
-
-
-def choose_title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
-    """Return the first short clause in `texts` that is not among the titles `taken`.
-
-    A clause of one or two words, or one that starts with a pronoun or the like, is used only if
-    there is none better.
-    """
-    known = {_comparison_key(candidate) for candidate in taken}
-    clauses = [
-        clause
-        for text in texts
-        if (clause := _extract_clause(text)) and _comparison_key(clause) not in known
-    ]
-    strong = [
-        candidate
-        for candidate in clauses
-        if candidate.count(" ") > 1 or _WIDE_LETTER.search(candidate)
-    ]
-    strong = [candidate for candidate in strong if not _WEAK_START.match(candidate)]
-    return next(iter(strong + clauses), None)
-
-
-def _extract_clause(text: str) -> str | None:
-    """Return the text before the first stop, without its lead-in; None if it is no title."""
-    plain = _TITLE_MARKUP.sub("", text[: 4 * MAX_TITLE_CHARS]).strip(_TITLE_EDGE_CHARS)
-    lead_in = LEAD_IN.match(plain)
-    start = lead_in.end() if lead_in else 0
-    end = _TITLE_END.search(plain, start + 1)
-    clause = _shorten_clause(plain[start : end.start() if end else None]).strip(_TITLE_EDGE_CHARS)
-    letters = len(_LETTER.findall(clause))
-    if letters < 4 or letters < len(clause.replace(" ", "")) * 2 // 3:
-        return None
-    return clause[0].upper() + clause[1:]
-
-
-def _shorten_clause(clause: str) -> str:
-    """Cut a clause to a title's length, before a word that would need another after it."""
-    if _WIDE_LETTER.search(clause):
-        return clause[:MAX_WIDE_TITLE_CHARS]
-    words = clause.split()
-    if len(words) <= MAX_TITLE_WORDS and len(clause) <= MAX_TITLE_CHARS:
-        return clause
-    head = " ".join(words[: MAX_TITLE_WORDS + 1])[: MAX_TITLE_CHARS + 1] + " "
-    breaks = [
-        match.start()
-        for match in CLAUSE_BREAK.finditer(head)
-        if match.start() >= MAX_TITLE_CHARS // 4
-    ]
-    return head[: breaks[-1]] if breaks else head[:MAX_TITLE_CHARS].rpartition(" ")[0]
-
-
-def _comparison_key(clause: str) -> str:
-    return "".join(filter(str.isalnum, clause.casefold()))
-
 
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
@@ -138,59 +59,27 @@ _QUESTION = re.compile(r"[?？]\W*$")
 
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
+MAX_TITLE_WORDS = 8
 
-@dataclass(slots=True, frozen=True)
-class ExtractRules:
-    """Length and preferences of an extract."""
+MAX_TITLE_CHARS = 60
 
-    chars_per_sentence: int  # characters of prose per sentence copied
-    min_sentences: int
-    max_sentences: int
-    max_chars: int  # characters in all
-    copy_all_chars: int  # prose up to this many characters is copied nearly whole
-    task_score: float  # score for stating the task
-    late_score: float  # score for a position near the end
+MAX_WIDE_TITLE_CHARS = 24
 
-
-CONCISE = ExtractRules(
-    chars_per_sentence=1500,
-    min_sentences=1,
-    max_sentences=2,
-    max_chars=480,
-    copy_all_chars=0,
-    task_score=0.0,
-    late_score=2.5,
+_TITLE_END = re.compile(
+    r"[;!?…(（，。；：！？、—–]|[.,:](?=\s|$)|\s-\s|\s(?:because|so that|and then|which)\s"
 )
 
-UNTITLED = ExtractRules(
-    chars_per_sentence=800,
-    min_sentences=1,
-    max_sentences=3,
-    max_chars=640,
-    copy_all_chars=240,
-    task_score=1.0,
-    late_score=2.0,
+_TITLE_MARKUP = re.compile(r"(?<!\w)_|_(?!\w)|[*`\[\]#<>|~\\\"“”«»「」『』]")
+
+_WEAK_START = re.compile(
+    r"(?:that|there|it|this|these|the user|be|for|some|they|he|she)\b", re.IGNORECASE
 )
 
-TITLED = ExtractRules(
-    chars_per_sentence=500,
-    min_sentences=1,
-    max_sentences=3,
-    max_chars=640,
-    copy_all_chars=160,
-    task_score=2.0,
-    late_score=0.5,
-)
+_TITLE_EDGE_CHARS = " \t'‘’.,:;-–—"
 
-DETAILED = ExtractRules(
-    chars_per_sentence=250,
-    min_sentences=2,
-    max_sentences=7,
-    max_chars=1600,
-    copy_all_chars=400,
-    task_score=2.0,
-    late_score=0.5,
-)
+_LETTER = re.compile(r"[^\W\d_]")
+
+_WIDE_LETTER = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af]")
 
 
 @dataclass(slots=True)
@@ -231,7 +120,8 @@ def extract(passage: Passage) -> str:
     """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
     passage is empty."""
     text = _keep_head_and_tail(passage.text)
-    rules = _choose_rules(passage)
+    form = part_form(passage.style, whole=passage.whole)
+    rules = form.extract
     sentences = list(split_sentences(text))
     chosen = _choose_sentences(
         _score_sentences(
@@ -243,17 +133,11 @@ def extract(passage: Passage) -> str:
         sentence.text for sentence in sorted(chosen, key=lambda sentence: sentence.position)
     )
     summary = clean(summary or " ".join(text.split())[:MAX_SENTENCE_CHARS]).strip()
-    if choose_form(passage) == "concise" or not summary:
+    if not form.titled or not summary:
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     title = choose_title([*headings, *(sentence.text for sentence in chosen)], passage.titles)
     return f"**{title}**\n\n{summary}" if title else summary
-
-
-def _choose_rules(passage: Passage) -> ExtractRules:
-    if passage.style == "auto" and passage.whole:
-        return UNTITLED
-    return {"concise": CONCISE, "titled": TITLED, "detailed": DETAILED}[choose_form(passage)]
 
 
 def _keep_head_and_tail(text: str) -> str:
@@ -381,3 +265,57 @@ def _join_sentences(texts: Iterable[str]) -> str:
         space = "" if not joined or _WIDE_CHAR.match(joined[-1]) else " "
         joined += space + text + stop
     return joined
+
+
+def choose_title(texts: Iterable[str], taken: Sequence[str]) -> str | None:
+    """Return the first short clause in `texts` that is not among the titles `taken`.
+
+    A clause of one or two words, or one that starts with a pronoun or the like, is used only if
+    there is none better.
+    """
+    known = {_comparison_key(candidate) for candidate in taken}
+    clauses = [
+        clause
+        for text in texts
+        if (clause := _extract_clause(text)) and _comparison_key(clause) not in known
+    ]
+    strong = [
+        candidate
+        for candidate in clauses
+        if candidate.count(" ") > 1 or _WIDE_LETTER.search(candidate)
+    ]
+    strong = [candidate for candidate in strong if not _WEAK_START.match(candidate)]
+    return next(iter(strong + clauses), None)
+
+
+def _extract_clause(text: str) -> str | None:
+    """Return the text before the first stop, without its lead-in; None if it is no title."""
+    plain = _TITLE_MARKUP.sub("", text[: 4 * MAX_TITLE_CHARS]).strip(_TITLE_EDGE_CHARS)
+    lead_in = LEAD_IN.match(plain)
+    start = lead_in.end() if lead_in else 0
+    end = _TITLE_END.search(plain, start + 1)
+    clause = _shorten_clause(plain[start : end.start() if end else None]).strip(_TITLE_EDGE_CHARS)
+    letters = len(_LETTER.findall(clause))
+    if letters < 4 or letters < len(clause.replace(" ", "")) * 2 // 3:
+        return None
+    return clause[0].upper() + clause[1:]
+
+
+def _shorten_clause(clause: str) -> str:
+    """Cut a clause to a title's length, before a word that would need another after it."""
+    if _WIDE_LETTER.search(clause):
+        return clause[:MAX_WIDE_TITLE_CHARS]
+    words = clause.split()
+    if len(words) <= MAX_TITLE_WORDS and len(clause) <= MAX_TITLE_CHARS:
+        return clause
+    head = " ".join(words[: MAX_TITLE_WORDS + 1])[: MAX_TITLE_CHARS + 1] + " "
+    breaks = [
+        match.start()
+        for match in CLAUSE_BREAK.finditer(head)
+        if match.start() >= MAX_TITLE_CHARS // 4
+    ]
+    return head[: breaks[-1]] if breaks else head[:MAX_TITLE_CHARS].rpartition(" ")[0]
+
+
+def _comparison_key(clause: str) -> str:
+    return "".join(filter(str.isalnum, clause.casefold()))

@@ -75,7 +75,7 @@ class ModelAnswer:
         if self._failed:
             raise self.error("upstream_error", "The summarizer model's answer broke off.")
         if not self._has_text:
-            raise self.error("empty", "The summarizer model said nothing.")
+            raise self.error("empty", "The summarizer model returned no text.")
 
     def _read_frames(self, frames: Iterable[bytes]) -> str:
         return self._collect_text(event for frame in frames for event in self._reader.read(frame))

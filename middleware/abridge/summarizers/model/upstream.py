@@ -1,154 +1,23 @@
-"""An httpx transport that calls an ASGI app, with streaming.
+"""Summarize with the model that the client requested: `kind = "upstream"`.
 
-The app runs in a task of its own per call. The response starts with the app's
-`http.response.start`; its chunks are handed over one at a time, so that the app cannot run ahead of
-its reader. When the response is closed early the app receives `http.disconnect`, as from a server,
-and gets a moment to react; then its task is cancelled. It never outlives the response.
-
-Summarize with the model that the client requested: `kind = "upstream"`.
-
-This calls the inner app on the client's path and with the client's credential, so that it works
-mounted too and needs no key of its own.
+The call goes to the inner app, on the client's path and with the client's credential, so that it
+works mounted too and needs no key of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-import httpx
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp
 
 from abridge.apis.api import Api
 from abridge.config.settings import SummarizerSettings
+from abridge.http.app_transport import AppTransport
 from abridge.providers.profile import Profile
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.summarizer import ModelSummarizer
-
-logger = logging.getLogger("abridge.summarize")
-
-CLOSE_SECONDS = 1.0
-"""Seconds for the app to return after its response has ended or was closed."""
-
-
-class AppTransport(httpx.AsyncBaseTransport):
-    """Answers requests by calling `app`.
-
-    The scope of each call is a copy of `scope`, as it was at construction, with the method, path,
-    query and headers of the request.
-    """
-
-    def __init__(self, app: ASGIApp, scope: Mapping[str, Any]) -> None:
-        self._app = app
-        self._scope = dict(scope)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        call = _AppCall(self._app, self._scope_for(request), await request.aread())
-        try:
-            start = await call.read_start()
-        except BaseException:
-            await call.aclose()
-            raise
-        return httpx.Response(start["status"], headers=start.get("headers", ()), stream=call)
-
-    def _scope_for(self, request: httpx.Request) -> dict[str, Any]:
-        raw_path = request.url.raw_path.partition(b"?")[0]
-        return {
-            **self._scope,
-            "state": dict(self._scope.get("state", {})),
-            "extensions": {},
-            "method": request.method,
-            "path": unquote(raw_path.decode("ascii")),
-            "raw_path": raw_path,
-            "query_string": request.url.query,
-            "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        }
-
-
-class _AppCall(httpx.AsyncByteStream):
-    """One call and the body of its response.
-
-    `_message` is the last message from the app, until it is read. `_can_send` is set while there is
-    no such message, or the response is closed; `_can_read` while there is one, or the app is done.
-    """
-
-    def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
-        self._body: bytes | None = body
-        self._message: Message | None = None
-        self._can_send, self._can_read, self._closed = (
-            asyncio.Event(),
-            asyncio.Event(),
-            asyncio.Event(),
-        )
-        self._can_send.set()
-        self._done = False
-        self._error: Exception | None = None
-        self._task = asyncio.create_task(self._run(app, scope))
-
-    async def read_start(self) -> Message:
-        message = await self._next_message()
-        if message is None or message["type"] != "http.response.start":
-            raise httpx.ConnectError("The app did not answer.") from self._error
-        return message
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        more_body = True
-        while more_body:
-            message = await self._next_message()
-            if message is None:
-                raise httpx.ReadError("The app broke its answer off.") from self._error
-            more_body = message.get("more_body", False)
-            if message.get("body"):
-                yield message["body"]
-
-    async def aclose(self) -> None:
-        self._closed.set()
-        self._can_send.set()
-        try:
-            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
-        finally:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-
-    async def _next_message(self) -> Message | None:
-        await self._can_read.wait()
-        message, self._message = self._message, None
-        self._can_send.set()
-        if not self._done:
-            self._can_read.clear()
-        return message
-
-    # Called by the app
-
-    async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
-        try:
-            await app(scope, self._receive, self._send)
-        except Exception as error:  # noqa: BLE001 - the reader gets it as the cause
-            if not self._closed.is_set():
-                logger.warning("the app failed at a summary: %s", type(error).__name__)
-            self._error = error
-        finally:
-            self._done = True
-            self._can_read.set()
-
-    async def _receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._closed.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: Message) -> None:
-        await self._can_send.wait()
-        if self._closed.is_set():
-            raise OSError("The response was closed.")
-        self._message = message
-        self._can_send.clear()
-        self._can_read.set()
-
 
 FORWARDED_HEADERS = frozenset(
     {

@@ -1,0 +1,158 @@
+"""Check that a server can be reached, an upstream's or the summarizer's, and list its models."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import click
+import httpx
+
+from abridge.apis.credentials import Header, bearer_header
+from abridge.apis.json import dumps, objects, parse_object, string
+from abridge.config.loading import read_secret
+from abridge.core.conversation import Json
+
+Grade = Literal["ok", "note", "fault"]
+
+COLOURS: dict[Grade, str] = {"ok": "green", "note": "yellow", "fault": "red"}
+
+
+MAX_LISTED_MODELS = 3
+"""Model names printed."""
+
+MAX_RESPONSE_BYTES = 4 << 20
+"""Bytes read of a response."""
+
+_BRACKETED_REASON = re.compile(r"\[(.+)\]$")
+
+
+@dataclass(slots=True, frozen=True)
+class Finding:
+    subject: str
+    text: str
+    grade: Grade = "ok"
+    """`note`: may surprise; `fault`: keeps Abridge from working."""
+
+    def __str__(self) -> str:
+        return f"{click.style(f'{self.grade:6}', COLOURS[self.grade])}{self.subject}: {self.text}"
+
+
+@dataclass(slots=True, frozen=True)
+class CheckTarget:
+    base_url: str
+    transport: httpx.AsyncBaseTransport
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def with_key(
+        cls,
+        base_url: str,
+        transport: httpx.AsyncBaseTransport,
+        variable: str | None,
+        setting: str,
+        make_header: Callable[[bytes], Header] = bearer_header,
+    ) -> CheckTarget:
+        """Return a target with its API key. Raises SettingsError.
+
+        The key is read from the environment variable `variable`, which the setting `setting`
+        names; `make_header` turns it into a header.
+        """
+        if variable is None:
+            return cls(base_url, transport)
+        name, value = make_header(read_secret(variable, setting).encode())
+        return cls(base_url, transport, {name.decode(): value.decode()})
+
+    @asynccontextmanager
+    async def send_request(
+        self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a GET, or a POST if there is a body. Raises httpx.TransportError."""
+        content = None if body is None else dumps(body)
+        request = httpx.Request(
+            "GET" if body is None else "POST",
+            f"{self.base_url}{path}",
+            headers={"content-type": "application/json", **self.headers, **(headers or {})},
+            content=content,
+        )
+        response = await self.transport.handle_async_request(request)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+async def read_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield the body's chunks, up to `MAX_RESPONSE_BYTES` in total."""
+    remaining = MAX_RESPONSE_BYTES
+    async for chunk in cast(httpx.AsyncByteStream, response.stream):
+        yield chunk[:remaining]
+        remaining -= len(chunk)
+        if remaining <= 0:
+            return
+
+
+def describe_error(error: httpx.TransportError) -> str:
+    """Describe an error, with the operating system's message if there is one."""
+    if isinstance(error, httpx.TimeoutException):
+        return "does not answer in time"
+    bracketed = _BRACKETED_REASON.search(str(error))
+    reason = _os_error_text(error) or (bracketed[1] if bracketed else str(error))
+    failure = "cannot be reached" if isinstance(error, httpx.ConnectError) else "breaks off"
+    return f"{failure}: {reason}"
+
+
+def _os_error_text(error: BaseException | None) -> str | None:
+    while error is not None:
+        if isinstance(error, ConnectionError) and error.errno:
+            return os.strerror(error.errno)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@dataclass(slots=True, frozen=True)
+class ReachResult:
+    finding: Finding
+    models: list[str] | None = None  # None: the server returned no list
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.finding.grade != "fault"
+
+
+async def reach(target: CheckTarget, subject: str) -> ReachResult:
+    """Request the list of models: nothing is cheaper, and nearly every server has one."""
+    url = target.base_url
+    try:
+        async with target.send_request("/models") as response:
+            body = b"".join([chunk async for chunk in read_chunks(response)])
+    except httpx.TransportError as error:
+        return ReachResult(Finding(subject, f"{url} {describe_error(error)}", "fault"))
+    if response.status_code == 200:
+        return _models_result(subject, url, body)
+    return ReachResult(_status_finding(subject, target, response.status_code))
+
+
+def _models_result(subject: str, url: str, body: bytes) -> ReachResult:
+    listing = parse_object(body) or {}
+    models = [string(model.get("id")) for model in objects(listing.get("data"))]
+    names = ", ".join(models[:MAX_LISTED_MODELS]) + (
+        ", …" if len(models) > MAX_LISTED_MODELS else ""
+    )
+    text = f"{url} answers; models: {names or 'none listed'}"
+    return ReachResult(Finding(subject, text), models)
+
+
+def _status_finding(subject: str, target: CheckTarget, status: int) -> Finding:
+    url = target.base_url
+    if status in (401, 403) and target.headers:
+        return Finding(subject, f"{url} refuses the key ({status})", "fault")
+    if status in (401, 403):
+        return Finding(subject, f"{url} answers, but requires a key ({status})", "note")
+    if status >= 500:
+        return Finding(subject, f"{url} answers with status {status}", "fault")
+    return Finding(subject, f"{url} answers, but lists no models ({status})")

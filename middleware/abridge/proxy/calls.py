@@ -1,0 +1,138 @@
+"""Call upstreams, and report the calls that fail.
+
+Before the response has begun, a failure becomes a status and a body in the API's error shape; after
+that, an exception. Neither contains anything that upstream or the client sent. Responses and
+failures are counted, and failures logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import NamedTuple
+
+import httpx
+from starlette.types import Scope
+
+from abridge.apis.json import dumps
+from abridge.apis.openai import error_body
+from abridge.errors import UpstreamBroken
+from abridge.observability.metrics import Metrics
+from abridge.proxy.targets import UpstreamTarget
+
+
+class Failure(NamedTuple):
+    """An exception, and the status, code and message it is reported with."""
+
+    error_type: type[Exception]
+    status: int
+    code: str
+    message: str
+
+    @property
+    def cause(self) -> str:
+        """The metric label."""
+        return self.code.removeprefix("upstream_")
+
+
+TIMEOUT = Failure(
+    httpx.TimeoutException, 504, "upstream_timeout", "The upstream did not answer in time."
+)
+
+BROKEN = Failure(
+    httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."
+)
+
+UNREACHABLE = Failure(
+    httpx.ConnectError, 502, "upstream_unreachable", "The upstream could not be reached."
+)
+
+MALFORMED_MESSAGE = "The request cannot be forwarded as it is."
+
+FAILURE_TABLE = (
+    TIMEOUT,
+    UNREACHABLE,
+    Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED_MESSAGE),
+    Failure(httpx.InvalidURL, 400, "malformed", MALFORMED_MESSAGE),
+    BROKEN,
+)
+"""In order of precedence: the first entry whose exception type matches counts."""
+
+TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL)
+
+_log = logging.getLogger(__name__)
+
+
+class UpstreamCaller:
+    """Sends requests by the transport it owns, and records metrics."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
+        self._transport = transport
+        self._metrics = metrics
+
+    async def call(
+        self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
+    ) -> httpx.Response:
+        """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
+        started = monotonic()
+        try:
+            request = target.build_request(scope, body)
+            response = await self._transport.handle_async_request(request)
+        except TRANSPORT_ERRORS as error:
+            self.count_failure(target, classify_failure(error))
+            raise
+        self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
+        self._metrics.upstream_responses.labels(target.name, response.status_code).inc()
+        return response
+
+    def count_failure(self, target: UpstreamTarget, failure: Failure) -> None:
+        """Count a missing or incomplete response."""
+        self._metrics.upstream_failures.labels(target.name, failure.cause).inc()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+def error_response(status: int, code: str, message: str) -> httpx.Response:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    return httpx.Response(
+        status,
+        headers={"content-type": "application/json"},
+        content=dumps(error_body(message, kind=kind, code=code)),
+    )
+
+
+def retry_later_response(code: str, message: str) -> httpx.Response:
+    """Return a 503 that asks the client to retry."""
+    response = error_response(503, code, message)
+    response.headers["retry-after"] = "1"
+    return response
+
+
+def classify_failure(error: Exception) -> Failure:
+    """Classify one of `TRANSPORT_ERRORS`."""
+    return next(failure for failure in FAILURE_TABLE if isinstance(error, failure.error_type))
+
+
+def log_failure(error: Exception, target: UpstreamTarget) -> None:
+    _log.warning("upstream %s: %s: %s", target.name, type(error).__name__, error)
+
+
+def upstream_broken_error(failure: Failure, target: UpstreamTarget) -> UpstreamBroken:
+    """Return the exception to raise if the response has already begun."""
+    timed_out = failure is TIMEOUT
+    message = "fell silent within its response" if timed_out else "broke off its response"
+    return UpstreamBroken(f"The upstream {message}.", code=failure.code, upstream=target.name)
+
+
+def log_in_one_line(record: logging.LogRecord) -> bool:
+    """Filter a server's log: log a broken upstream in one line, without a traceback.
+
+    A server logs every exception that its app raises as the app's own fault. uvicorn's logger is
+    `uvicorn.error`.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, UpstreamBroken):
+        record.msg, record.args = "upstream %s: %s", (error.upstream, error)
+        record.exc_info = None
+    return True

@@ -1,0 +1,349 @@
+"""`abridge check`: what it prints, what it finds, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.check.effective import effective_toml
+from abridge.check.reach import Finding
+from abridge.check.run import Check
+from abridge.config.settings import Settings
+from abridge.demo.model import scripted_model
+from tests.end_to_end.translation.turn import answer
+from tests.scripts import (
+    THOUGHT,
+    chat_stream,
+    frame,
+    message_item,
+    reasoning_item,
+    response,
+)
+from tests.servers import serve
+from tests.sidecar import environment
+from tests.upstream import Answer, Upstream
+
+MODELS = Answer.json({"object": "list", "data": [{"id": "thinker-1"}, {"id": "other"}]})
+
+
+class Server:
+    """Answers by the end of the path; what it has no answer for is not there."""
+
+    def __init__(self, **answers: Answer) -> None:
+        self.apps = {name: Upstream(answer) for name, answer in answers.items()}
+        self.missing = Upstream(Answer.json({"error": {}}, 404))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        end = scope["path"].rpartition("/")[2]
+        await self.apps.get(end, self.missing)(scope, receive, send)
+
+
+async def found(app: ASGIApp, settings: Any = None, **check: Any) -> list[Finding]:
+    async with serve(app) as url:
+        known = {**(settings or {})}
+        known["upstreams"] = [{"base_url": f"{url}/v1", **known.pop("upstream", {})}]
+        if known.get("summarizer", {}).get("kind") == "model":
+            known["summarizer"]["base_url"] = f"{url}/v1"
+        checking = Check(Settings.model_validate(known), **check)
+        return [finding async for finding in checking.findings()]
+
+
+def about(findings: list[Finding], subject: str) -> Finding:
+    return next(finding for finding in findings if finding.subject.endswith(subject))
+
+
+class TestEffective:
+    def test_it_is_toml_that_gives_the_same_settings(self) -> None:
+        settings = Settings.model_validate(
+            {
+                "server": {"admin_port": 1},
+                "summary": {"max_overhead": 0.5},
+                "summarizer": {"extra_body": {"a": [1, {"b": None, "c": "d"}], "top k": 3.5}},
+                "upstreams": [{"base_url": "http://u/v1", "models": ["a*"], "usage": {}}],
+            }
+        )
+        again = Settings.model_validate(tomllib.loads("\n".join(effective_toml(settings, {}))))
+        assert again.summary == settings.summary
+        assert again.upstreams == settings.upstreams
+        assert again.server == settings.server
+
+    def test_what_is_not_the_default_is_marked(self) -> None:
+        lines = list(effective_toml(Settings.model_validate({"summary": {"grace": 1}}), {}))
+        assert [line for line in lines if "#" in line] == ["grace = 1.0  # not the default"]
+
+    def test_secrets_are_named_and_never_shown(self) -> None:
+        settings = Settings.model_validate(
+            {
+                "summarizer": {"extra_body": {"api_key": "geheim", "deep": {"token": "geheim"}}},
+                "upstreams": [
+                    {"name": "a", "base_url": "http://u/v1", "api_key_env": "KEY_A"},
+                    {"name": "b", "base_url": "http://u/v1", "api_key_env": "KEY_B"},
+                ],
+            }
+        )
+        lines = list(effective_toml(settings, {"KEY_A": "geheim"}))
+        assert 'api_key_env = "KEY_A"  # is set' in lines
+        assert 'api_key_env = "KEY_B"  # is NOT set' in lines
+        assert "geheim" not in "\n".join(lines)
+
+    @pytest.mark.parametrize(
+        ("address", "shown"),
+        [
+            ("redis://anna:geheim@h:1/0", "redis://***@h:1/0"),
+            ("redis://:ge/geheim@h", "redis://***@h"),
+            ("redis://h?password=geheim&ssl_password=geheim", None),
+            ("unix://:geheim@/run/redis.sock?db=1", "unix://***@/run/redis.sock?db=1"),
+            ("rediss://h:1/0?ssl_cert_reqs=none", "rediss://h:1/0?ssl_cert_reqs=none"),
+        ],
+    )
+    def test_nor_is_the_password_of_a_store(self, address: str, shown: str | None) -> None:
+        history = {"store": address, "seal_keys_env": "KEYS"}
+        told = "\n".join(effective_toml(Settings.model_validate({"history": history}), {}))
+        shown = shown or "redis://h?password=***&ssl_password=***"
+        assert f'store = "{shown}"' in told
+        assert "geheim" not in told
+
+
+class TestReaching:
+    @pytest.mark.parametrize(
+        ("keys", "store", "told"),
+        [
+            (None, "memory", "history.seal_keys_env: must name"),
+            ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
+            (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: takes an address"),
+            (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
+        ],
+    )
+    async def test_what_would_stop_the_start(
+        self, keys: str | None, store: str, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if keys is not None:
+            monkeypatch.setenv("KEYS", keys)
+        history = {"seal_keys_env": "KEYS", "store": store}
+        findings = await found(Server(models=MODELS), {"history": history})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == bool(told)
+        assert "".join(faults).startswith(told)
+        assert "geheim" not in str(findings)
+
+    async def test_an_extra_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export", raising=False)
+        monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+        findings = await found(Server(models=MODELS), {"tracing": {"enabled": True}})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == 1
+        assert faults[0].startswith("tracing.enabled: needs the package opentelemetry")
+
+    async def test_a_server_that_lists_models(self) -> None:
+        findings = await found(Server(models=MODELS))
+        upstream = about(findings, "default")
+        assert upstream.grade == "ok"
+        assert "thinker-1, other" in upstream.text
+        assert about(findings, "summarizer").grade == "ok"
+
+    async def test_nobody_there(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            port = unused.getsockname()[1]
+        settings = Settings.model_validate(
+            {"upstreams": [{"base_url": f"http://127.0.0.1:{port}/v1"}]}
+        )
+        findings = [finding async for finding in Check(settings, probing=True).findings()]
+        assert about(findings, "default").grade == "fault"
+        assert about(findings, "default").text.endswith("cannot be reached: Connection refused")
+
+    @pytest.mark.parametrize(
+        ("status", "keyed", "grade", "words"),
+        [
+            (401, False, "note", "requires a key"),
+            (401, True, "fault", "refuses the key"),
+            (403, True, "fault", "refuses the key"),
+            (404, False, "ok", "lists no models"),
+            (503, False, "fault", "status 503"),
+        ],
+    )
+    async def test_a_server_that_lists_none(
+        self, status: int, grade: str, words: str, monkeypatch: pytest.MonkeyPatch, *, keyed: bool
+    ) -> None:
+        monkeypatch.setenv("A_KEY", "geheim")
+        server = Server(models=Answer.json({}, status))
+        upstream = {"api_key_env": "A_KEY"} if keyed else {}
+        finding = about(await found(server, {"upstream": upstream}), "default")
+        assert finding.grade == grade
+        assert words in finding.text
+        (asked,) = server.apps["models"].asked
+        assert asked.header("authorization") == ("Bearer geheim" if keyed else None)
+
+    async def test_a_key_that_is_not_there(self) -> None:
+        findings = await found(Server(models=MODELS), {"upstream": {"api_key_env": "NOT_SET"}})
+        assert findings[-1].grade == "fault"
+        assert "upstreams[].api_key_env" in findings[-1].text
+
+    @pytest.mark.parametrize(("model", "grade"), [("thinker-1", "ok"), ("absent", "note")])
+    async def test_whether_the_summarizer_is_listed(self, model: str, grade: str) -> None:
+        settings = {"summarizer": {"kind": "model", "model": model}}
+        findings = await found(Server(models=MODELS), settings)
+        assert about(findings, "summarizer").grade == grade
+
+
+class TestProbing:
+    async def test_an_upstream_with_both_apis(self) -> None:
+        findings = await found(scripted_model(0.0), probing=True)
+        assert [finding.grade for finding in findings] == ["ok"] * 5
+        chat = about(findings, "Chat Completions").text
+        assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
+        assert "reasoning in items of its own" in about(findings, "Responses").text
+
+    async def test_one_with_only_one(self) -> None:
+        frames = chat_stream(THOUGHT, "9.9", field="reasoning")
+        server = Server(models=MODELS, completions=Answer(frames))
+        findings = await found(server, {"upstream": {"models": ["th*"]}}, probing=True)
+        assert "reasoning in reasoning;" in about(findings, "Chat Completions").text
+        assert about(findings, "Responses") == Finding(
+            "upstream default, Responses", "is not available (404)", "note"
+        )
+        assert not [finding for finding in findings if finding.grade == "fault"]
+        assert server.apps["completions"].asked[0].json["model"] == "thinker-1"
+
+    async def test_one_that_speaks_messages(self) -> None:
+        server = Server(models=MODELS, messages=answer("messages", stream=True))
+        upstream = {"api": "messages", "profile": "anthropic", "api_key_env": "THEIR_KEY"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("THEIR_KEY", "sk-theirs")
+            kind = {"kind": "upstream"}
+            findings = await found(server, {"upstream": upstream, "summarizer": kind}, probing=True)
+        told = about(findings, "Messages")
+        assert (told.grade, "reasoning in" in told.text) == ("ok", True)
+        assert not [finding for finding in findings if "Completions" in finding.subject]
+        assert about(findings, "summarizer").grade == "ok", "asked over the bridge"
+        (asked, *_) = server.apps["messages"].asked
+        assert asked.header("x-api-key") == "sk-theirs"
+        assert asked.header("authorization") is None
+        assert asked.header("anthropic-version")
+
+    async def test_neither(self) -> None:
+        findings = await found(Server(models=MODELS), probing=True)
+        assert "neither API streams" in findings[-3].text
+        assert findings[-3].grade == "fault"
+
+    async def test_no_model_to_ask(self) -> None:
+        findings = await found(Server(), probing=True)
+        assert about(findings, "default").grade == "ok"
+        assert "--model" in findings[1].text
+        assert findings[1].grade == "fault"
+
+    @pytest.mark.parametrize(
+        ("answer", "grade", "words"),
+        [
+            (Answer.json({}, 500), "fault", "status 500"),
+            (Answer([frame({"error": {"message": "x"}})]), "fault", "cannot be read"),
+            (Answer([b"data: {"]), "fault", "cannot be read"),
+            (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),
+        ],
+    )
+    async def test_what_may_come(self, answer: Answer, grade: str, words: str) -> None:
+        findings = await found(
+            Server(completions=answer), {"upstream": {"models": ["m"]}}, probing=True
+        )
+        finding = about(findings, "Chat Completions")
+        assert finding.grade == grade
+        assert words in finding.text
+
+    async def test_one_that_does_not_stream(self) -> None:
+        whole = response([reasoning_item(0, THOUGHT), message_item(1, "9.9")])
+        findings = await found(
+            Server(responses=Answer.json(whole)), probing=True, model="any", key_env=None
+        )
+        finding = about(findings, "Responses")
+        assert finding.grade == "note"
+        assert finding.text.startswith(
+            "answers, but does not stream; reasoning in items of its own"
+        )
+
+    async def test_a_clients_key_for_upstreams_without_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CLIENT_KEY", "geheim")
+        server = Server(models=MODELS, completions=Answer(chat_stream("", text="9.9")))
+        settings = {"summarizer": {"kind": "upstream"}}
+        findings = await found(server, settings, probing=True, key_env="CLIENT_KEY")
+        assert findings[-1].grade == "ok"
+        asked = [*server.apps["models"].asked, *server.apps["completions"].asked]
+        assert {one.header("authorization") for one in asked} == {"Bearer geheim"}
+        assert not any("geheim" in str(finding) for finding in findings)
+
+
+class TestTheSummarizer:
+    SETTINGS: ClassVar[dict[str, Any]] = {
+        "summarizer": {"kind": "model", "model": "small", "timeout": 0.3}
+    }
+
+    async def finding(self, answer: Answer, **summary: float) -> Finding:
+        settings = {
+            **self.SETTINGS,
+            "summary": summary,
+            "limits": {"headers": 0.3},
+            "upstream": {"models": ["m"]},
+        }
+        return (await found(Server(completions=answer), settings, probing=True))[-1]
+
+    async def test_that_says_something(self) -> None:
+        finding = await self.finding(Answer(chat_stream("", text="I compare the tenths.")))
+        assert finding.grade == "ok"
+        assert "11 tokens in, 70 out" in finding.text
+
+    async def test_that_does_not_in_time(self) -> None:
+        finding = await self.finding(Answer([asyncio.Event()]))
+        assert finding.grade == "fault"
+        assert "(timeout)" in finding.text
+
+    async def test_that_is_too_late_for_an_answer(self) -> None:
+        frames = chat_stream("", text="I compare the tenths.")
+        finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
+        assert finding.grade == "fault"
+        assert "an answer waits only 0.01 s" in finding.text
+
+    async def test_that_says_nothing(self) -> None:
+        finding = await self.finding(Answer(chat_stream("", text="")))
+        assert finding.grade == "fault"
+        assert "(empty)" in finding.text
+
+
+@pytest.mark.parametrize(("probing", "code"), [(("--probe",), 0), ((), 0), (("--model",), 2)])
+async def test_the_command(probing: tuple[str, ...], code: int) -> None:
+    async with serve(scripted_model(0.0)) as url:
+        words = ("check", "--upstream", f"{url}/v1", *probing)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "abridge", *words, env=environment(), stdout=-1, stderr=-1
+        )
+        said, _ = await process.communicate()
+        assert process.returncode == code
+    if code == 0:
+        assert b'base_url = "' in said
+        assert said.count(b"\nok    ") == (5 if probing else 2)
+
+
+async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:
+    file = tmp_path / "abridge.toml"
+    file.write_text("[server]\nprot = 1\n")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "abridge",
+        "check",
+        "--config",
+        str(file),
+        env=environment(),
+        stdout=-1,
+    )
+    said, _ = await process.communicate()
+    assert (process.returncode, said) == (
+        1,
+        b"fault settings: server.prot: there is no such setting\n",
+    )

@@ -1,0 +1,153 @@
+"""The command line: what flags mean, and that a mistake costs one line."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from abridge import __version__
+from abridge.cli.commands import main, startup_lines
+from abridge.cli.options import nest_options
+from abridge.config.settings import Settings
+from tests.sidecar import environment
+
+UPSTREAM = ("--upstream", "http://127.0.0.1:9/v1")
+MODEL = ("--summarizer-url", "http://127.0.0.1:9/v1", "--summarizer-model", "small")
+
+
+def invoke(*words: str, **environ: str) -> tuple[int, list[str]]:
+    """The exit code, and what was said on stderr."""
+    result = CliRunner().invoke(main, words, env=environ)
+    return result.exit_code, result.stderr.splitlines()
+
+
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "abridge", "--version"]
+    said = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
+    assert said.stdout == f"abridge {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "key", "words"),
+    [
+        ((), "upstreams", "--upstream http"),
+        (("--upstream", "localhost:8000"), "upstreams[0].base_url", "must be an http"),
+        ((*UPSTREAM, "--port", "abc"), "server.port", "'abc'"),
+        ((*UPSTREAM, "--admin-port", "65536"), "server.admin_port", "65535"),
+        ((*UPSTREAM, "--summary", "short"), "summary.default", "'concise'"),
+        ((*UPSTREAM, "--expose", "some"), "reasoning.expose", "'both'"),
+        ((*UPSTREAM, "--expose", "summary"), "summarizer.kind", "must be model"),
+        ((*UPSTREAM, "--profile", "nobody"), "upstreams[0].profile", "vllm"),
+        ((*UPSTREAM, "--workers", "two"), "server.workers", "'two'"),
+        ((*UPSTREAM, "--workers", "2"), "server.workers", "redis://"),
+        (("--profile", "vllm"), "--profile", "--upstream"),
+        ((*UPSTREAM, *MODEL[:2]), "summarizer", "needs model"),
+        ((*UPSTREAM, *MODEL[2:]), "summarizer", "needs base_url"),
+        ((*UPSTREAM, "--config", "/nowhere.toml"), "/nowhere.toml", "cannot be read"),
+    ],
+)
+def test_wrong_settings_cost_one_line(flags: tuple[str, ...], key: str, words: str) -> None:
+    code, said = invoke("serve", *flags)
+    assert code == 2
+    assert len(said) == 1, said
+    assert said[0].startswith(f"Error: {key}: ")
+    assert words in said[0]
+
+
+def test_so_does_a_wrong_environment() -> None:
+    code, said = invoke("serve", *UPSTREAM, ABRIDGE_SUMMARY__GRACE="soon")
+    assert (code, len(said)) == (2, 1)
+    assert said[0].startswith("Error: summary.grace: ")
+
+
+def test_so_does_a_secret_that_is_not_there() -> None:
+    code, said = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
+    assert (code, len(said)) == (2, 1)
+    assert said[0].startswith("Error: summarizer.api_key_env: ")
+
+
+def test_so_does_a_wrong_file(tmp_path: Path) -> None:
+    file = tmp_path / "abridge.toml"
+    file.write_text("[server]\nprot = 1\n")
+    assert invoke("serve", *UPSTREAM, "--config", str(file)) == (
+        2,
+        ["Error: server.prot: there is no such setting"],
+    )
+
+
+def test_so_does_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = invoke("serve", *UPSTREAM, "--port", port)
+    assert (code, len(said)) == (1, 1)
+    assert f"cannot listen on 127.0.0.1:{port}: " in said[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings"),
+    [
+        ({}, {}),
+        ({"server__port": None}, {}),
+        ({"server__port": "0"}, {"server": {"port": "0"}}),
+        (
+            {"server__host": "::", "server__admin_port": "1", "summary__default": "auto"},
+            {"server": {"host": "::", "admin_port": "1"}, "summary": {"default": "auto"}},
+        ),
+        (
+            {"summarizer__model": "small"},
+            {"summarizer": {"kind": "model", "model": "small"}},
+        ),
+    ],
+)
+def test_flags_are_settings(flags: dict[str, str | None], settings: dict[str, Any]) -> None:
+    assert nest_options(None, flags) == settings
+
+
+def test_one_flag_is_an_upstream() -> None:
+    flags = {"profile": "ollama", "api": "chat"}
+    made = Settings.model_validate(nest_options("http://127.0.0.1:9/v1/", flags))
+    (upstream,) = made.upstreams
+    assert (upstream.name, upstream.profile, upstream.api) == ("default", "ollama", "chat")
+    assert upstream.base_url == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "words"),
+    [
+        ({}, "extractive"),
+        ({"kind": "upstream"}, "own model"),
+        (
+            {"kind": "model", "model": "small", "base_url": "http://s/v1"},
+            "small at http://s/v1",
+        ),
+    ],
+)
+def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str) -> None:
+    upstreams = [{"base_url": "http://u/v1"}]
+    settings = Settings.model_validate({"upstreams": upstreams, "summarizer": summarizer})
+    lines = list(startup_lines(settings, "http://here:1", None))
+    assert any("summarizer" in line and words in line for line in lines)
+    assert lines[-1].endswith("http://here:1/abridge/metrics")
+
+
+@pytest.mark.parametrize(
+    ("server", "lines"),
+    [
+        ({}, []),
+        ({"workers": 4}, ["  workers     4 processes"]),
+        ({"page": True}, ["  page        http://here:1/abridge"]),
+    ],
+)
+def test_the_banner_names_what_is_not_usual(server: dict[str, Any], lines: list[str]) -> None:
+    tables = {"upstreams": [{"base_url": "http://u/v1"}], "history": {"store": "none"}}
+    usual = list(startup_lines(Settings.model_validate(tables), "http://here:1", None))
+    said = startup_lines(
+        Settings.model_validate({**tables, "server": server}), "http://here:1", None
+    )
+    assert [line for line in said if line not in usual] == lines

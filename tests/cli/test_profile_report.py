@@ -1,0 +1,87 @@
+"""`abridge profiles`: what is known of providers, told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from abridge.cli.commands import main
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def profiles(*words: str) -> str:
+    result = CliRunner().invoke(main, ["profiles", *words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_table_has_a_line_for_each() -> None:
+    titles, *lines = profiles().splitlines()
+    assert titles.split()[0] == "profile"
+    assert [line.split()[0] for line in lines] == list(PROFILES)
+    starts = [titles.index(title) for title in ("reasoning in", "sent back in", "APIs")]
+    for line, row in zip(lines, PROFILES.values(), strict=True):
+        assert all(line[start - 1] == " " != line[start] for start in starts)
+        assert row.returns.place in line
+        assert all(place in line for place in (*row.reasoning_in, *row.apis))
+
+
+@pytest.mark.parametrize("row", PROFILES.values(), ids=list(PROFILES))
+def test_one_is_told_whole(row: Profile) -> None:
+    told = profiles(row.name)
+    assert told.splitlines()[0] == row.name
+    assert all(
+        word in told
+        for word in (row.source, row.effort_field, row.max_tokens_field, row.key_header)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("deepseek", "required on turns that call tools, even if empty"),
+        ("gemini", "required on turns that call tools\n"),
+        ("minimax", "without it, answers get worse"),
+        ("groq", "rejects reasoning_content"),
+        ("ollama", "its summaries on Responses are the raw reasoning"),
+        ("prefilled", "the prompt template opens <think>"),
+        ("auto", "learned from what the upstream sends"),
+        ("openai", "reasoning in   no readable field"),
+        ("openai", "gpt-5.[1-4]* except *-chat*, if thinking is requested\n"),
+        ("openai", "unless thinking is off\n"),
+        ("groq", "logprobs, top_logprobs, logit_bias: *\n"),
+        ("anthropic", "key in         x-api-key: …\n"),
+        ("qwen", "effort in      -\n"),
+        ("fireworks", "rejects        -\n"),
+    ],
+)
+def test_so_is_what_is_peculiar_to_it(name: str, said: str) -> None:
+    assert said in profiles(name)
+
+
+def test_programs_get_all_of_it() -> None:
+    told = {row["name"]: row for row in json.loads(profiles("--json"))}
+    assert list(told) == list(PROFILES)
+    assert told["deepseek"]["returns"]["required_even_empty"] is True
+    assert told["deepseek"]["thinking_off"] == {"thinking": {"type": "disabled"}}
+    assert told["prefilled"]["tags"][0]["opening"] == "<think>"
+    assert told["xai"]["rejects"][0]["fields"][-1] == "stop"
+    assert json.loads(profiles("zai", "--json")) == [told["zai"]]
+
+
+def test_an_unknown_name_costs_one_line() -> None:
+    result = CliRunner().invoke(main, ["profiles", "nobody"])
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: NAME: got 'nobody'; must be one of anthropic, auto, ")
+
+
+def test_the_readme_shows_what_is_said() -> None:
+    shown = README.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
+    assert shown == profiles("moonshot")

@@ -1,0 +1,372 @@
+"""Settings: layered, closed, and refused at the start with one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from abridge.config.loading import load_settings, read_secret
+from abridge.config.settings import Settings
+from abridge.errors import SettingsError
+
+
+def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:
+    """The line with which these settings are refused."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings(environ=environ or {}, flags=tables)
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def test_the_defaults_need_nothing() -> None:
+    settings = load_settings(environ={})
+    assert settings.summary.grace == 5.0
+    assert settings.limits.held == 256 * 1024
+    assert settings.summarizer.kind == "extractive"
+    assert settings.route_for("any").upstream.name == "default"
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "abridge.toml"
+    file.write_text("[summary]\ngrace = 1\nfirst_token = 1\npart_chars = 100\n")
+    environ = {"ABRIDGE_SUMMARY__GRACE": "2", "ABRIDGE_SUMMARY__FIRST_TOKEN": "2"}
+    summary = load_settings(file, environ, {"summary": {"grace": 3}}).summary
+    assert (summary.grace, summary.first_token, summary.part_chars) == (3, 2, 100)
+
+
+def test_lists_and_tables_are_json_in_the_environment() -> None:
+    environ = {
+        "ABRIDGE_UPSTREAMS": '[{"base_url": "http://a/v1"}]',
+        "ABRIDGE_SUMMARY__ALLOW": '["concise"]',
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
+    }
+    settings = load_settings(environ=environ)
+    assert settings.upstreams[0].base_url == "http://a/v1"
+    assert settings.summary.allow == ("concise",)
+    assert settings.summarizer.extra_body == {"seed": 1}
+
+
+def test_variables_that_kubernetes_makes_are_left_alone() -> None:
+    load_settings(
+        environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "line"),
+    [
+        (
+            {"summary": {"grace": "soon"}},
+            "summary.grace: got 'soon'; Input should be a valid number",
+        ),
+        ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
+        ({"summary": {"default": "loud"}}, "summary.default: got 'loud'; "),
+        ({"sumary": {}}, "sumary: there is no such setting"),
+        ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
+        ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
+        ({"limits": {"body": 0}}, "limits.body: got 0; "),
+        ({"limits": {"bodies": "1MiB"}}, "limits: bodies must not be smaller than body"),
+        ({"server": {"port": 70000}}, "server.port: got 70000; "),
+        (
+            {"upstreams": [{"base_url": "ftp://x"}]},
+            "upstreams[0].base_url: must be an http or",
+        ),
+        ({"upstreams": [{"base_url": "http://u:p@x"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
+        ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
+        *(
+            ({"upstreams": [{"base_url": url}]}, "upstreams[0].base_url: must be an address with")
+            for url in (
+                "http://:8000/v1",
+                "http://a..b/v1",
+                f"http://{'a' * 64}/v1",
+                "http://x\\y/v1",
+                "http://[::1/v1",
+                "http://[x]/v1",
+                "http://x y/v1",
+                "http://x/v1\n",
+                "http://x\t/v1",
+            )
+        ),
+        (
+            {"upstreams": [{"base_url": "http://x/v1/chat/completions"}]},
+            "upstreams[0].base_url: must be the address without /chat/completions",
+        ),
+        (
+            {"summarizer": {"base_url": "http://x/v1/responses/"}},
+            "summarizer.base_url: must be the address without /responses",
+        ),
+        ({"upstreams": [{"models": []}]}, "upstreams[0].models: got []; "),
+        ({"server": {"port": True}}, "server.port: got True; must be neither true nor false"),
+        ({"summary": {"grace": False}}, "summary.grace: got False; must be neither true nor false"),
+        ({"limits": {"body": True}}, "limits.body: got True; must be neither true nor false"),
+        (
+            {"summary": {"default": "auto", "allow": ["concise"]}},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
+        (
+            {"upstreams": [{"summary": {"default": "auto", "allow": []}}]},
+            "summary.default: 'auto' is not one of summary.allow",
+        ),
+        (
+            {"upstreams": [{"profile": "nobody"}]},
+            "upstreams[0].profile: got 'nobody'; must be one of",
+        ),
+        ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams: two are named 'a'"),
+        (
+            {"upstreams": [{"name": "a"}, {"name": "b", "summary": {"grace": "x"}}]},
+            "upstreams[1].summary.grace: got 'x'; ",
+        ),
+        ({"upstreams": [{"history": {"nope": 1}}]}, "upstreams[0].history.nope: there is no such"),
+        ({"summarizer": {"kind": "model"}}, "summarizer: kind = 'model' needs base_url"),
+        (
+            {"summarizer": {"kind": "model", "base_url": "http://x"}},
+            "summarizer: kind = 'model' needs model",
+        ),
+        (
+            {"history": {"tenant": "someone"}},
+            "history.tenant: got 'someone'; must be credential or",
+        ),
+        (
+            {"history": {"tenant": "header:"}},
+            "history.tenant: got 'header:'; must be credential or",
+        ),
+        *(
+            ({"history": {"tenant": f"header:{name}"}}, f"history.tenant: got 'header:{name}'; ")
+            for name in ("X User", "é", "x:", " ")
+        ),
+        ({"reasoning": {"expose": "summary"}}, "summarizer.kind: 'extractive' copies"),
+        (
+            {
+                "reasoning": {"expose": "summary"},
+                "summarizer": {"kind": "upstream"},
+                "summary": {"on_failure": "extract"},
+            },
+            "summary.on_failure: 'extract' copies",
+        ),
+        (
+            {"reasoning": {"expose": "none"}, "history": {"store": "none"}},
+            "history.store: 'none' would lose",
+        ),
+        (
+            {
+                "reasoning": {"expose": "none"},
+                "history": {"store": "none", "seal_keys_env": "K"},
+                "chat": {"envelope": "none"},
+            },
+            "history.store: 'none' would lose",
+        ),
+        ({"history": {"store": "disk"}}, "history.store: must be memory, none or an address"),
+        ({"history": {"store": "redis://"}}, "history.store: must be memory, none or an address"),
+        (
+            {"history": {"store": "redis://x"}},
+            "history.store: an address needs history.seal_keys_env",
+        ),
+        (
+            {"upstreams": [{"history": {"store": "redis://x"}}]},
+            "history.store: an address needs history.seal_keys_env",
+        ),
+        (
+            {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
+            "upstreams[0].history.seal_keys_env: can be set only in the general table",
+        ),
+        ({"server": {"workers": 0}}, "server.workers: got 0; "),
+        (
+            {"server": {"workers": 2}},
+            "server.workers: several processes cannot share history.store = 'memory'; ",
+        ),
+        (
+            {
+                "server": {"workers": 2},
+                "history": {"store": "none"},
+                "upstreams": [{"name": "a"}, {"name": "b", "history": {"store": "memory"}}],
+            },
+            "server.workers: several processes cannot share history.store = 'memory'; ",
+        ),
+        (
+            {"server": {"workers": 2, "page": True}, "history": {"store": "none"}},
+            "server.workers: must be 1 with server.page",
+        ),
+        ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
+        (
+            {
+                "reasoning": {"expose": "both"},
+                "chat": {"summary_field": "reasoning", "raw_field": "reasoning"},
+            },
+            "chat.raw_field: must differ",
+        ),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], line: str) -> None:
+    assert refused(**tables).startswith(line)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://my_model:8000/v1",
+        "http://vllm.default.svc.cluster.local./v1",
+        "http://[::1]:8000",
+        "https://é.example/v1",
+        "http://x:/v1",
+        "http://x/openai/deployments/é",
+    ],
+)
+def test_an_address_that_could_be_looked_up_is_taken(url: str) -> None:
+    assert (
+        load_settings(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url
+        == url
+    )
+
+
+def test_true_is_taken_where_it_is_meant() -> None:
+    tables = {"summary": {"live": False}, "history": {"anonymous": True}, "chat": {"details": True}}
+    settings = load_settings(environ={}, flags=tables)
+    assert (settings.summary.live, settings.history.anonymous) == (False, True)
+
+
+def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
+    line = refused(upstreams=[{"name": "a"}, {"name": "b", "reasoning": {"expose": "summary"}}])
+    assert line.startswith("summarizer.kind")
+
+
+def test_a_variable_of_no_setting_is_refused() -> None:
+    assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
+    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is not valid JSON")
+
+
+def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
+    both = {"ABRIDGE_SUMMARY__DEFAULT__X": "1", "ABRIDGE_SUMMARY__DEFAULT": "auto"}
+    line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable sets default to a single value"
+    assert refused(both) == line
+    assert refused(dict(reversed(both.items()))) == line
+    listed = {"ABRIDGE_UPSTREAMS": "[{}]", "ABRIDGE_UPSTREAMS__NAME": "a"}
+    assert refused(listed).startswith("ABRIDGE_UPSTREAMS__NAME: another")
+
+
+def test_a_table_in_one_variable_is_added_to_by_others() -> None:
+    environ = {
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY__TOP_K": "1",
+        "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
+    }
+    assert load_settings(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
+    assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
+    assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
+
+
+def test_nor_is_the_password_of_a_store() -> None:
+    assert "secret" not in refused(history={"store": "http://:secret@x"})
+    assert "secret" not in refused(history={"store": "redis://:secret@x"})
+    assert "secret" not in refused(history="redis://:secret@x")
+    assert "secret" not in refused(upstreams=[{"history": "redis://:secret@x"}])
+
+
+@pytest.mark.parametrize("spared", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])
+def test_what_is_hidden_may_be_lost_where_it_is_not_wanted(spared: dict[str, str]) -> None:
+    load_settings(
+        environ={},
+        flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **spared}},
+    )
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings(tmp_path / "none.toml", {})
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[summary\n")
+    with pytest.raises(SettingsError, match="is not valid TOML"):
+        load_settings(broken, {})
+
+
+class TestRoutes:
+    SETTINGS = Settings.model_validate(
+        {
+            "summary": {"grace": 1, "part_chars": 100},
+            "upstreams": [
+                {
+                    "name": "thinkers",
+                    "models": ["deepseek-*", "*-thinking"],
+                    "summary": {"grace": 2},
+                },
+                {"name": "others", "models": ["gpt-?"]},
+                {"name": "rest"},
+            ],
+        }
+    )
+
+    @pytest.mark.parametrize(
+        ("model", "name"),
+        [
+            ("deepseek-r1", "thinkers"),
+            ("qwen3-thinking", "thinkers"),
+            ("gpt-5", "others"),
+            ("gpt-5.1", "rest"),
+            ("DeepSeek-R1", "rest"),
+            (None, "thinkers"),
+        ],
+    )
+    def test_the_first_that_matches_wins(self, model: str | None, name: str) -> None:
+        assert self.SETTINGS.route_for(model).upstream.name == name
+
+    def test_without_a_match_it_is_the_first(self) -> None:
+        settings = Settings.model_validate({"upstreams": [{"name": "a", "models": ["x"]}]})
+        assert settings.route_for("y").upstream.name == "a"
+
+    def test_an_upstreams_tables_win_key_by_key(self) -> None:
+        own = self.SETTINGS.route_for("deepseek-r1").summary
+        assert (own.grace, own.part_chars) == (2, 100)
+        assert self.SETTINGS.route_for("gpt-5").summary.grace == 1
+
+
+def test_settings_made_in_code_are_validated_too() -> None:
+    with pytest.raises(ValidationError):
+        Settings(summary={"grace": -1})  # type: ignore[arg-type]
+
+
+class TestSecrets:
+    def test_they_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "key"
+        file.write_text("sk-file\n")
+        assert read_secret("KEY", "x", {"KEY": "sk-env"}) == "sk-env"
+        assert read_secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
+
+    def test_one_that_is_missing_stops_the_start(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match=r"upstreams\[0\]\.api_key_env"):
+            read_secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
+        with pytest.raises(SettingsError, match="cannot read"):
+            read_secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
+
+    @pytest.mark.parametrize(
+        ("content", "why"),
+        [
+            (b"", "file is empty"),
+            (b" \n", "file is empty"),
+            (b"sk-one\nsk-two\n", "file must hold a key alone"),
+            (b"sk-one\x00", "file must hold a key alone"),
+            ("sk-é".encode(), "file must hold a key alone"),
+            (b"sk-\xff\xfe", "it is not text"),
+        ],
+    )
+    def test_what_cannot_be_one_stops_the_start(
+        self, tmp_path: Path, content: bytes, why: str
+    ) -> None:
+        file = tmp_path / "key"
+        file.write_bytes(content)
+        with pytest.raises(SettingsError, match=why) as caught:
+            read_secret("KEY", "x", {"KEY_FILE": str(file)})
+        assert "sk-" not in str(caught.value)
+        with pytest.raises(SettingsError, match="variable must hold a key alone"):
+            read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
+
+    def test_and_is_not_repeated(self) -> None:
+        with pytest.raises(SettingsError) as caught:
+            read_secret("sk-pasted-by-mistake", "x", {})
+        assert "sk-pasted" not in str(caught.value)

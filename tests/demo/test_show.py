@@ -1,0 +1,224 @@
+"""The demo as users see it: in a pipe, in a terminal, and afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from abridge.demo.script import ANSWER, QUESTION
+from tests.checker import check_responses
+from tests.servers import HANG, soon
+from tests.sidecar import environment
+
+needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a shell, and signals, of POSIX")
+needs_terminal = pytest.mark.skipif(
+    not Path("/dev/ptmx").exists(), reason="no terminal can be made here"
+)
+
+DEMO = (sys.executable, "-m", "abridge", "demo")
+NUMBER = r"([\d,]+)"
+
+
+def number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    assert found is not None, f"no {pattern} in:\n{text}"
+    return int(found[1].replace(",", ""))
+
+
+def texts(output: str, what: str) -> list[str]:
+    """What was said on the lines of one kind."""
+    lines = [line.split(" | ", 1) for line in output.splitlines() if line.startswith(what)]
+    return [line[1] if len(line) > 1 else "" for line in lines]
+
+
+@asynccontextmanager
+async def demo(
+    *flags: str, out: int = asyncio.subprocess.PIPE
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *DEMO,
+        *flags,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=out,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment({"TERM": "xterm", "NO_COLOR": ""}),
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def shell(script: str) -> bytes:
+    """What a shell says that is given these words, with this Python in front."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    process = await asyncio.create_subprocess_exec(
+        *("sh", "-e", "-c", script),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment({"PATH": path}),
+    )
+    said, errors = await soon(process.communicate())
+    assert process.returncode == 0, errors.decode()
+    return said
+
+
+@pytest.fixture(scope="module")
+def output() -> str:
+    """What the demo says in a pipe."""
+    done = subprocess.run(DEMO, capture_output=True, check=True, env=environment(), timeout=60)  # noqa: S603 -- our own
+    assert done.stderr == b""
+    return done.stdout.decode()
+
+
+class TestPipe:
+    def test_it_says_that_there_is_no_ai(self, output: str) -> None:
+        assert "A scripted model, no AI" in output.splitlines()[0]
+
+    def test_there_are_no_escapes_and_no_long_lines(self, output: str) -> None:
+        assert "\x1b" not in output
+        assert max(map(len, output.splitlines())) <= 100
+
+    def test_titled_parts_appear_while_it_still_thinks(self, output: str) -> None:
+        lines = output.splitlines()
+        thought = max(n for n, line in enumerate(lines) if line.startswith("thinking"))
+        titles = [n for n, line in enumerate(lines) if re.match(r"summary  \| \*\*.+\*\*$", line)]
+        assert sum(title < thought for title in titles) >= 2
+
+    def test_the_answer_comes_whole_and_last(self, output: str) -> None:
+        assert texts(output, "answer") == ANSWER.splitlines()
+        answer = output.index("answer   |")
+        assert output.rindex("summary  |") < answer
+        assert output.rindex("thinking |") < answer
+
+    def test_the_bill_adds_up(self, output: str) -> None:
+        bill = output[output.index("The bill") :]
+        model = number(rf"model +{NUMBER} tokens", bill)
+        parts = [number(rf"{NUMBER} {what}", bill) for what in ("input", "reasoning", "answer")]
+        summary = number(rf"summary +{NUMBER} tokens", bill)
+        assert sum(parts) == model > 0
+        assert number(rf"total +{NUMBER} tokens", bill) == model + summary
+        titles = [line for line in texts(output, "summary") if line.startswith("**")]
+        assert number(rf"{NUMBER} parts", bill) == len(titles)
+
+    def test_the_first_summary_came_before_the_thinking_was_over(self, output: str) -> None:
+        found = re.search(r"text after ([\d.]+) s, thinking ended after ([\d.]+) s", output)
+        assert found is not None
+        assert float(found[1]) < float(found[2])
+        assert re.search(r"the answer waited [\d.]+ s", output)
+
+    def test_it_says_what_to_type_next(self, output: str) -> None:
+        assert "abridge serve --upstream http://127.0.0.1:8000/v1\n" in output
+        assert "abridge demo --serve\n" in output
+
+
+@needs_posix
+class TestServing:
+    async def test_what_it_prints_works_and_it_ends_when_told(self) -> None:
+        async with demo("--serve") as process:
+            assert process.stdout is not None
+            said = (await soon(process.stdout.readuntil(b"\nEND\n"))).decode()
+            curl = re.search(r"^curl .*?^}'$", said, re.MULTILINE | re.DOTALL)
+            openai = re.search(r"^python3 .*?^END$", said, re.MULTILINE | re.DOTALL)
+            assert curl is not None
+            assert openai is not None
+            if shutil.which("curl") is not None:
+                seen = check_responses(await shell(curl[0]))
+                assert seen.text == ANSWER
+                assert len(seen.summary) > 1
+            page = re.search(r"in a browser, at (http://\S+/abridge)$", said, re.MULTILINE)
+            assert page is not None
+            async with httpx.AsyncClient(trust_env=False) as client:
+                assert "<title>Abridge</title>" in (await client.get(page[1])).text
+            told = (await shell(openai[0])).decode()
+            titles = [line for line in texts(said, "summary") if line.startswith("**")]
+            assert [line for line in told.splitlines() if line.startswith("**")] == titles
+            assert told.endswith(ANSWER)
+            process.send_signal(signal.SIGINT)
+            _, errors = await soon(process.communicate())
+            assert (process.returncode, errors) == (0, b"")
+
+
+class Terminal:
+    """A terminal of 100 columns and 30 lines, as its user's end."""
+
+    def __init__(self) -> None:
+        import fcntl
+        import pty
+        import termios
+
+        self.user, self.program = pty.openpty()
+        fcntl.ioctl(self.program, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.shown = ""
+
+    async def until(self, words: str) -> None:
+        while words not in self.shown:
+            assert await self._read(), f"it ended, and showed:\n{self.shown[-2000:]}"
+
+    async def end(self) -> None:
+        os.close(self.program)
+        while await self._read():
+            pass
+
+    async def _read(self) -> bool:
+        loop = asyncio.get_running_loop()
+        data = b""
+        with suppress(OSError):  # so a terminal says that nobody is there any more
+            async with asyncio.timeout(HANG):
+                data = await loop.run_in_executor(None, os.read, self.user, 1 << 16)
+        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
+
+    @property
+    def frames(self) -> list[str]:
+        """Each with its escapes taken out."""
+        painted = self.shown.partition("\x1b[?1049l")[0].split("\x1b[H")[1:]
+        return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame) for frame in painted]
+
+
+@needs_posix
+@needs_terminal
+class TestTerminal:
+    async def test_thinking_goes_by_on_the_left_and_its_summary_grows_beside_it(self) -> None:
+        terminal = Terminal()
+        async with demo("--fast", out=terminal.program) as process:
+            await terminal.until("END")
+            await soon(process.wait())
+        await terminal.end()
+        assert process.returncode == 0
+        assert all(len(frame.split("\n")) <= 30 for frame in terminal.frames)
+        assert all(len(line) <= 100 for frame in terminal.frames for line in frame.split("\n"))
+        told = [int(re.findall(r"summary, (\d+) part", frame)[0]) for frame in terminal.frames]
+        assert told == sorted(told)
+        assert told[0] == 0
+        midst = terminal.frames[told.index(1)].split("\n")
+        assert QUESTION in midst[0]
+        assert all(" |" in line for line in midst[3:])
+        left_behind = terminal.shown.partition("\x1b[?1049l")[2]
+        assert ANSWER in left_behind
+        assert "The bill" in left_behind
+        assert "\x1b[?25h" in terminal.shown  # the cursor is back
+
+    async def test_ctrl_c_puts_the_screen_back(self) -> None:
+        terminal = Terminal()
+        async with demo(out=terminal.program) as process:
+            await terminal.until("thinking, ")
+            process.send_signal(signal.SIGINT)
+            _, errors = await soon(process.communicate())
+        await terminal.end()
+        assert terminal.shown.rstrip().endswith("\x1b[?25h\x1b[?1049l")
+        assert "Traceback" not in errors.decode()

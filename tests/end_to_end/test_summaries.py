@@ -1,0 +1,143 @@
+"""Summarizing in practice: what is cut, what is asked, and what it comes to, end to end."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+import pytest
+
+from abridge.config.settings import PromptSettings
+from abridge.core.plan import Passage
+from abridge.summarizers.extractive.extract import extract
+from abridge.summarizers.model.prompts import build_prompt
+from tests.checker import check_chat, check_responses
+from tests.pipeline import Pipeline, chat, responses
+from tests.scripts import (
+    call_item,
+    chat_stream,
+    message_item,
+    reasoning_item,
+    responses_stream,
+    thinking,
+)
+
+SIZES = (20, 200, 2_000, 20_000)
+CODE = """\
+def merge(left: list[int], right: list[int]) -> list[int]:
+    merged = []
+    while left and right:
+        merged.append((left if left[0] <= right[0] else right).pop(0))
+    return merged + left + right
+
+"""
+CHINESE = (
+    "我们先看第一种情况，然后再看第二种。因为两边相等，所以结论成立。接下来检查边界，没有问题。\n\n"
+)
+ITEM = "- option {}: the oven is free from 17:05, so the gratin goes in then\n"
+
+
+def repeated(text: str, size: int) -> str:
+    numbers, made = count(1), ""
+    while len(made) < size:
+        made += text.format(next(numbers)) if "{}" in text else text
+    return made[:size]
+
+
+KINDS = {
+    "prose": (thinking, r"(?:\n\n|[.] )\Z"),
+    "list": (lambda size: repeated(ITEM, size), r"\n\Z"),
+    "code": (lambda size: repeated(CODE, size), r"\n\Z"),
+    "Chinese": (lambda size: repeated(CHINESE, size), r"(?:。|\n\n)\Z"),
+    "one endless line": (lambda size: repeated("so then it follows that ", size), r" \Z"),
+    "one endless word": (lambda size: "x" * size, r"x\Z"),
+}
+
+
+def titled(passage: Passage) -> str:
+    """What a model would say: a title of usual length, a few sentences."""
+    told = f"I look at {len(passage.text)} characters and find that they hold."
+    return told if passage.whole else f"**Case {len(passage.titles) + 1} of the proof**\n\n{told}"
+
+
+def think(text: str, **settings: object) -> Pipeline:
+    pipeline = chat(write=titled, **settings)
+    pipeline.stream(b"".join(chat_stream(text, "So.")))
+    return pipeline
+
+
+def sent(passages: list[Passage]) -> tuple[int, int]:
+    """What a summarizer model is sent, of material and in all, in bytes."""
+    material = whole = 0
+    for passage in passages:
+        told = build_prompt(
+            passage, marker="4f1d9c02", prompts=PromptSettings(), max_input_chars=10**9
+        )
+        material += size(passage.text, passage.before, *passage.titles)
+        whole += size(told.system, told.user)
+    return material, whole
+
+
+def size(*texts: str) -> int:
+    return sum(len(text.encode()) for text in texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", SIZES)
+class TestWhateverIsThought:
+    def test_it_is_cut_where_a_person_would_cut(self, kind: str, length: int) -> None:
+        write, boundary = KINDS[kind]
+        text = write(length)
+        passages = think(text).passages
+        said = "".join(passage.text for passage in passages)
+        assert text.startswith(said)
+        assert len(text) - len(said) < 400, "a longer rest is worth a part"
+        assert all(re.search(boundary, passage.text) for passage in passages[:-1])
+
+    def test_what_is_sent_stays_in_proportion(self, kind: str, length: int) -> None:
+        text = KINDS[kind][0](length)
+        passages = think(text).passages
+        material, whole = sent(passages)
+        assert len(passages) <= 1 + length // 1500
+        assert material <= 1.3 * size(text)
+        assert whole <= 1.3 * size(text) or length < 2000
+
+    def test_the_embedded_summarizer_makes_one_text_of_it(self, kind: str, length: int) -> None:
+        pipeline = chat(write=extract)
+        stream = pipeline.stream(b"".join(chat_stream(KINDS[kind][0](length), "So.")))
+        told = check_chat(stream).choices[0].fields["reasoning_content"]
+        titles = re.findall(r"^\*\*(.+)\*\*$", told, re.MULTILINE)
+        assert told
+        assert len(set(titles)) == len(titles)
+        assert len(told) <= max(320, len(pipeline.passages) * 800)
+
+
+class TestThinkingBetweenTools:
+    """Twenty times reasoning, then a call."""
+
+    def test_on_responses_each_item_has_its_own(self) -> None:
+        output = []
+        for number in range(20):
+            item = reasoning_item(2 * number, thinking(300 + 40 * number))
+            output += [item, call_item(2 * number + 1, "look", "{}")]
+        pipeline = responses(write=titled)
+        seen = check_responses(
+            pipeline.stream(b"".join(responses_stream([*output, message_item(40, "So.")])))
+        )
+        assert [len(item.summary) for item in seen.reasoning] == [1] * 20
+        material, _ = sent(pipeline.passages)
+        assert material <= 1.3 * size(*(item.raw for item in seen.reasoning))
+
+    def test_on_chat_short_stretches_share_a_part(self) -> None:
+        frames, thought = [], ""
+        for number in range(20):
+            text = f"Round {number}. " + "I look at the next file. " * 6
+            thought += text
+            one = chat_stream(text, f"Note {number}. ")
+            frames += one[1:-3] if number else one[:-3]
+        pipeline = chat(write=titled)
+        seen = check_chat(pipeline.stream(b"".join([*frames, *chat_stream("", "")[-3:]])))
+        assert seen.choices[0].text == "".join(f"Note {number}. " for number in range(20))
+        assert 5 <= len(pipeline.passages) <= 10
+        material, _ = sent(pipeline.passages)
+        assert material <= 1.3 * size(thought)

@@ -1,0 +1,328 @@
+"""Bodies, piece by piece, in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from abridge.http.transport import Transport
+from tests.http.requests import ask, get, lent, pieces, post, read
+from tests.servers import Peer, listen, soon, stalled, until
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def test_each_event_is_seen_when_it_is_sent(transport: Transport) -> None:
+    seen = asyncio.Semaphore(0)
+    events = [b"data: %d\n\n" % number for number in range(10)]
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED)
+        for event in events:
+            await seen.acquire()
+            await peer.send(chunk(event))
+        await seen.acquire()
+        await peer.send(chunk(b""))
+
+    async with listen(script) as server:
+        body = pieces(await transport.handle_async_request(get(server.url)))
+        for event in events:
+            seen.release()
+            assert await soon(anext(body)) == event
+        seen.release()
+        assert await soon(anext(body, b"the end")) == b"the end"
+
+
+@pytest.mark.parametrize("length", [None, 15])
+async def test_a_request_body_goes_out_as_it_comes(
+    transport: Transport, length: int | None
+) -> None:
+    seen = asyncio.Semaphore(0)
+    parts = [b"one--", b"two--", b"three"]
+
+    async def source() -> AsyncIterator[bytes]:
+        for part in parts:
+            yield part
+            await seen.acquire()
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        for part in parts:
+            received = peer.reader.readexactly(5) if length else peer.chunk()
+            assert await received == part
+            seen.release()
+        if not length:
+            assert await peer.chunk() == b""
+        await peer.answer()
+
+    async with listen(script) as server:
+        assert await soon(ask(transport, post(server.url, source(), length))) == b"ok"
+
+
+@pytest.mark.usefixtures("for_long")
+async def test_an_answer_may_come_before_the_request_has_ended(transport: Transport) -> None:
+    never = asyncio.Event()
+    noticed = asyncio.Event()
+
+    async def source() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await never.wait()
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        assert await peer.chunk() == b"begun"
+        await peer.answer(b"enough")
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as server:
+        assert await soon(ask(transport, post(server.url, source()))) == b"enough"
+        await soon(noticed.wait())
+
+
+async def test_what_its_source_raises_ends_a_request(transport: Transport) -> None:
+    noticed = asyncio.Event()
+
+    async def source() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise KeyError("mine")
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as server:
+        with pytest.raises(KeyError, match="mine"):
+            await soon(ask(transport, post(server.url, source())))
+        await soon(noticed.wait())
+
+
+async def test_what_its_source_raises_ends_an_early_answer_too(transport: Transport) -> None:
+    answered = asyncio.Event()
+
+    async def source() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await answered.wait()
+        raise KeyError("mine")
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        await peer.send(CHUNKED + chunk(b"half"))
+        await peer.left()
+
+    async with listen(script) as server:
+        body = pieces(await transport.handle_async_request(post(server.url, source())))
+        assert await soon(anext(body)) == b"half"
+        answered.set()
+        with pytest.raises(httpx.TransportError):
+            await soon(anext(body))
+
+
+@pytest.mark.parametrize("said", [4, 6])
+async def test_a_body_of_another_length_than_was_said_is_not_finished(
+    transport: Transport, said: int
+) -> None:
+    received = bytearray()
+
+    async def source() -> AsyncIterator[bytes]:
+        yield b"12"
+        yield b"345"
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        received.extend(await peer.reader.read())
+
+    async with listen(script) as server:
+        with pytest.raises(httpx.LocalProtocolError, match="than its Content-Length"):
+            await soon(ask(transport, post(server.url, source(), said)))
+    assert len(received) < said
+
+
+async def test_upstream_is_not_read_faster_than_its_reader_reads(transport: Transport) -> None:
+    block, blocks = b"x" * (1 << 20), 128
+    sent = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % (len(block) * blocks))
+        for _ in range(blocks):
+            await peer.send(block)
+            sent += 1
+        await peer.left()
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(get(server.url))
+        assert await stalled(lambda: sent) < blocks // 2
+        assert len(await soon(read(response))) == len(block) * blocks
+
+
+async def test_closing_unread_is_noticed_upstream(transport: Transport) -> None:
+    noticed = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED + chunk(b"first"))
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(get(server.url))
+        body = pieces(response)
+        assert await anext(body) == b"first"
+        await response.aclose()
+        with pytest.raises(httpx.ReadError):
+            await anext(body)
+        await soon(noticed.wait())
+
+
+async def test_closing_ends_a_read_that_waits(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED + chunk(b"first"))
+        await peer.left()
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(get(server.url))
+        body = pieces(response)
+        assert await anext(body) == b"first"
+        waiting = asyncio.ensure_future(anext(body))
+        await asyncio.sleep(0)
+        await response.aclose()
+        with pytest.raises(httpx.ReadError):
+            await soon(waiting)
+
+
+async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Transport) -> None:
+    async def source() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * (1 << 20)
+
+    async def script(peer: Peer) -> None:
+        await peer.head()
+        peer.writer.transport.pause_reading()
+        await peer.send(CHUNKED)
+        await asyncio.Event().wait()
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(post(server.url, source()))
+        (link,) = lent(transport)
+        await until(lambda: link.writing_paused)
+        closed = link.closed
+        assert closed is not None
+        await response.aclose()
+        await soon(closed)
+
+
+async def test_cancelling_before_the_headers_is_noticed_upstream(transport: Transport) -> None:
+    asked, noticed = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        asked.set()
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as server:
+        call = asyncio.create_task(ask(transport, post(server.url, b"{}")))
+        await soon(asked.wait())
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await soon(noticed.wait())
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        ("HEAD", b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"),
+        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n"),
+        ("GET", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+    ],
+)
+async def test_an_answer_without_a_body_leaves_the_connection_for_the_next(
+    transport: Transport, method: str, answer: bytes
+) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(answer)
+
+    async with listen(script) as server:
+        for _ in range(2):
+            request = httpx.Request(method, server.url, stream=httpx.ByteStream(b""))
+            response = await transport.handle_async_request(request)
+            assert response.headers.get("content-length") in (None, "0", "5")
+            assert await read(response) == b""
+        assert server.connections == 1
+
+
+async def test_interim_answers_are_passed_over(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
+        await peer.answer(b"final")
+
+    async with listen(script) as server:
+        assert await ask(transport, get(server.url)) == b"final"
+
+
+async def test_it_serves_an_ordinary_httpx_client(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            request = await peer.request()
+            await peer.answer(request.body[::-1])
+
+    async with listen(script) as server, httpx.AsyncClient(transport=transport) as client:
+        assert (await client.post(server.url, content=b"abc")).text == "cba"
+        async with client.stream("POST", server.url, content=b"def") as response:
+            assert [piece async for piece in response.aiter_raw()] == [b"fed"]
+
+
+async def test_each_loop_has_connections_of_its_own(transport: Transport) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.answer()
+
+    def elsewhere(url: str, *, close: bool) -> bytes:
+        async def once() -> bytes:
+            answer = await ask(transport, get(url))
+            if close:
+                await transport.aclose()
+            return answer
+
+        return asyncio.run(once())
+
+    async with listen(script) as server:
+        assert await ask(transport, get(server.url)) == b"ok"
+        assert await asyncio.to_thread(elsewhere, server.url, close=True) == b"ok"
+        assert await asyncio.to_thread(elsewhere, server.url, close=True) == b"ok"
+        assert await ask(transport, get(server.url)) == b"ok"
+        assert server.connections == 3
+
+
+async def test_it_goes_on_after_it_was_closed(transport: Transport) -> None:
+    noticed = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+        await peer.left()
+        noticed.set()
+
+    async with listen(script) as server:
+        await ask(transport, get(server.url))
+        await transport.aclose()
+        await soon(noticed.wait())
+        assert await ask(transport, get(server.url)) == b"ok"

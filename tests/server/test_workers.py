@@ -1,0 +1,304 @@
+"""Several processes that serve as one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from subprocess import run
+
+import httpx
+import pytest
+
+from tests.checker import ResponsesStream, check_responses
+from tests.figures import Figures, scrape, until_told
+from tests.redis import Server
+from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.servers import serve, soon, until
+from tests.sidecar import Sidecar, client, environment, sidecar, status, streaming, until_status
+from tests.upstream import Answer, Upstream
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="workers are found as Linux lists them"
+)
+
+FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
+BEGINNING = FRAMES[:20]
+ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
+SOON_CUT = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "0.1"}
+LONG = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "600"}
+
+
+def flags(upstream: str, workers: int) -> tuple[str, ...]:
+    return ("--upstream", f"{upstream}/v1", "--workers", str(workers), "--admin-port", "0")
+
+
+def thinker() -> Upstream:
+    return Upstream(Answer(FRAMES))
+
+
+def stuck() -> Upstream:
+    """It never comes to an end."""
+    return Upstream(Answer([*BEGINNING, asyncio.Event()]))
+
+
+class Account:
+    """What a client counts of the answers it got."""
+
+    def __init__(self, running: Sidecar) -> None:
+        self._running = running
+        self.of: Counter[str] = Counter()
+
+    async def ask(self, asking: httpx.AsyncClient, times: int) -> None:
+        asked = (
+            asking.post(f"{self._running.url}/v1/responses", json=ASKING) for _ in range(times)
+        )
+        for response in await soon(asyncio.gather(*asked)):
+            self._add(check_responses(response.content))
+
+    def _add(self, seen: ResponsesStream) -> None:
+        usage = seen.response["usage"]
+        self.of["requests_total"] += seen.kinds[-1] == "response.completed"
+        self.of["summaries_total"] += bool(seen.summary)
+        self.of["first_answer_seconds_count"] += bool(seen.text)
+        self.of["first_summary_seconds_count"] += bool(seen.summary)
+        self.of["reasoning_characters_total"] += len(THOUGHT)
+        self.of["upstream_tokens_total"] += usage["input_tokens"] + usage["output_tokens"]
+        self.of["upstream_tokens_total"] += usage["output_tokens_details"]["reasoning_tokens"]
+
+    def matches(self, told: Figures) -> bool:
+        return {name: told.total(name) for name in self.of} == self.of
+
+
+def has_open(streams: int, told: Figures) -> bool:
+    gauges = ("streams_open", "requests_in_flight")
+    return [told.total(gauge) for gauge in gauges] == [streams, streams]
+
+
+async def replaced(running: Sidecar, killed: int, of: int) -> None:
+    await until(lambda: killed not in running.workers and len(running.workers) == of)
+    await running.until(f"worker {killed} died")
+
+
+async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server) -> None:
+    pytest.importorskip("cryptography")
+    key = base64.b64encode(bytes(32)).decode()
+    async with (
+        serve(thinker()) as upstream,
+        sidecar(
+            *flags(upstream, 4),
+            ABRIDGE_HISTORY__STORE=redis_server.url,
+            ABRIDGE_HISTORY__SEAL_KEYS_ENV="KEYS",
+            KEYS=f"one:{key}",
+        ) as running,
+        client() as asking,
+    ):
+        account = Account(running)
+        for _ in range(3):
+            await account.ask(asking, 40)
+            await until_told(asking, running.metrics, account.matches)
+            killed = running.workers[0]
+            os.kill(killed, signal.SIGKILL)
+            replacing = asyncio.create_task(replaced(running, killed, 4))
+            while not replacing.done():
+                assert account.matches(await scrape(asking, running.metrics))
+                await asyncio.sleep(0.02)
+            await replacing
+            told = await scrape(asking, running.metrics)
+            assert account.matches(told)
+            assert told.total("workers") == 4
+        urls = [f"{running.url}/abridge/metrics"] * 12 + [running.metrics]
+        each = [(await scrape(asking, url)).counted for url in urls]
+        assert all(counted == each[0] for counted in each)
+
+
+async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
+    async with (
+        serve(stuck()) as upstream,
+        sidecar(*flags(upstream, 2), **SOON_CUT) as running,
+        client() as asking,
+        AsyncExitStack() as open_ones,
+    ):
+        readings = [
+            await open_ones.enter_async_context(streaming(asking, running.url, ASKING))
+            for _ in range(12)
+        ]
+        await until_told(asking, running.metrics, partial(has_open, 12))
+        for worker in running.workers:
+            os.kill(worker, signal.SIGKILL)
+            await replaced(running, worker, 2)
+            whole = [reading for reading in readings if not reading.done()]
+            told = await until_told(asking, running.metrics, partial(has_open, len(whole)))
+            assert told.total("workers") == 2
+            assert told.total("requests_total") == 0
+        assert not whole
+        assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
+
+
+async def test_health_and_readiness_are_on_both_ports() -> None:
+    async with (
+        serve(thinker()) as upstream,
+        sidecar(*flags(upstream, 2), **NOTHING_KEPT) as running,
+        client() as asking,
+    ):
+        assert "2 processes" in running.banner[1]
+        assert len(running.workers) == 2
+        for base in (f"{running.url}/abridge", running.admin):
+            assert (await asking.get(f"{base}/healthz")).text == "ok\n"
+            assert (await asking.get(f"{base}/readyz")).text == "ready\n"
+            assert (await scrape(asking, f"{base}/metrics")).total("workers") == 2
+
+
+class TestFolder:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """One with something left in it."""
+        folder = tmp_path / "figures"
+        folder.mkdir()
+        (folder / "counter_1.db").write_bytes(b"left")
+        (folder / "notes").touch()
+        return folder
+
+    async def test_it_is_fresh_and_goes_with_its_supervisor(self, tmp_path: Path) -> None:
+        at = {"TMPDIR": str(tmp_path)}
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running:
+            (folder,) = found(tmp_path, "abridge-*")
+            assert found(folder, "counter_*.db")
+            running.signal()
+            assert await running.end() == 0
+        assert not found(tmp_path, "*")
+
+    async def test_the_users_own_is_emptied_of_what_was_left(self, folder: Path) -> None:
+        at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
+        async with (
+            sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
+            client() as asking,
+        ):
+            told = await scrape(asking, running.metrics)
+            assert told.total("requests_in_flight_limit") == 2 * 1000
+            gauges = {f"gauge_livesum_{worker}.db" for worker in running.workers}
+            assert {file.name for file in found(folder, "gauge_livesum_*.db")} == gauges
+            running.signal()
+            assert await running.end() == 0
+        assert found(folder, "notes")
+
+    async def test_one_process_alone_begins_anew_in_it_too(self, tmp_path: Path) -> None:
+        at = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "figures")}
+        for _ in range(2):
+            async with (
+                sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
+                client() as asking,
+            ):
+                told = await until_told(
+                    asking, running.metrics, lambda told: told.total("workers") > 0
+                )
+                assert told.total("workers") == 1
+                assert told.total("requests_in_flight_limit") == 1000
+                running.process.kill()
+                assert await running.end() == -signal.SIGKILL
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_where_it_cannot_be_kept(self, folder: Path, workers: int) -> None:
+        at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
+        words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", workers))
+        ended = run(  # noqa: S603 -- this test's own words
+            [sys.executable, *words],
+            capture_output=True,
+            check=False,
+            text=True,
+            env=environment({**NOTHING_KEPT, **at}),
+        )
+        assert ended.returncode == 2
+        assert ended.stderr == (
+            "Error: PROMETHEUS_MULTIPROC_DIR: cannot use this folder: File exists\n"
+        )
+
+
+def found(folder: Path, pattern: str) -> list[Path]:
+    return list(folder.glob(pattern))
+
+
+class TestEnd:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    async def test_idle_ones_leave_at_once_and_well(self, number: signal.Signals) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
+            running.signal(number)
+            assert await running.end() == 0
+            assert running.said.count("not ready any more") == 2
+            assert "Traceback" not in running.said
+
+    async def test_ctrl_c_in_a_terminal_counts_once(self) -> None:
+        async with (
+            serve(stuck()) as upstream,
+            sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
+            client() as asking,
+            streaming(asking, running.url, ASKING) as reading,
+        ):
+            running.interrupt()
+            await until_status(asking, f"{running.admin}/readyz", 503)
+            for _ in range(5):  # for longer than a server takes to see that it shall exit
+                assert await status(asking, f"{running.url}/abridge/healthz") == 200
+                await asyncio.sleep(0.1)
+            running.interrupt()
+            await until_status(asking, f"{running.url}/abridge/healthz", 0)
+            assert not reading.done()
+            running.interrupt()
+            assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
+            assert await running.end() == 0
+            assert "Traceback" not in running.said
+
+    async def test_none_is_replaced_while_they_leave(self) -> None:
+        async with (
+            serve(stuck()) as upstream,
+            sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
+            client() as asking,
+        ):
+            running.signal()
+            await until_status(asking, f"{running.admin}/readyz", 503)
+            killed, left = running.workers
+            os.kill(killed, signal.SIGKILL)
+            await running.until(f"worker {killed} ended with -9")
+            assert running.workers == [left]
+            running.signal()
+            assert await running.end() == 1
+
+    async def test_they_do_not_outlive_their_supervisor(self) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
+            running.process.kill()
+            assert await running.end() == -signal.SIGKILL  # at the end of all that was said
+            assert running.said.count("not ready any more") == 2
+
+    async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as asking:
+            before = set(running.workers)
+            os.kill(max(before), signal.SIGKILL)
+            await until(lambda: bool(set(running.workers) - before))
+            os.kill(*(set(running.workers) - before), signal.SIGKILL)
+            await running.until("is in its place")
+            told = await scrape(asking, running.metrics)
+            assert told.total("workers") == len(running.workers) == 2
+
+    async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
+        key = tmp_path / "key"
+        key.write_text("secret")
+        upstreams = [{"base_url": "http://127.0.0.1:9/v1", "api_key_env": "KEY"}]
+        async with sidecar(
+            *("--workers", "2"),
+            **LONG,
+            ABRIDGE_UPSTREAMS=json.dumps(upstreams),
+            KEY_FILE=str(key),
+        ) as running:
+            key.unlink()
+            os.kill(running.workers[0], signal.SIGKILL)
+            assert await running.end() == 3
+            assert "upstreams[].api_key_env: cannot read the file" in running.said
+            assert "did not start" in running.said
+            assert "Traceback" not in running.said

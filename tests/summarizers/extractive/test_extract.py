@@ -1,0 +1,271 @@
+"""The embedded summarizer copies what matters."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import count, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display
+from abridge.core.events import ReasoningDelta
+from abridge.core.plan import Passage
+from abridge.core.styles import SummaryStyle
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.providers.catalog import PROFILES
+from abridge.summarizers.extractive.extract import MAX_INPUT_CHARS, ExtractiveSummarizer, extract
+from tests.shared import RECORDINGS, needs_recordings
+
+ENGLISH = (
+    "Okay, so the user wants to know why the build fails. Hmm, let me think. The log says that a "
+    "module is missing. Wait, maybe it is the cache? No, the cache was cleared yesterday. The lock "
+    "file pins version two, because the upgrade was reverted. I'll pin version three in the lock "
+    "file instead. Let me check the other packages. They are fine. Therefore, the fix is to "
+    "regenerate the lock file with version three."
+)
+CHINESE = (
+    "嗯，用户想让我解释为什么天空是蓝色的。让我想想。首先，我需要回忆瑞利散射的原理。阳光由不同波长的光组成，其中蓝光"
+    "波长较短。等等，紫光的波长更短，为什么天空不是紫色的？这是因为人眼对紫光不敏感。所以，答案是瑞利散射使蓝光被大气"
+    "更强烈地散射。"
+)
+JAPANESE = (
+    "ユーザーは日本の首都について尋ねています。うーん、まず遷都について説明する必要がある。ちょっと待って、正式な法令は"
+    "なかったはずです。したがって、答えは「東京が事実上の首都になった」ということになります。"
+)
+CODE = (
+    "Let me look at the function.\n\n```python\ndef add(a, b):\n    return a - b\n```\n\n"
+    "The bug is that `add` subtracts instead of adding. I'll change the minus to a plus.\n\n"
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\nSo the fix is a one-character change."
+)
+
+
+def part(
+    text: str, style: SummaryStyle = "auto", *, whole: bool = False, titles: tuple[str, ...] = ()
+) -> str:
+    return extract(Passage(text, style, whole=whole, titles=titles))
+
+
+def bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def copies(said: str, text: str) -> int:
+    """Of how many pieces of `text` all of `said` can be put together; 1000 if it cannot."""
+    rest, source, count = bare(said), bare(text), 0
+    while rest:
+        size = next((size for size in range(len(rest), 0, -1) if rest[:size] in source), 0)
+        if not size:
+            return 1000
+        rest, count = rest[size:], count + 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("text", "conclusion"),
+    [
+        pytest.param(ENGLISH, "the fix is to regenerate the lock file", id="English"),
+        pytest.param(CHINESE, "答案是瑞利散射使蓝光被大气更强烈地散射", id="Chinese"),
+        pytest.param(JAPANESE, "答えは「東京が事実上の首都になった」", id="Japanese"),
+        pytest.param(CODE, "the fix is a one-character change", id="code"),
+        pytest.param(
+            "we see a thing, so the answer is a cache, " * 400, "the answer", id="one line"
+        ),
+    ],
+)
+@pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
+def test_the_conclusion_is_said(text: str, conclusion: str, style: SummaryStyle) -> None:
+    assert conclusion in part(text, style, whole=True)
+    assert conclusion in part(text, style)
+
+
+def test_concise_is_the_conclusion_without_a_title() -> None:
+    assert part(ENGLISH, "concise") == (
+        "Therefore, the fix is to regenerate the lock file with version three."
+    )
+
+
+def test_of_two_conclusions_the_later_counts() -> None:
+    text = "So the answer is four letters. The word has an e in it. So the answer is three letters."
+    assert part(text, "concise") == "So the answer is three letters."
+
+
+def test_a_conclusion_counts_more_than_a_doubt_about_it() -> None:
+    text = "The answer is three letters. Let me check that the answer is three letters."
+    assert part(text, "concise") == "The answer is three letters."
+
+
+def test_auto_titles_a_part_of_several_only() -> None:
+    several, alone = part(ENGLISH), part(ENGLISH, whole=True)
+    assert several.startswith("**The fix is")
+    assert several.count("\n\n") == 1
+    assert "**" not in alone
+
+
+def test_auto_says_a_short_reasoning_nearly_whole() -> None:
+    text = "Okay, the user asks for 2+2. Hmm. This is arithmetic. So it is 4."
+    assert part(text, whole=True) == "The user asks for 2+2. This is arithmetic. So it is 4."
+
+
+def test_detailed_keeps_steps_and_decisions() -> None:
+    detailed = part(ENGLISH, "detailed")
+    assert "the user wants to know why the build fails" in detailed.lower()
+    assert "I'll pin version three" in detailed
+    assert len(detailed) > len(part(ENGLISH))
+
+
+def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
+    said = part(ENGLISH, "detailed") + part(CODE, "detailed")
+    for noise in ("Hmm", "Wait", "Let me", "?", "return a", "| 1"):
+        assert noise not in said
+
+
+def test_what_is_said_again_is_said_once() -> None:
+    text = "So the answer is three letters. " * 3 + "I need to list all the colours too. " * 3
+    said = part(text * 5, "detailed").partition("\n\n")[2]
+    assert said == "So the answer is three letters. I need to list all the colours too."
+
+
+def test_a_title_is_no_earlier_one() -> None:
+    text = "I need to gather the ingredients. First, I should preheat the oven well." * 4
+    first = part(text).partition("\n")[0].strip("*")
+    second = part(text, titles=(first.upper(),)).partition("\n")[0].strip("*")
+    assert first != second
+    assert second
+
+
+def test_a_heading_is_a_title() -> None:
+    text = "1. **Analyze the `request`:** The user wants a poem about the sea.\n"
+    assert part(text).startswith("**Analyze the request**\n\nThe user wants a poem")
+
+
+def test_a_title_holds_no_markdown() -> None:
+    text = "I need to fix the `parse_args` function [now] in #main _soon_ " * 9
+    title = part(text).partition("**\n\n")[0].removeprefix("**")
+    assert "parse_args" in title
+    assert not set("`[]#*") & set(title)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\u3000"])
+@pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
+def test_whitespace_has_no_gist(text: str, style: SummaryStyle) -> None:
+    assert part(text, style) == ""
+
+
+@pytest.mark.parametrize("text", ["No, -", "Okay. So", "Hmm...", "Wait!", "— 3 —", "x"])
+def test_a_scrap_is_said_as_it_is(text: str) -> None:
+    assert copies(part(text, "concise"), text) == 1
+
+
+def test_code_alone_still_says_something() -> None:
+    assert part("for (i = 0; i < n; i++) {\n  sum += i;\n}\n", whole=True).startswith("for (i = 0;")
+
+
+def test_links_and_markup_are_not_copied() -> None:
+    text = (
+        "So the answer is at https://evil.example/?q=1 <b>now</b>. I'll use the local copy instead."
+    )
+    assert part(text, "concise") == "I'll use the local copy instead."
+    assert "evil" not in part(text, "detailed")
+    assert "http" not in part("https://evil.example/?q=1", whole=True)
+
+
+def test_of_long_reasoning_head_and_tail_are_read() -> None:
+    middle = "So the answer is the middle one. " * (2 * MAX_INPUT_CHARS // 33)
+    said = part(
+        f"I need to look first. {middle} Therefore, we deploy the blue cluster.", "detailed"
+    )
+    assert "I need to look first." in said
+    assert said.endswith("Therefore, we deploy the blue cluster.")
+
+
+FRAGMENTS = [
+    *("Okay, so ", "the user wants ", "I'll use it. ", "Therefore, ", "so ", "42 ", "3.14 ", "\n"),
+    *("\n\n", "- ", "1. ", "**Plan:** ", "*x* ", "`code` ", "```\n", "| a | b |\n", "然后", "。"),
+    *("？", "答案是", "def f(x):\n", ". ", "... ", "? ", "e.g. ", ", ", "word ", "日本", "(", ")"),
+    "x" * 200,
+]
+fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join)
+styles = st.sampled_from(["concise", "auto", "detailed"])
+
+
+@given(fragments | st.text(), styles, st.sampled_from([True, False]))
+def test_all_it_says_stands_in_the_reasoning(text: str, style: SummaryStyle, whole: object) -> None:
+    said = part(text, style, whole=bool(whole))
+    assert copies(said, text) <= 24
+    assert len(said) <= 2 * len(text) + 80
+    assert len(said) < 2500
+    assert said == part(text, style, whole=bool(whole))
+
+
+@given(fragments)
+def test_anything_to_read_has_a_gist(text: str) -> None:
+    assert bool(part(text)) == bool(text.strip())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["." * 9999 + "x", "a", "hm, ", "(", "a\n", "x. ", '."', "**a", "x = ", ", a", "so the "],
+)
+def test_odd_text_is_read_in_bounded_time(text: str) -> None:
+    assert len(part(text * 20_000, "detailed")) < 2500
+
+
+@needs_recordings
+def test_every_recorded_reasoning_has_a_short_gist() -> None:
+    found = 0
+    for file in sorted(RECORDINGS.glob("*.response.json")):
+        reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
+        text = "".join(
+            event.text
+            for event in reader.read_whole(file.read_bytes())
+            if isinstance(event, ReasoningDelta)
+        )
+        if len(text) < 1000:
+            continue
+        found += 1
+        concise, auto, detailed = (
+            part(text, style, whole=True) for style in ("concise", "auto", "detailed")
+        )
+        assert 0 < len(concise) <= 500, file.name
+        assert 0 < len(auto) <= 700, file.name
+        assert len(detailed) < len(text), file.name
+    assert found > 5
+
+
+@needs_recordings
+def test_the_recorded_counting_of_letters_comes_to_three() -> None:
+    file = RECORDINGS / "deepseek-reasoning.response.json"
+    text = json.loads(file.read_bytes())["choices"][0]["message"]["reasoning_content"]
+    assert part(text, "concise") == "So answer is 3."
+
+
+async def test_it_costs_nothing_and_says_so() -> None:
+    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))]
+    assert said == [part(ENGLISH, "concise"), SummarizerUsage(Tokens(0, 0, 0), "extractive")]
+
+
+async def test_it_yields_no_empty_text() -> None:
+    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(" "))]
+    assert said == [SummarizerUsage(Tokens(0, 0, 0), "extractive")]
+
+
+async def test_many_at_once_take_turns_with_everything_else() -> None:
+    summarizer, ticks, seen = ExtractiveSummarizer(), count(), []
+
+    async def write() -> None:
+        said = [next(ticks) async for _ in summarizer.summarize(Passage(ENGLISH))]
+        seen.append(said[0])
+
+    async def do_something_else(done: asyncio.Future[Any]) -> None:
+        while not done.done():
+            next(ticks)
+            await asyncio.sleep(0)
+
+    writing = asyncio.gather(*(write() for _ in range(10)))
+    await do_something_else(writing)
+    assert all(later - earlier > 1 for earlier, later in pairwise(seen))

@@ -1,0 +1,360 @@
+"""What stands between a response and a summarizer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from abridge.config.settings import SummarizerSettings
+from abridge.core.events import ErrorDetail
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.errors import SummarizerError
+from abridge.summarizers.guard import MAX_PART_CHARS, Guard, Permit, Review
+
+SPENT = SummarizerUsage(Tokens(3, 2, 5), "small-1")
+PASSAGE = Passage("why")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scripted:
+    """Says what it is given: texts, what was spent, errors to raise, things to wait for."""
+
+    name = "scripted"
+
+    def __init__(self, *script: Any) -> None:
+        self.script = script
+        self.closed = False
+
+    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+        try:
+            for step in self.script:
+                if isinstance(step, Exception):
+                    raise step
+                if isinstance(step, asyncio.Event):
+                    await step.wait()
+                else:
+                    yield step
+        finally:
+            self.closed = True
+
+
+def guard(review: Review | None = None, clock: Clock | None = None, **settings: Any) -> Guard:
+    return Guard(SummarizerSettings(**settings), review=review, clock=clock or Clock())
+
+
+async def said(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
+    return [piece async for piece in made.summarize(Scripted(*script), PASSAGE)]
+
+
+async def error(made: Guard, *script: Any) -> SummarizerError:
+    with pytest.raises(SummarizerError) as caught:
+        await said(made, *script)
+    return caught.value
+
+
+def permit(made: Guard) -> Permit:
+    admitted = made.admit()
+    assert isinstance(admitted, Permit)
+    return admitted
+
+
+def refusal(made: Guard) -> str:
+    refused = made.admit()
+    assert isinstance(refused, ErrorDetail)
+    return refused.code
+
+
+# What is said
+
+
+async def test_text_comes_as_it_is_said_then_what_was_spent() -> None:
+    assert await said(guard(), "So ", "it is.", SPENT) == ["So ", "it is.", SPENT]
+
+
+async def test_text_is_clean() -> None:
+    pieces = await said(guard(), "See [this](htt", "p://e.example) <b", ">now</b>.")
+    assert "".join(map(str, pieces)) == "See this now."
+    assert all(pieces)
+
+
+async def test_what_was_held_back_comes_at_the_end() -> None:
+    assert await said(guard(), "**So it ", "is", SPENT) == ["**So it is", SPENT]
+
+
+async def test_what_was_spent_comes_once_and_last() -> None:
+    assert await said(guard(), SummarizerUsage(), "So it is.", SPENT, " Yes.") == [
+        "So it is.",
+        " Yes.",
+        SPENT,
+    ]
+
+
+async def test_blanks_before_the_first_word_are_left_out() -> None:
+    assert await said(guard(), "", "\n ", " \nSo ", "it is. ") == ["So ", "it is. "]
+
+
+@pytest.mark.parametrize("script", [(), ("",), (" ", "\n"), ("<b></b>", " "), ("![](http://x)",)])
+async def test_nothing_said_is_a_failure_that_still_cost(script: tuple[str, ...]) -> None:
+    failed = await error(guard(), *script, SPENT)
+    assert (failed.code, failed.spent, failed.model) == ("empty", SPENT.tokens, SPENT.model)
+
+
+async def test_text_beyond_the_ceiling_is_not_waited_for() -> None:
+    scripted = Scripted("x" * (MAX_PART_CHARS - 1), "yz", asyncio.Event())
+    pieces = [piece async for piece in guard().summarize(scripted, PASSAGE)]
+    assert sum(len(piece) for piece in pieces if isinstance(piece, str)) == MAX_PART_CHARS
+    assert scripted.closed
+
+
+# What goes wrong
+
+
+async def test_a_failure_is_told_with_what_it_cost() -> None:
+    failed = await error(
+        guard(), "So ", SummarizerError("upstream_error", "Status 500.", spent=Tokens(1))
+    )
+    assert (failed.code, str(failed), failed.spent) == ("upstream_error", "Status 500.", Tokens(1))
+
+
+async def test_a_cost_reported_before_a_failure_is_kept() -> None:
+    failed = await error(guard(), SPENT, SummarizerError("upstream_error", "Status 500."))
+    assert (failed.spent, failed.model) == (SPENT.tokens, SPENT.model)
+
+
+async def test_a_foreign_exception_is_named_in_the_log_but_never_quoted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        failed = await error(guard(), SPENT, ValueError("secret sk-123"))
+    assert (failed.code, failed.spent) == ("upstream_error", SPENT.tokens)
+    assert "sk-123" not in f"{failed}{caplog.text}"
+    assert [record.getMessage() for record in caplog.records] == [
+        "summarizer scripted failed: ValueError"
+    ]
+
+
+async def test_a_summarizer_that_is_none_fails_like_any_other() -> None:
+    class Broken:
+        name = "broken"
+
+        def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+            return None  # type: ignore[return-value]
+
+    with pytest.raises(SummarizerError, match="The summarizer failed"):
+        await anext(guard().summarize(Broken(), PASSAGE))
+
+
+async def test_a_call_has_so_much_time_in_all() -> None:
+    failed = await error(guard(timeout=0.01), SPENT, "So ", asyncio.Event())
+    assert (failed.code, failed.spent) == ("timeout", SPENT.tokens)
+
+
+async def test_an_iterator_that_is_no_generator_will_do() -> None:
+    class Once:
+        name = "once"
+        left = True
+
+        def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+            return self
+
+        def __aiter__(self) -> Once:
+            return self
+
+        async def __anext__(self) -> str | SummarizerUsage:
+            if not self.left:
+                raise StopAsyncIteration
+            self.left = False
+            return passage_text
+
+    passage_text = "So it is."
+    assert [piece async for piece in guard().summarize(Once(), PASSAGE)] == [passage_text]
+
+
+async def test_leaving_early_closes_the_summarizer() -> None:
+    scripted = Scripted("So ", "it is.")
+    async with aclosing(guard().summarize(scripted, PASSAGE)) as pieces:
+        assert await anext(pieces) == "So "
+    assert scripted.closed
+
+
+# The review
+
+
+async def test_a_review_sees_each_part_whole_and_may_change_it() -> None:
+    seen = []
+
+    async def review(text: str) -> str:
+        seen.append(text)
+        return text.upper()
+
+    assert await said(guard(review), "So ", "it is.", SPENT) == ["SO IT IS.", SPENT]
+    assert seen == ["So it is."]
+
+
+@pytest.mark.parametrize("verdict", [None, "", " "])
+async def test_a_review_may_withhold_a_part_which_still_cost(verdict: str | None) -> None:
+    async def review(_: str) -> str | None:
+        return verdict
+
+    made = guard(review, breaker_failures=1)
+    failed = await error(made, "So it is.", SPENT)
+    assert (failed.code, str(failed)) == ("empty", "The summary was withheld.")
+    assert failed.spent == SPENT.tokens
+    assert not made.is_open
+
+
+async def test_a_review_that_fails_shows_nothing() -> None:
+    async def review(text: str) -> str:
+        raise RuntimeError(text)
+
+    failed = await error(guard(review), "So it is.", SPENT)
+    assert (failed.code, failed.spent) == ("upstream_error", SPENT.tokens)
+    assert "So it is" not in str(failed)
+
+
+async def test_a_review_shares_the_time_of_its_call() -> None:
+    async def review(text: str) -> str:
+        await asyncio.Event().wait()
+        return text
+
+    assert (await error(guard(review, timeout=0.01), "So it is.")).code == "timeout"
+
+
+# How many at once
+
+
+def test_only_so_many_calls_run_at_once() -> None:
+    made = guard(max_in_flight=2)
+    first, second = permit(made), permit(made)
+    assert made.in_flight == 2
+    assert refusal(made) == "shed"
+    first.release()
+    first.release()
+    assert made.in_flight == 1
+    permit(made)
+    assert refusal(made) == "shed"
+    second.release()
+    assert made.in_flight == 1
+
+
+async def test_a_task_cancelled_before_its_first_step_gives_its_permit_back() -> None:
+    made = guard(max_in_flight=1)
+    admitted = permit(made)
+    task = asyncio.create_task(said(made, "So it is."))
+    task.add_done_callback(lambda _: admitted.release())
+    task.cancel()
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    assert made.in_flight == 0
+
+
+# The breaker
+
+FAIL = SummarizerError("upstream_error", "Status 500.")
+
+
+async def test_failures_in_a_row_open_the_breaker() -> None:
+    made = guard(breaker_failures=3)
+    for failure in (FAIL, ValueError(), " "):
+        assert not made.is_open
+        await error(made, failure)
+    assert made.is_open
+    assert refusal(made) == "breaker_open"
+    assert made.in_flight == 0
+
+
+async def test_a_success_between_them_starts_the_count_anew() -> None:
+    made = guard(breaker_failures=2)
+    await error(made, FAIL)
+    await said(made, "So it is.")
+    await error(made, FAIL)
+    assert not made.is_open
+
+
+async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the_breaker() -> None:
+    clock = Clock()
+    made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
+    await error(made, FAIL)
+    clock.now = 29.9
+    assert refusal(made) == "breaker_open"
+    clock.now = 30.0
+    trial = permit(made)
+    assert refusal(made) == "breaker_open"
+    await said(made, "So it is.")
+    trial.release()
+    assert not made.is_open
+    permit(made)
+    permit(made)
+
+
+async def test_an_older_call_that_ends_does_not_let_a_second_trial_through() -> None:
+    clock = Clock()
+    made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
+    older = permit(made)
+    await error(made, FAIL)
+    clock.now = 30.0
+    permit(made)
+    older.release()
+    assert refusal(made) == "breaker_open"
+
+
+async def test_a_trial_that_fails_opens_it_for_as_long_again() -> None:
+    clock = Clock()
+    made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
+    await error(made, FAIL)
+    clock.now = 30.0
+    trial = permit(made)
+    await error(made, FAIL)
+    trial.release()
+    clock.now = 59.9
+    assert refusal(made) == "breaker_open"
+    clock.now = 60.0
+    permit(made)
+
+
+async def test_a_cancelled_trial_counts_for_nothing_and_frees_its_place() -> None:
+    clock = Clock()
+    made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
+    await error(made, FAIL)
+    clock.now = 30.0
+    trial = permit(made)
+    begun = asyncio.Event()
+    scripted = Scripted("So ", asyncio.Event())
+
+    async def write() -> None:
+        async for _ in made.summarize(scripted, PASSAGE):
+            begun.set()
+
+    task = asyncio.create_task(write())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert scripted.closed
+    assert made.is_open
+    assert refusal(made) == "breaker_open"
+    trial.release()
+    permit(made)
+
+
+async def test_cancelled_calls_are_no_failures() -> None:
+    made = guard(breaker_failures=1)
+    waiting: Awaitable[Any] = said(made, asyncio.Event())
+    task = asyncio.ensure_future(waiting)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not made.is_open
