@@ -74,9 +74,9 @@ def test_the_answer_has_at_most_half_the_room(width: int) -> None:
 def test_without_a_height_all_that_was_said_is_there(width: int) -> None:
     text = " ".join(["word"] * 400)
     scene = ResponseProgress(thinking=THINKING, parts=[DisplayedPart(text)] * 3, answer=ANSWER)
-    said = "\n".join(render_lines(scene, "Why?", BARE, width))
-    assert said.count("word") == 1200
-    assert said.endswith(ANSWER)
+    rendered = "\n".join(render_lines(scene, "Why?", BARE, width))
+    assert rendered.count("word") == 1200
+    assert rendered.endswith(ANSWER)
 
 
 def test_thinking_is_dim_and_titles_are_bold() -> None:

@@ -80,7 +80,7 @@ WRITERS: dict[str, Callable[[], Scripted]] = {
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.LogCaptureFixture]:
+def logged(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.LogCaptureFixture]:
     caplog.set_level(logging.DEBUG)
     before = len(watch.caught)
     yield caplog
@@ -99,22 +99,24 @@ def test_that_it_would_be_seen(watch: Watch, secret: str) -> None:
 @pytest.mark.parametrize("kind", answers(CHAT))
 @pytest.mark.parametrize("path", STREAMS)
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
-@pytest.mark.parametrize("asked", [SUMMARY, {}], ids=["engaged", "untouched"])
+@pytest.mark.parametrize("sent_fields", [SUMMARY, {}], ids=["engaged", "untouched"])
 async def test_of_clients_and_upstreams(
-    said: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, asked: dict[str, Any]
+    logged: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, sent_fields: dict[str, Any]
 ) -> None:
     registry, upstream = CollectorRegistry(), Upstream(answers(path)[kind])
     app = abridged(mode, upstream, writer=Scripted(), registry=registry)
-    await ask(app, path, {"model": "m", "stream": kind != "whole", **BODIES[path], **asked})
-    assert any(record.name == "abridge.requests" for record in said.records)
+    await send_request(
+        app, path, {"model": "m", "stream": kind != "whole", **BODIES[path], **sent_fields}
+    )
+    assert any(record.name == "abridge.requests" for record in logged.records)
     assert PLANTED not in generate_latest(registry).decode()
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-async def test_of_summarizers(said: pytest.LogCaptureFixture, writer: str) -> None:
+async def test_of_summarizers(logged: pytest.LogCaptureFixture, writer: str) -> None:
     app = abridged("sidecar", Upstream(Answer(STREAMS[CHAT])), writer=WRITERS[writer]())
-    await ask(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
-    assert said.records
+    await send_request(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
+    assert logged.records
 
 
 @pytest.mark.parametrize(
@@ -129,14 +131,14 @@ async def test_of_summarizers(said: pytest.LogCaptureFixture, writer: str) -> No
 )
 @pytest.mark.parametrize("path", STREAMS)
 async def test_of_requests_that_are_refused(
-    said: pytest.LogCaptureFixture, body: bytes, path: str
+    logged: pytest.LogCaptureFixture, body: bytes, path: str
 ) -> None:
     app = abridged("sidecar", Upstream(), writer=Scripted(), reasoning={"expose": "summary"})
     await call(app, path, body, {**HEADERS, "x-abridge-usage": "separate"})
-    assert said.records
+    assert logged.records
 
 
-async def ask(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
+async def send_request(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
     with suppress(AbridgeError, ValueError, RuntimeError, httpx.HTTPError):
         await call(app, path, body, HEADERS, query_string=f"key={KEY}".encode())
 
