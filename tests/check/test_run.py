@@ -103,7 +103,7 @@ class TestEffective:
             ("rediss://h:1/0?ssl_cert_reqs=none", "rediss://h:1/0?ssl_cert_reqs=none"),
         ],
     )
-    def test_nor_is_the_password_of_a_store(self, address: str, masked: str | None) -> None:
+    def test_the_password_of_a_store_is_masked(self, address: str, masked: str | None) -> None:
         history = {"store": address, "seal_keys_env": "KEYS"}
         expected = "\n".join(effective_toml(Settings.model_validate({"history": history}), {}))
         masked = masked or "redis://h?password=***&ssl_password=***"
@@ -148,7 +148,7 @@ class TestReaching:
         assert "thinker-1, other" in upstream.text
         assert about(findings, "summarizer").grade == "ok"
 
-    async def test_nobody_there(self) -> None:
+    async def test_an_unreachable_server_is_a_fault(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as unused:
             port = unused.getsockname()[1]
         settings = Settings.model_validate(
@@ -227,7 +227,7 @@ class TestProbing:
         assert received.header("authorization") is None
         assert received.header("anthropic-version")
 
-    async def test_neither(self) -> None:
+    async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await found(Server(models=MODELS), probing=True)
         assert "neither API streams" in findings[-3].text
         assert findings[-3].grade == "fault"
@@ -247,7 +247,9 @@ class TestProbing:
             (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),
         ],
     )
-    async def test_what_may_come(self, answer: Answer, grade: str, words: str) -> None:
+    async def test_what_each_response_is_graded(
+        self, answer: Answer, grade: str, words: str
+    ) -> None:
         findings = await found(
             Server(completions=answer), {"upstream": {"models": ["m"]}}, probing=True
         )
@@ -293,30 +295,30 @@ class TestTheSummarizer:
         }
         return (await found(Server(completions=answer), settings, probing=True))[-1]
 
-    async def test_that_says_something(self) -> None:
+    async def test_a_part_in_time_is_ok(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="I compare the tenths.")))
         assert finding.grade == "ok"
         assert "11 tokens in, 70 out" in finding.text
 
-    async def test_that_does_not_in_time(self) -> None:
+    async def test_no_part_in_time_is_a_fault(self) -> None:
         finding = await self.finding(Answer([asyncio.Event()]))
         assert finding.grade == "fault"
         assert "(timeout)" in finding.text
 
-    async def test_that_is_too_late_for_an_answer(self) -> None:
+    async def test_a_part_too_late_for_an_answer_is_a_fault(self) -> None:
         frames = chat_stream("", text="I compare the tenths.")
         finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
         assert finding.grade == "fault"
         assert "an answer waits only 0.01 s" in finding.text
 
-    async def test_that_says_nothing(self) -> None:
+    async def test_an_empty_part_is_a_fault(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="")))
         assert finding.grade == "fault"
         assert "(empty)" in finding.text
 
 
 @pytest.mark.parametrize(("probing", "code"), [(("--probe",), 0), ((), 0), (("--model",), 2)])
-async def test_the_command(probing: tuple[str, ...], code: int) -> None:
+async def test_the_command_exits_without_a_fault(probing: tuple[str, ...], code: int) -> None:
     async with serve(scripted_model(0.0)) as url:
         words = ("check", "--upstream", f"{url}/v1", *probing)
         process = await asyncio.create_subprocess_exec(

@@ -60,19 +60,19 @@ def test_wrong_settings_cost_one_line(flags: tuple[str, ...], key: str, words: s
     assert words in output[0]
 
 
-def test_so_does_a_wrong_environment() -> None:
+def test_an_invalid_variable_costs_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, ABRIDGE_SUMMARY__GRACE="soon")
     assert (code, len(output)) == (2, 1)
     assert output[0].startswith("Error: summary.grace: ")
 
 
-def test_so_does_a_secret_that_is_not_there() -> None:
+def test_a_missing_secret_costs_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
     assert (code, len(output)) == (2, 1)
     assert output[0].startswith("Error: summarizer.api_key_env: ")
 
 
-def test_so_does_a_wrong_file(tmp_path: Path) -> None:
+def test_an_invalid_file_costs_one_line(tmp_path: Path) -> None:
     file = tmp_path / "abridge.toml"
     file.write_text("[server]\nprot = 1\n")
     assert invoke("serve", *UPSTREAM, "--config", str(file)) == (
@@ -81,7 +81,7 @@ def test_so_does_a_wrong_file(tmp_path: Path) -> None:
     )
 
 
-def test_so_does_a_port_that_is_taken() -> None:
+def test_a_port_in_use_costs_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, output = invoke("serve", *UPSTREAM, "--port", port)

@@ -33,7 +33,7 @@ def test_the_table_has_a_line_for_each() -> None:
 
 
 @pytest.mark.parametrize("row", PROFILES.values(), ids=list(PROFILES))
-def test_one_is_told_whole(row: Profile) -> None:
+def test_one_profile_is_printed_in_full(row: Profile) -> None:
     report = profiles(row.name)
     assert report.splitlines()[0] == row.name
     assert all(
@@ -61,11 +61,11 @@ def test_one_is_told_whole(row: Profile) -> None:
         ("fireworks", "rejects        -\n"),
     ],
 )
-def test_so_is_what_is_peculiar_to_it(name: str, text: str) -> None:
+def test_its_details_name_what_is_peculiar_to_it(name: str, text: str) -> None:
     assert text in profiles(name)
 
 
-def test_programs_get_all_of_it() -> None:
+def test_json_has_every_field_of_every_profile() -> None:
     report = {row["name"]: row for row in json.loads(profiles("--json"))}
     assert list(report) == list(PROFILES)
     assert report["deepseek"]["returns"]["required_even_empty"] is True
@@ -82,7 +82,7 @@ def test_an_unknown_name_costs_one_line() -> None:
     assert line.startswith("Error: NAME: got 'nobody'; must be one of anthropic, auto, ")
 
 
-def test_the_readme_shows_what_is_said() -> None:
+def test_the_readme_shows_the_output() -> None:
     documented = (
         README.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
     )

@@ -41,7 +41,7 @@ def test_summary_stands_beside_thinking() -> None:
     ]
 
 
-def test_and_below_it_where_the_screen_is_narrow() -> None:
+def test_summary_is_below_thinking_on_a_narrow_screen() -> None:
     scene = ResponseProgress(thinking="one two three", parts=PARTS[:1])
     assert render_lines(scene, "Why?", BARE, SIDE_BY_SIDE_COLUMNS - 1, 20) == [
         "Why?",

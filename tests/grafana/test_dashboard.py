@@ -58,7 +58,7 @@ class TestPanels:
             found = [panel[key] for panel in DASHBOARD["panels"]]
             assert len(set(found)) == len(found)
 
-    def test_none_lies_over_another(self) -> None:
+    def test_no_panel_overlaps_another(self) -> None:
         occupied: set[tuple[int, int]] = set()
         for panel in DASHBOARD["panels"]:
             at = panel["gridPos"]

@@ -62,7 +62,7 @@ async def test_it_is_sent_no_more_than_twice(transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("end", [Peer.close, reset])
-async def test_not_once_a_byte_has_come(
+async def test_no_retry_once_a_byte_has_come(
     transport: Transport, end: Callable[[Peer], Awaitable[None]]
 ) -> None:
     async def begin(peer: Peer) -> None:
@@ -78,7 +78,7 @@ async def test_not_once_a_byte_has_come(
         assert server.connections == 1
 
 
-async def test_not_if_its_body_is_a_stream(transport: Transport) -> None:
+async def test_no_retry_if_the_body_is_a_stream(transport: Transport) -> None:
     async def source() -> AsyncIterator[bytes]:
         yield b"b"
 
@@ -90,7 +90,7 @@ async def test_not_if_its_body_is_a_stream(transport: Transport) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
-async def test_not_if_the_connection_was_new(transport: Transport, method: str) -> None:
+async def test_no_retry_on_a_new_connection(transport: Transport, method: str) -> None:
     async def hang_up(peer: Peer) -> None:
         await peer.request()
 
@@ -100,7 +100,7 @@ async def test_not_if_the_connection_was_new(transport: Transport, method: str) 
         assert server.connections == 1
 
 
-async def test_not_because_upstream_was_silent(clock: Clock) -> None:
+async def test_no_retry_if_upstream_was_silent(clock: Clock) -> None:
     async def fall_silent(peer: Peer) -> None:
         await serve_once(peer)
         await clock.advance(6.0)

@@ -89,7 +89,7 @@ def logged(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.Lo
 
 
 @pytest.mark.parametrize("secret", [WORDS, KEY, "sk-1234", "Bearer x", "abr1.k.0123456789"])
-def test_that_it_would_be_seen(watch: Watch, secret: str) -> None:
+def test_a_planted_secret_in_a_log_is_detected(watch: Watch, secret: str) -> None:
     before = len(watch.caught)
     logging.getLogger("abridge.anything").debug("it said %s", secret)
     caught, watch.caught[before:] = watch.caught[before:], []
@@ -100,7 +100,7 @@ def test_that_it_would_be_seen(watch: Watch, secret: str) -> None:
 @pytest.mark.parametrize("path", STREAMS)
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
 @pytest.mark.parametrize("sent_fields", [SUMMARY, {}], ids=["engaged", "untouched"])
-async def test_of_clients_and_upstreams(
+async def test_no_secret_of_clients_and_upstreams_is_logged(
     logged: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, sent_fields: dict[str, Any]
 ) -> None:
     registry, upstream = CollectorRegistry(), Upstream(answers(path)[kind])
@@ -113,7 +113,9 @@ async def test_of_clients_and_upstreams(
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-async def test_of_summarizers(logged: pytest.LogCaptureFixture, writer: str) -> None:
+async def test_no_secret_of_summarizers_is_logged(
+    logged: pytest.LogCaptureFixture, writer: str
+) -> None:
     app = abridged("sidecar", Upstream(Answer(STREAMS[CHAT])), writer=WRITERS[writer]())
     await send_request(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
     assert logged.records
@@ -130,7 +132,7 @@ async def test_of_summarizers(logged: pytest.LogCaptureFixture, writer: str) -> 
     ids=["no json", "no style", "odd", "no blob"],
 )
 @pytest.mark.parametrize("path", STREAMS)
-async def test_of_requests_that_are_refused(
+async def test_no_secret_of_a_refused_request_is_logged(
     logged: pytest.LogCaptureFixture, body: bytes, path: str
 ) -> None:
     app = abridged("sidecar", Upstream(), writer=Scripted(), reasoning={"expose": "summary"})
@@ -144,7 +146,7 @@ async def send_request(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-async def test_of_a_process(form: str) -> None:
+async def test_no_secret_is_logged_by_a_process(form: str) -> None:
     """What it says is looked through at its end."""
     upstream = Upstream(*(Answer(STREAMS[CHAT]), *answers(CHAT).values()))
     flags = ("--log-format", form, "--log-requests", "--summary", "auto", "--profile", "vllm")

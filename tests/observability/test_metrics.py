@@ -285,7 +285,7 @@ class TestModels:
         upstream = Upstream(answer)
         return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
 
-    async def test_those_that_answered_at_most_so_many(self, counted: Counted) -> None:
+    async def test_a_limited_number_of_models_get_a_label(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, *(f"m{number}" for number in range(MAX_MODELS + 2)), "m0")
         assert counted.value("requests_total", model="m0") == 2
@@ -294,7 +294,7 @@ class TestModels:
             assert counted.value(name, model="other")
             assert counted.value(name, model="m1")
 
-    async def test_those_that_are_configured(self, counted: Counted) -> None:
+    async def test_configured_models_get_a_label(self, counted: Counted) -> None:
         models = [{"models": ["known", "a-*"]}]
         app = self.app(counted, Answer.json({"error": {}}, 500), upstreams=models)
         await self.send(counted, app, "known", "a-b")
@@ -308,7 +308,7 @@ class TestModels:
         assert len(generate_latest(counted.registry)) < 100_000
         assert counted.value("requests_total", outcome="ok") == 1
 
-    async def test_none_where_the_body_was_not_read(self, counted: Counted) -> None:
+    async def test_no_model_label_if_the_body_was_not_read(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
         assert counted.value("requests_total", model="unknown", outcome="untouched") == 1
@@ -375,7 +375,7 @@ class TestSummarizer:
 
 
 class TestTimes:
-    async def test_of_the_whole_and_of_its_pieces(self, counted: Counted) -> None:
+    async def test_the_time_of_a_request_and_between_its_chunks(self, counted: Counted) -> None:
         await counted.send(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
         for name in ("request_seconds", "chunk_seconds"):
             assert counted.value(f"{name}_count", **WHERE, model="m") == 1

@@ -28,7 +28,7 @@ def test_it_keeps_the_last_exchanges_newest_first() -> None:
     assert listed == [(number, 1000.0 + number) for number in range(MAX_EXCHANGES + 6, 6, -1)]
 
 
-def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -> None:
+def test_a_request_id_finds_its_exchange_and_is_never_listed() -> None:
     journal = Journal()
     for number in range(3):
         journal.add(record(number))
@@ -38,13 +38,13 @@ def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -
     assert "id-" not in json.dumps(journal.newest_first())
 
 
-def test_what_asks_no_model_is_not_kept() -> None:
+def test_a_request_to_no_api_is_not_listed() -> None:
     journal = Journal()
     journal.add(record(api=None))
     assert journal.newest_first() == []
 
 
-def test_it_tells_times_and_counts_as_json() -> None:
+def test_an_entry_has_times_and_counts_as_json() -> None:
     journal = Journal()
     journal.add(
         record(

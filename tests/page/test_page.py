@@ -37,7 +37,7 @@ class TestOff:
         assert (await get(sidecar(upstream, page=False), path)).json == {"upstream": True}
         assert upstream.asked[0].path == path
 
-    async def test_so_it_is_unless_it_is_wanted(self) -> None:
+    async def test_there_is_no_page_by_default(self) -> None:
         app = abridged("sidecar", Upstream(Answer.json({"upstream": True})))
         assert (await get(app, "/abridge")).json == {"upstream": True}
 
@@ -139,14 +139,14 @@ class TestStrangers:
         assert sent.status == 403
 
     @pytest.mark.parametrize("server", [("10.1.2.3", 8400), ("fd00::1", 8400), None])
-    async def test_whoever_comes_over_the_network_may_call_it_as_they_like(
+    async def test_a_request_over_the_network_may_use_any_host_name(
         self, server: tuple[str, int] | None
     ) -> None:
         assert (await get(sidecar(), "/abridge", "abridge.test", server=server)).status == 200
 
 
 class TestExchanges:
-    async def test_none_is_told_before_there_is_one(self) -> None:
+    async def test_the_list_is_empty_before_the_first_exchange(self) -> None:
         listing = (await get(sidecar(), "/abridge/exchanges")).json
         assert listing["exchanges"] == []
         assert listing["summarizer"] == "extractive"

@@ -125,7 +125,7 @@ async def test_they_are_asked_at_once() -> None:
     assert len(await soon(ids(app))) == 3
 
 
-async def test_none_is_asked_any_more_when_the_client_leaves() -> None:
+async def test_all_calls_end_when_the_client_leaves() -> None:
     arrived, cancelled = asyncio.Barrier(4), 0
 
     async def answer(request: httpx.Request) -> httpx.Response:

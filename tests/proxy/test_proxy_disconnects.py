@@ -179,7 +179,7 @@ async def waiting(request: httpx.Request) -> httpx.Response:
     raise AssertionError
 
 
-async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_request() -> None:
+async def test_a_cancelled_request_without_headers_gets_an_error_response() -> None:
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})
     await asyncio.sleep(0)
@@ -192,7 +192,9 @@ async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_r
     assert running.complete
 
 
-async def test_but_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_the_error_response_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("abridge.proxy.proxy.NOTICE_SECONDS", 0.01)
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})

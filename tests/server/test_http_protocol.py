@@ -123,7 +123,9 @@ class TestSilence:
             assert (await soon(client.response())).lines[0] == b"HTTP/1.1 200 OK"
 
     @pytest.mark.parametrize("data", [b"", b"POST / HT", HEAD[:-2]])
-    async def test_who_asks_nothing_is_cut_off(self, clock: Clock, data: bytes) -> None:
+    async def test_a_client_without_a_request_is_disconnected(
+        self, clock: Clock, data: bytes
+    ) -> None:
         async with served(Scripted()) as url, connect(url) as client:
             await client.send(data)
             await asyncio.sleep(0.05)  # until it is there
@@ -152,7 +154,7 @@ class TestSilence:
             assert (await soon(client.response())).body == b"ok"
             await sending
 
-    async def test_who_takes_nothing_is_one_that_has_left(self, clock: Clock) -> None:
+    async def test_a_client_that_reads_nothing_counts_as_disconnected(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"abc")
@@ -162,7 +164,7 @@ class TestSilence:
             await soon(app.over.wait())
             await soon(client.left())
 
-    async def test_who_takes_it_slowly_gets_it(self, clock: Clock) -> None:
+    async def test_a_slow_reader_gets_the_whole_response(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"abc")

@@ -165,7 +165,7 @@ class TestEnd:
             assert "Traceback" not in running.said
 
     @pytest.mark.parametrize("body", [PLAIN, REQUEST])
-    async def test_who_still_waits_for_an_answer_is_told_so(self, body: object) -> None:
+    async def test_a_client_still_waiting_gets_an_error_response(self, body: object) -> None:
         upstream = Upstream(Answer(before=[asyncio.Event()]))
         async with (
             serve(upstream) as url,

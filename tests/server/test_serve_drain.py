@@ -125,7 +125,7 @@ class TestLastScrape:
     """With an admin port, on which somebody has once collected the metrics."""
 
     @pytest.mark.parametrize("workers", [1, 2])
-    async def test_it_waits_for_it(self, workers: int) -> None:
+    async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(
@@ -145,7 +145,7 @@ class TestLastScrape:
             assert scraped.total("requests_total", outcome="ok") == 1
             assert await running.end() == 0
 
-    async def test_but_not_for_ever_nor_when_hurried(self) -> None:
+    async def test_the_wait_for_a_scrape_ends_in_time_or_at_a_signal(self) -> None:
         for drain, signals in (("0.5", 1), ("600", 2)):
             async with (
                 serve(Slow()) as url,
@@ -162,7 +162,7 @@ class TestLastScrape:
                     running.signal()
                 assert await running.end() == 0
 
-    async def test_nor_where_all_was_told(self) -> None:
+    async def test_no_wait_if_everything_was_scraped(self) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(

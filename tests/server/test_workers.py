@@ -255,7 +255,7 @@ class TestEnd:
             assert await running.end() == 0
             assert "Traceback" not in running.said
 
-    async def test_none_is_replaced_while_they_leave(self) -> None:
+    async def test_no_worker_is_replaced_during_shutdown(self) -> None:
         async with (
             serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,

@@ -122,7 +122,7 @@ async def test_its_name_may_be_another() -> None:
 
 
 @posix
-async def test_who_samples_nothing_sends_nothing() -> None:
+async def test_nothing_is_exported_if_nothing_is_sampled() -> None:
     collector = Collector()
     async with serve(collector) as url:
         await traced(url, OTEL_TRACES_SAMPLER="always_off")

@@ -243,7 +243,7 @@ class TestShape:
         outer.end()
         assert (request.parent, request.kind) == (spans.all[-1].id, "INTERNAL")
 
-    async def test_another_abridge_within_draws_nothing_in_it(self, spans: Spans) -> None:
+    async def test_a_nested_abridge_adds_no_spans(self, spans: Spans) -> None:
         own = {"kind": "upstream"}
         within = abridged(
             "mounted",
@@ -377,7 +377,7 @@ class TestTrouble:
         within(spans)
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
-    async def test_who_left_is_no_error_of_who_answers(
+    async def test_a_client_that_left_is_no_error_of_upstream(
         self, spans: Spans, body: dict[str, Any]
     ) -> None:
         reached, go_on = asyncio.Event(), asyncio.Event()
@@ -533,7 +533,10 @@ class TestLeading:
         assert upstream.asked[0].header("traceparent") == child.traceparent
 
     @pytest.mark.parametrize("enabled", [True, False])
-    async def test_who_draws_nothing_leaves_it_alone(self, enabled: bool) -> None:  # noqa: FBT001
+    async def test_without_spans_trace_context_is_left_alone(
+        self,
+        enabled: bool,  # noqa: FBT001
+    ) -> None:
         """Without a provider, or with tracing off."""
         upstream = Upstream(STREAM[CHAT])
         one = abridged("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})

@@ -286,7 +286,7 @@ async def test_what_only_begins_like_a_tag_is_text(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_nor_does_it_where_a_template_opened_the_tag(api: str) -> None:
+async def test_reasoning_whose_tag_the_template_opened_never_shows(api: str) -> None:
     frames = STREAMS[api](f"I think.</think>\n\n{TEXT}")
     text, _ = await summarize_once(Upstream(Stream(*frames)), api=api, profile="prefilled")
     assert text.strip() == TEXT
