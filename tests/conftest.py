@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest.register_assert_rewrite("tests.conversations.judge", "tests.clients.rounds")
+pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.clients.rounds")
 
 from tests.forms import form  # noqa: E402 -- what is imported may not be rewritten any more
 from tests.planted import Watch  # noqa: E402

@@ -13,12 +13,15 @@ from itertools import pairwise
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.translating_writer import ChatTranslatingWriter
+from abridge.apis.chat.completion import TranslatedCompletion
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.responses.translated_response import TranslatedResponse
+from abridge.apis.responses.writer import ResponsesWriter
+from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.plan import Passage, SummaryPlan
@@ -28,9 +31,23 @@ from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
 SPENT = Tokens(10, 5, 15)
+
+
+def translating_responses_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
+) -> ResponsesWriter:
+    return ResponsesWriter(display, TranslatedResponse(display, echo, limit, mint_id))
+
+
+def translating_chat_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
+) -> ChatWriter:
+    return ChatWriter(display, TranslatedCompletion(display, echo, limit, mint_id))
+
+
 COMPOSERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
-    "chat": ChatTranslatingWriter,
-    "responses": ResponsesTranslatingWriter,
+    "chat": translating_chat_writer,
+    "responses": translating_responses_writer,
 }
 MUCH = 1 << 22
 """Characters that a reader or a composer may keep."""
@@ -94,7 +111,7 @@ class Pipeline:
         self.reader = reader(self.profile, self.display, MUCH)
         self.writer = self._writer()
         if self.room is not None:
-            self.writer = self.api.attributing_writer(self.writer, self.display, self.room)
+            self.writer = ATTRIBUTING_WRITERS[self.api.name](self.writer, self.display, self.room)
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
         self.weaver = Sequencer(plan)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import History
 from abridge.core.events import ProviderState, ReasoningDelta
+from abridge.memory.client_envelopes import Sealer
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.sealing import Sealer
 from abridge.memory.tenants import keyed_digest
 
 NOW = 1_800_000_000.0

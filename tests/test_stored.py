@@ -18,10 +18,10 @@ from abridge.errors import UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from tests import openapi
 from tests.asgi import Call, begin, call
-from tests.bridges.loops import play, results
-from tests.bridges.play import WORDS, answer
-from tests.bridges.test_bridges import BOTH, KEY, SUMMARY, TOOLS, bridge
 from tests.checker import check_responses
+from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY, TOOLS, bridge
+from tests.end_to_end.translation.tool_loops import play, results
+from tests.end_to_end.translation.turn import WORDS, answer
 from tests.forms import FORMS, PREFIX, Form, abridged
 from tests.scripts import (
     DONE,

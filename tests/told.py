@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from abridge.apis import sse
 from abridge.apis.api import Reader
-from abridge.apis.chat.translating_reader import ChatTranslatingReader
+from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
+from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
@@ -31,8 +31,8 @@ from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
 TELLERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
-    "chat": ChatTranslatingReader,
-    "responses": ResponsesTranslatingReader,
+    "chat": CHAT.upstream.translating_reader,
+    "responses": RESPONSES.upstream.translating_reader,
 }
 
 

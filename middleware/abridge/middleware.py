@@ -15,11 +15,12 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.apis.api import Api
-from abridge.apis.fields import SUMMARY_NEEDLE
+from abridge.apis.api import Api, WriteError
+from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api, is_api_path
+from abridge.apis.summary_request import SUMMARY_NEEDLE
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
@@ -31,7 +32,6 @@ from abridge.observability.tracing import create_tracing
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
-from abridge.providers.defaults import RequestDefaults
 from abridge.stored_responses.endpoints import ResponsePath
 from abridge.summarizers.guard import Review
 from abridge.summarizers.summarizer import Summarizer
@@ -123,17 +123,19 @@ class AbridgeMiddleware:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
+        path, encoded = decoded_path(scope), encoded_path(scope).decode("latin-1")
+        api = find_api(path, encoded) if scope["method"] == "POST" else None
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(api, path, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
-            await send_error(error, send)
+            await send_error(error, send, error_body if api is None else api.write_error)
         finally:
             self._dispatcher.finish(scope)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, encoded = decoded_path(scope), encoded_path(scope).decode("latin-1")
-        api = find_api(path, encoded) if scope["method"] == "POST" else None
+    async def _serve(
+        self, api: Api | None, path: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         record = Record.get(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
@@ -143,7 +145,7 @@ class AbridgeMiddleware:
             record.outcome = "stored"
             return
         preflight = scope["method"] == "OPTIONS"
-        if self._hides_raw and api is None and not preflight and is_api_path(path, encoded):
+        if self._hides_raw and api is None and not preflight and _is_api_path(scope):
             raise RequestError(UNAVAILABLE, status=404, code="not_found")
         if api is None and not self._is_routed_by_body(scope):
             route = self._route_for(path.partition("/models/")[2] or None)
@@ -214,9 +216,13 @@ class AbridgeMiddleware:
         )
 
 
-async def send_error(error: RequestError, send: Send) -> None:
-    """Send a RequestError to the client in the API's error shape."""
-    body = dumps(error_body(str(error), kind=error.kind, param=error.param, code=error.code))
+def _is_api_path(scope: Scope) -> bool:
+    return is_api_path(decoded_path(scope), encoded_path(scope).decode("latin-1"))
+
+
+async def send_error(error: RequestError, send: Send, write_error: WriteError) -> None:
+    """Send a RequestError to the client in its API's error shape."""
+    body = dumps(write_error(str(error), kind=error.kind, param=error.param, code=error.code))
     retry_after = [(b"retry-after", b"1")] if error.status == 503 else []
     await send(json_start(error.status, body, retry_after))
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -17,7 +17,7 @@ from abridge.check.reach import Finding
 from abridge.check.run import Check
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
-from tests.bridges.play import answer
+from tests.end_to_end.translation.turn import answer
 from tests.scripts import (
     THOUGHT,
     chat_stream,

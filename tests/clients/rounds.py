@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.conversations.blocks import Anthropic
-from tests.conversations.chats import DeepSeek
-from tests.conversations.judge import OURS
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.assertions import OURS
+from tests.end_to_end.histories.chat_dialects import DeepSeek
+from tests.end_to_end.histories.messages_provider import Anthropic
+from tests.end_to_end.histories.provider import Provider
 from tests.writers import Scripted
 
 QUESTION = "In conversation blue: where is it? Take 3 rounds."
@@ -46,9 +46,9 @@ def entry(provider: type[Provider]) -> dict[str, Any]:
 def assert_heard(provider: Provider) -> None:
     """All that it thought in three rounds, as it said it, and no word of a summary."""
     assert not provider.refusals
-    assert [one.said.round for one in provider.ledger] == [0, 1, 2, 3]
+    assert [one.script.round for one in provider.ledger] == [0, 1, 2, 3]
     for asked in provider.asked:
-        told = len(provider.turns(asked.json))
-        assert provider.heard(asked.json) == provider.thought(range(told))
+        turns = len(provider.turns(asked.json))
+        assert provider.returned_reasoning(asked.json) == provider.due_reasoning(range(turns))
         sent = asked.body.decode()
         assert not [mark for mark in (*OURS, Scripted().text[:10]) if mark in sent]

@@ -15,13 +15,13 @@ import openai
 import pytest
 from openai.types.shared import Reasoning
 
-from tests.bridges.play import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.clients.front import connect
 from tests.clients.rounds import ANSWER as ROUNDS_END
 from tests.clients.rounds import BOTH, LOOPS, QUESTION, assert_heard
 from tests.clients.rounds import entry as entry_of
 from tests.clients.turns import turn
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.provider import Provider
+from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.scripts import THOUGHT
 from tests.servers import until
 from tests.upstream import Answer, Upstream

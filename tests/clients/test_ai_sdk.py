@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.bridges.play import ARGUMENTS, BRIDGES, TOOL, WORDS
 from tests.clients.front import front
 from tests.clients.turns import turn
+from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS
 from tests.scripts import THOUGHT
 from tests.upstream import Answer, Upstream
 

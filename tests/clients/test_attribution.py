@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.attribution import MARKS, gist
-from tests.bridges.play import ARGUMENTS, TOOL, UPSTREAMS, WORDS
 from tests.checker import check_led, led_to
 from tests.clients.front import connect
 from tests.clients.test_bridges import CHAT
 from tests.clients.turns import turn
+from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, UPSTREAMS, WORDS
 from tests.scripts import THOUGHT
 from tests.upstream import Upstream
 

@@ -14,9 +14,9 @@ import pytest
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from tests.bridges.play import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.clients.front import connect
 from tests.clients.turns import turn
+from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
 from tests.scripts import (
     DONE,
     THOUGHT,

@@ -10,8 +10,8 @@ from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan
 from tests.clients.canned import complete, respond
+from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.pipeline import bridged
-from tests.recorded.recordings import Recording, recordings
 from tests.scripts import (
     CHAT_USAGE,
     call,

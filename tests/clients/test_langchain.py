@@ -22,9 +22,9 @@ from tests.clients.rounds import (
     assert_heard,
 )
 from tests.clients.rounds import entry as entry_of
-from tests.conversations.blocks import Anthropic
-from tests.conversations.chats import DeepSeek
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.chat_dialects import DeepSeek
+from tests.end_to_end.histories.messages_provider import Anthropic
+from tests.end_to_end.histories.provider import Provider
 
 langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
 

@@ -13,7 +13,7 @@ import pytest
 from tests.clients.front import KEY, front
 from tests.clients.rounds import ANSWER, BOTH, FOUND, FUNCTION, LOOPS, MOST, QUESTION, assert_heard
 from tests.clients.rounds import entry as entry_of
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.provider import Provider
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network for one
 litellm = pytest.importorskip("litellm", reason="litellm is not installed")

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 from tests.clients.front import connect
 from tests.clients.rounds import ANSWER, BOTH, FOUND, FUNCTION, LOOPS, MOST, QUESTION, assert_heard
 from tests.clients.rounds import entry as entry_of
-from tests.conversations.provider import Provider
+from tests.end_to_end.histories.provider import Provider
 
 RETURNS = pytest.mark.parametrize("returns", ["everything", "answers"])
 

@@ -15,8 +15,8 @@ from abridge.apis.display import ENVELOPE_PREFIX, Exposure
 from abridge.apis.registry import APIS
 from abridge.core.model_request import ReasoningPart
 from tests.clients.canned import complete, respond
+from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.pipeline import Pipeline, bridged
-from tests.recorded.recordings import Recording, recordings
 from tests.sealing import sealer, unseal
 from tests.told import read_turn
 

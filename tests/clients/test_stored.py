@@ -9,7 +9,6 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from tests.bridges.play import ARGUMENTS, TOOL, WORDS, answer
 from tests.clients.front import connect
 from tests.clients.test_bridges import (
     ASK,
@@ -21,6 +20,7 @@ from tests.clients.test_bridges import (
     results,
 )
 from tests.clients.turns import turn
+from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, WORDS, answer
 from tests.scripts import THOUGHT, message_item, reasoning_item, response
 from tests.upstream import Answer, Upstream
 

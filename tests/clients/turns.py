@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests.apis.messages import scripts as messages
 from tests.scripts import (
     THOUGHT,
     call,
@@ -16,7 +17,6 @@ from tests.scripts import (
     responses_stream,
 )
 from tests.upstream import Answer
-from tests.wire.messages import scripts as messages
 
 Call = tuple[str, Mapping[str, Any]]
 

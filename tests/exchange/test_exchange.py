@@ -19,10 +19,10 @@ from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.asgi import Call, begin
-from tests.bridges.play import PATHS
-from tests.bridges.play import answer as bridged_answer
 from tests.checker import check_chat, check_responses, comments
 from tests.counted import total
+from tests.end_to_end.translation.turn import PATHS
+from tests.end_to_end.translation.turn import answer as bridged_answer
 from tests.forms import ORIGIN, Form, abridged
 from tests.scripts import (
     THOUGHT,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.apis.messages import scripts as messages
 from tests.checker import Choice, check_chat, check_responses, frames
 from tests.faults.turns import Kind, Said, Turn
 from tests.scripts import (
@@ -28,7 +29,6 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.wire.messages import scripts as messages
 
 SPENT: int = RESPONSES_USAGE["output_tokens"]  # type: ignore[assignment]
 """The output tokens that either model reports of an answer, on either API."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.bridges.play import BRIDGES
+from tests.end_to_end.translation.turn import BRIDGES
 from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
 from tests.faults.dialects import DIALECTS, SPENT, UPSTREAMS, error_of
 from tests.faults.loop import pause

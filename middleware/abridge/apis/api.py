@@ -1,4 +1,8 @@
-"""The interface of an API: how to read it and how to write it."""
+"""The interface of an API: the columns of its row, and what readers, writers and histories do.
+
+The row of an API that clients speak is an `Api`, of one that upstreams speak an `UpstreamApi`; they
+are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,32 @@ from abridge.providers.learned import Observation
 from abridge.providers.profile import ApiName, Profile
 
 
+@dataclass(slots=True, frozen=True)
+class ApiError:
+    """What an API's error body says, in OpenAI's words for kinds and codes."""
+
+    message: str
+    kind: str = "server_error"
+    param: str | None = None  # the field at fault
+    code: str | None = None
+    request_id: str = ""
+
+
+class WriteError(Protocol):
+    """Write an error body in the shape of an API."""
+
+    def __call__(
+        self,
+        message: str,
+        *,
+        kind: str = "server_error",
+        param: str | None = None,
+        code: str | None = None,
+    ) -> Json: ...
+
+
 class Reader(Protocol):
-    """Turns one response into events, always in a legal order."""
+    """Turn one response into events, always in a legal order."""
 
     @property
     def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
@@ -40,7 +68,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """Turns the events of one response into bytes for the client."""
+    """Turn the events of one response into bytes for the client."""
 
     def write(self, event: Event) -> bytes:
         """Write one event of a stream; return nothing if there is nothing to send."""
@@ -140,8 +168,10 @@ class UpstreamApi:
     history: Callable[[Json], History]
     write_request: Callable[[ModelRequest, UpstreamOptions], TranslatedRequest]
     """Writes a request in this API."""
-    translate_error: Callable[[bytes], bytes] = bytes
-    """Translates an error body of this API into the form of OpenAI's APIs."""
+    read_error: Callable[[Json], ApiError | None]
+    """Reads an error body; None if it is not one. APIs with one and the same reader have one error
+    shape.
+    """
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
     """The header for the key, unless the upstream's profile names another."""
@@ -157,6 +187,9 @@ class Api:
     has_summary_field: bool
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
     stores_responses: bool  # its answers are stored and may be referred to
+    effort_field: str
+    """The request field for the effort, dotted if nested; empty if each provider has its own."""
+    verbosity_field: str  # the request field for the verbosity, dotted if nested
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
     writer: Callable[[Profile, Display], Writer]
@@ -167,8 +200,7 @@ class Api:
     """True if a request asks for opaque state; None if the API has no field for that."""
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
-    attributing_writer: Callable[[Writer, Display, int], Writer]
-    """Wraps a Writer in one that adds to each call the reasoning that led to it. The number limits
-    the characters of reasoning that it keeps.
-    """
+    write_error: WriteError
     upstream: UpstreamApi  # this API as upstreams speak it
+    fallbacks: tuple[ApiName, ...]
+    """The APIs to try, in order, where an upstream turns out not to have this one."""

@@ -1,11 +1,9 @@
-"""Envelopes: sealed reasoning that travels with the client.
+"""The display of reasoning to a client: what is shown, in which fields, and sealed in an envelope.
 
-An envelope's string form is a blob. It holds reasoning as the client's API would have it if
-everything were shown, so that it can be read the same way when it comes back. It is written where
-an API has a field for opaque state. State there that does not begin with Abridge's prefix is
-somebody else's and left alone.
-
-Settings for the display of reasoning to a client.
+An envelope holds reasoning as the client's API would have it if everything were shown, so that it
+can be read the same way when it comes back. Its string form is a blob, which is written where an
+API has a field for opaque state. State there that does not begin with Abridge's prefix is somebody
+else's and left alone.
 """
 
 from __future__ import annotations
@@ -16,6 +14,36 @@ from typing import Literal, TypeAlias
 
 from abridge.core.conversation import Json, Turn
 from abridge.errors import RequestError
+
+Exposure = Literal["auto", "both", "summary", "raw", "none"]
+
+FieldChoice = Literal["auto", "reasoning_content", "reasoning"]
+
+ListField = Literal["reasoning_details", "thinking_blocks"]
+
+
+@dataclass(slots=True, frozen=True)
+class Display:
+    """The settings for the display of reasoning."""
+
+    show_raw: bool = True  # raw reasoning is shown
+    show_summary: bool = True  # summaries are shown
+    style: str | None = "auto"  # the requested summary; None if none is made
+    merge_usage: bool = True  # the totals include the summarizer's tokens
+    summary_field: FieldChoice = "auto"  # for summaries on Chat Completions
+    raw_field: FieldChoice = "auto"  # for raw reasoning on Chat Completions
+    add_details: bool = False  # adds `reasoning_details` on Chat Completions
+    seal: SealEnvelope | None = None
+    """Seals what is not shown, if that is to travel with the client."""
+    envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
+
+    @property
+    def is_plain(self) -> bool:
+        """Everything is shown as upstream sends it: no summary is made and nothing is hidden."""
+        return self.show_raw and self.show_summary and self.style is None
+
+
+# Envelopes
 
 ENVELOPE_PREFIX = "abr1."
 """Begins every blob of Abridge's."""
@@ -66,29 +94,3 @@ def damaged_error(param: str) -> RequestError:
 
 def is_envelope(state: object) -> bool:
     return isinstance(state, str) and state.startswith(ENVELOPE_PREFIX)
-
-
-Exposure = Literal["auto", "both", "summary", "raw", "none"]
-
-FieldChoice = Literal["auto", "reasoning_content", "reasoning"]
-
-ListField = Literal["reasoning_details", "thinking_blocks"]
-
-
-@dataclass(slots=True, frozen=True)
-class Display:
-    show_raw: bool = True  # raw reasoning is shown
-    show_summary: bool = True  # summaries are shown
-    style: str | None = "auto"  # the requested summary; None if none is made
-    merge_usage: bool = True  # the totals include the summarizer's tokens
-    summary_field: FieldChoice = "auto"  # for summaries on Chat Completions
-    raw_field: FieldChoice = "auto"  # for raw reasoning on Chat Completions
-    add_details: bool = False  # adds `reasoning_details` on Chat Completions
-    seal: SealEnvelope | None = None
-    """Seals what is not shown, if that is to travel with the client."""
-    envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
-
-    @property
-    def is_plain(self) -> bool:
-        """Everything is shown as upstream sends it: no summary is made and nothing is hidden."""
-        return self.show_raw and self.show_summary and self.style is None

@@ -60,8 +60,9 @@ def packed(value: Any) -> bytes:
 
 
 def string(value: Any) -> str:
-    """Return `value` if it is a string, else "". Structured content where a string was expected is
-    no reason to fail.
+    """Return `value` if it is a string, else "".
+
+    Structured content where a string was expected is no reason to fail.
     """
     return value if isinstance(value, str) else ""
 
@@ -69,3 +70,8 @@ def string(value: Any) -> str:
 def objects(value: Any) -> list[Json]:
     """Return the objects in `value` if it is a list, else nothing."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def as_object(value: Any) -> Json:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}

@@ -1,16 +1,4 @@
-"""Error bodies, in the form that both of OpenAI's APIs use.
-
-Ids, in OpenAI's form, for what upstream gave none.
-
-Each contains a mark by which it is recognized as Abridge's even if nothing else is known about it:
-no upstream knows such an id.
-
-Log probabilities of tokens, which both of OpenAI's APIs write alike.
-
-Write a message's content for either of OpenAI's APIs: a string, or a list of parts.
-
-Read and write a structured output's schema, which both of OpenAI's APIs describe alike.
-"""
+"""Formats that both of OpenAI's APIs share: errors, ids, log probabilities, content, schemas."""
 
 from __future__ import annotations
 
@@ -19,8 +7,9 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from abridge.apis.api import ApiError
 from abridge.apis.fields import require_object
-from abridge.apis.json import objects, string
+from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
@@ -31,11 +20,7 @@ from abridge.core.model_request import (
     unsupported_part,
 )
 
-CONNECTION_LOST = ErrorDetail(
-    "upstream_error", "The connection to upstream ended before the answer did."
-)
-
-ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
+# Errors
 
 
 def error_body(
@@ -49,6 +34,38 @@ def error_body(
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
+def failure_body(error: ErrorDetail, answer: Json) -> Json:
+    """Return the body of an answer that failed: an error, with the whole answer within it."""
+    body = error_body(error.message, code=error.code)
+    body["error"]["response"] = answer
+    return body
+
+
+def change_answer(body: bytes, change: Callable[[Json], Json]) -> bytes:
+    """Apply `change` to the answer in a body, which may be the body of one that failed."""
+    answer = parse_object(body, loads_exact)
+    if answer is None:
+        return body
+    error = answer.get("error")
+    response = error.get("response") if isinstance(error, dict) else None
+    if isinstance(error, dict) and isinstance(response, dict):
+        return dumps({**answer, "error": {**error, "response": change(response)}})
+    return dumps(change(answer))
+
+
+def read_error(body: Json) -> ApiError | None:
+    """Read an error body; return None if it is not one."""
+    error = body.get("error")
+    if not isinstance(error, dict):
+        return None
+    return ApiError(
+        string(error.get("message")),
+        string(error.get("type")) or "server_error",
+        string(error.get("param")) or None,
+        string(error.get("code")) or None,
+    )
+
+
 def error_in(body: Any) -> ErrorDetail | None:
     """Read an error body in this form or a similar one; return None if it is not one."""
     error = body.get("error") if isinstance(body, dict) else None
@@ -56,11 +73,15 @@ def error_in(body: Any) -> ErrorDetail | None:
     return ErrorDetail("upstream_error", message) if message else None
 
 
+# Ids, for what upstream gave none
+
 MintId: TypeAlias = Callable[[str], str]
 """Returns a new id with the given prefix."""
 
 MINT_MARK = "ab71d6e0"
-"""Follows the prefix in every id of Abridge's."""
+"""Follows the prefix in every id of Abridge's. By it they are recognized even if nothing else is
+known about them: no upstream knows such an id.
+"""
 
 MINT_SIZE = 20
 """Number of bytes after the mark."""
@@ -79,6 +100,9 @@ def derived_id(prefix: str, digest: bytes) -> str:
 
 def is_minted(identity: str) -> bool:
     return _MINTED_ID.fullmatch(identity) is not None
+
+
+# Log probabilities
 
 
 def complete_logprobs(entries: Iterable[Mapping[str, Any]]) -> list[Json]:
@@ -110,6 +134,8 @@ def _with_bytes(entry: Mapping[str, Any]) -> Json:
     return {**entry, "bytes": list(string(entry.get("token")).encode(errors="surrogatepass"))}
 
 
+# A message's content: a string, or a list of parts
+
 PartWriters: TypeAlias = Mapping[type, Callable[[Any], Json | None]]
 """An API's writer for each kind of part, which returns None for a part that it cannot express."""
 
@@ -130,6 +156,9 @@ def write_content(
     return content
 
 
+# The schema of a structured output
+
+
 def read_schema(source: Json, param: str) -> OutputFormat:
     """Read a schema; `param` is the client's name of it."""
     name, description = string(source.get("name")), string(source.get("description"))
@@ -147,9 +176,3 @@ def write_schema(format_: OutputFormat) -> Json:
     if format_.strict is not None:
         written["strict"] = format_.strict
     return written
-
-
-UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
-
-TIMEOUT_CODE = "upstream_timeout"
-"""`UpstreamBroken.code` where upstream fell silent."""

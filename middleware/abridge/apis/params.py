@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from abridge.apis.json import as_object
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported
 from abridge.errors import RequestError
@@ -84,7 +85,7 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
     """
     for name, key in fields.items():
         holder, _, last = key.rpartition(".")
-        value = _as_object(body.get(holder)).get(last) if holder else body.get(last)
+        value = as_object(body.get(holder)).get(last) if holder else body.get(last)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
             _check_value(value, PARAMS[name], key)
             request.params[name] = value
@@ -157,7 +158,3 @@ def _has_no_effect(value: Any, no_effect: tuple[Any, ...]) -> bool:
         value == ineffective and isinstance(value, bool) is isinstance(ineffective, bool)
         for ineffective in no_effect
     )
-
-
-def _as_object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}

@@ -20,6 +20,11 @@ UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
 """The APIs that upstreams speak, by their names in the settings."""
 
 
+def fallbacks(api: Api) -> tuple[UpstreamApi, ...]:
+    """Return the APIs to try, in order, where an upstream does not have the client's."""
+    return tuple(UPSTREAM_APIS[name] for name in api.fallbacks)
+
+
 @lru_cache(maxsize=1024)
 def find_api(path: str, raw_path: str = "") -> Api | None:
     """Return the API whose endpoint a request's path is, or None.

@@ -22,7 +22,7 @@ _OVERLAP = 3  # a blank line may begin this many bytes before the new data
 
 
 class FrameDecoder:
-    """Splits a byte stream into frames, however it is chunked, and scans each byte once."""
+    """Split a byte stream into frames, however it is chunked, scanning each byte once."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -90,7 +90,7 @@ class FrameDecoder:
 
 
 def _is_one_frame(data: bytes) -> bool:
-    """True for a read of exactly one event, as it is common where upstream sends each by itself."""
+    """Return True for a read of exactly one event: common where upstream sends each by itself."""
     return data.find(b"\n\n") == len(data) - 2 >= 0 and b"\r" not in data
 
 

@@ -24,7 +24,7 @@ class TagPiece(NamedTuple):
 
 
 class TagSplitter:
-    """Separates reasoning from the answer.
+    """Separate reasoning from the answer.
 
     With `prefilled` the prompt's template contains the opening tag, so that the answer begins
     inside reasoning.
@@ -97,7 +97,7 @@ class TagSplitter:
         return self._start_answer()
 
     def _start_answer(self) -> TagPiece:
-        """Blank lines after a block belong to the block."""
+        """Begin the answer; blank lines after a block belong to the block."""
         head, rest = self._buffer[: MAX_LEADING_BLANKS + 1], self._buffer[MAX_LEADING_BLANKS + 1 :]
         self._buffer, self.is_answering = "", True
         return TagPiece("text", (_BLANK_LINES.sub("", head) if self._block_count else head) + rest)

@@ -1,8 +1,6 @@
-"""Choose which of a client's tools an upstream is offered, and name them.
+"""The tools that an upstream is offered: which of the client's, under which names, in which form.
 
-Offer custom tools and `local_shell` as functions, and read their calls.
-
-Used for upstreams that know nothing but functions.
+For an upstream that knows nothing but functions, custom tools and `local_shell` become functions.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ToolNames:
-    """Assigns the names under which upstream knows the tools.
+    """Assign the names under which upstream knows the tools.
 
     A tool always gets the same name, whatever kind of tool it was when it was called.
     """
@@ -125,6 +123,8 @@ def write_tools(
             translated.body["tool_choice"] = write_choice(choice, by_name)
 
 
+# Tools as functions
+
 FREE_TEXT_PARAMETERS: Json = {
     "type": "object",
     "properties": {
@@ -134,9 +134,6 @@ FREE_TEXT_PARAMETERS: Json = {
     "additionalProperties": False,
 }
 """The parameters of a custom tool that is offered as a function."""
-
-AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
-"""Appended to a custom tool's description, which may say that it takes no JSON, as Codex's do."""
 
 SHELL_PARAMETERS: Json = {
     "type": "object",
@@ -160,6 +157,9 @@ SHELL_PARAMETERS: Json = {
 """The parameters of `local_shell`, which has none on Responses: the fields of its action
 (openai-openapi, `LocalShellExecAction`), named as in Codex's own shell function.
 """
+
+AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
+"""Appended to a custom tool's description, which may say that it takes no JSON, as Codex's do."""
 
 _SHELL_DESCRIPTION = "Run a command on the user's machine and return what it prints."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from abridge.apis.json import as_object
 from abridge.core.conversation import Json
 from abridge.core.usage import SummaryShare, Tokens
 
@@ -32,8 +33,8 @@ class UsageFields:
         if not isinstance(usage, dict) or not usage:
             return None
         details, cache = (
-            _as_object(usage.get(self.output_details)),
-            _as_object(usage.get(self.input_details)),
+            as_object(usage.get(self.output_details)),
+            as_object(usage.get(self.input_details)),
         )
         return Tokens(
             as_count(usage.get(self.input)),
@@ -115,10 +116,6 @@ RESPONSES_USAGE = UsageFields(
     "input_tokens_details",
     ("cached_tokens", "cache_write_tokens"),
 )
-
-
-def _as_object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 def _reported(figures: Json) -> Json:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from abridge.attribution.chat import attribute_message, map_choices
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from abridge.apis.api import Writer
+from abridge.apis.display import Display
+from abridge.attribution.chat import ChatAttributingWriter, attribute_message, map_choices
 from abridge.attribution.messages import attribute_content
-from abridge.attribution.responses import attribute_response
+from abridge.attribution.responses import ResponsesAttributingWriter, attribute_response
 from abridge.core.conversation import Json
+from abridge.providers.profile import ApiName
+
+ATTRIBUTING_WRITERS: Mapping[ApiName, Callable[[Writer, Display, int], Writer]] = MappingProxyType(
+    {"chat": ChatAttributingWriter, "responses": ResponsesAttributingWriter}
+)
+"""By the client's API: wraps a Writer in one that adds to each call the reasoning that led to it.
+The number limits the characters of reasoning that it keeps; with 0 it removes what others added.
+"""
 
 
 def attribute(body: Json) -> Json:

@@ -1,14 +1,8 @@
-"""Read the entries of a message's lists of reasoning, which keep the parts of its text apart.
+"""Attribute reasoning to the tool calls of a Chat Completions answer.
 
-Attribute reasoning to the tool calls of a whole message.
-
-A message does not show the order of reasoning and calls, so all of its reasoning is attributed to
-its first call.
-
-Attribute reasoning to tool calls, as a Chat Completions answer is written.
-
-A choice is a turn. Its reasoning is read from the events, and its parts from the lists of reasoning
-in their frames; a call is attributed in its first fragment.
+A choice is a turn. In a stream its reasoning is read from the events, and its parts from the lists
+of reasoning in their frames; a call is attributed in its first fragment. A whole message does not
+show the order of reasoning and calls, so all of its reasoning is attributed to its first call.
 """
 
 from __future__ import annotations
@@ -20,13 +14,14 @@ from typing import NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.api import Writer
-from abridge.apis.chat.choice import REASONING_ITEM
+from abridge.apis.attribution_fields import attribute_call
+from abridge.apis.chat.choice_reader import REASONING_ITEM
+from abridge.apis.chat.choice_writer import PART_SEPARATOR
 from abridge.apis.chat.reasoning import LIST_FIELDS, FieldLayout, find_reasoning, get_delta
-from abridge.apis.chat.writer import PART_SEPARATOR
 from abridge.apis.display import Display, is_envelope
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.marks import attribute_call, change_answer
-from abridge.core.attribution import (
+from abridge.apis.openai import change_answer
+from abridge.attribution.attributor import (
     RAW,
     REDACTED,
     SUMMARY,
@@ -48,221 +43,9 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 
-ENTRY_KINDS: dict[str, tuple[AttributionKind, str]] = {
-    "reasoning.text": (RAW, "text"),
-    "reasoning.summary": (SUMMARY, "summary"),
-    "reasoning.encrypted": (REDACTED, "data"),
-    "thinking": (RAW, "thinking"),
-    "redacted_thinking": (REDACTED, "data"),
-}
-"""Types of entries: the kind of reasoning, and the key of its text."""
-
-
-class ReasoningEntry(NamedTuple):
-    kind: AttributionKind
-    text: str
-    part: Hashable  # in a stream, entries with the same value are pieces of one
-    signed: bool  # it has a signature, which ends it
-
-
-def read_entries(message: Json) -> list[ReasoningEntry]:
-    """Read the entries of a delta or a message, from the first list that has any.
-
-    A blob of Abridge's has no text: it stands for the whole message, and comes last.
-    """
-    for name in LIST_FIELDS:
-        found = [
-            _read_entry(entry)
-            for entry in objects(message.get(name))
-            if _entry_type(entry) in ENTRY_KINDS
-        ]
-        if found:
-            return found
-    return []
-
-
-def _read_entry(entry: Json) -> ReasoningEntry:
-    kind, key = ENTRY_KINDS[_entry_type(entry)]
-    index, text = entry.get("index"), string(entry.get(key))
-    part = _entry_type(entry), index if isinstance(index, int) else None
-    return ReasoningEntry(
-        kind, "" if is_envelope(text) else text, part, signed=bool(entry.get("signature"))
-    )
-
-
-def _entry_type(entry: Json) -> str:
-    return string(entry.get("type"))
-
-
-NO_ATTRIBUTION: Attribution[int] = Attribution()
-
-
-def attribute_message(
-    message: Json,
-    display: Display | None = None,
-    summary: Sequence[str] = (),
-    limit: int = sys.maxsize,
-) -> Json:
-    """Return the message with its calls attributed.
-
-    Without a display to say what its texts are, two that differ are taken for raw reasoning and
-    summary. `summary` are the parts of a summary that Abridge made.
-    """
-    attributor: Attributor[int] = Attributor(limit)
-    for number, part in enumerate(_read_parts(message, display, summary)):
-        if part.kind == REDACTED:
-            attributor.add_redacted()
-        else:
-            attributor.add_reasoning(part.kind, part.text, part=number)
-    return attribute_calls(
-        message, map(attributor.attribute_call, range(len(objects(message.get("tool_calls")))))
-    )
-
-
-def map_choices(body: Json, change: Callable[[Json], Json]) -> Json:
-    """Return a chunk or a completion with `change` applied to its choices."""
-    choices = body.get("choices")
-    if not isinstance(choices, list):
-        return body
-    changed = [change(choice) if isinstance(choice, dict) else choice for choice in choices]
-    return {**body, "choices": changed}
-
-
-def attribute_calls(message: Json, attributions: Iterable[Attribution[int]]) -> Json:
-    """Return the message with these attributions added to its calls, in their order."""
-    calls = objects(message.get("tool_calls"))
-    if not calls or len(calls) < len(message["tool_calls"]):
-        return message
-    ids = [string(call.get("id")) for call in calls]
-    attributed_calls = [
-        attribute_call(
-            call, attribution.parts, ids[attribution.ref] if attribution.ref is not None else ""
-        )
-        for call, attribution in zip(
-            calls, chain(attributions, repeat(NO_ATTRIBUTION)), strict=False
-        )
-    ]
-    return {**message, "tool_calls": attributed_calls}
-
-
-def _read_parts(
-    message: Json, display: Display | None, summary: Sequence[str]
-) -> Iterator[AttributionPart]:
-    """Return a message's reasoning, in parts if it has them.
-
-    Its lists take precedence over its texts: they keep the parts apart.
-    """
-    entries = read_entries(message)
-    kinds = {entry.kind for entry in entries if entry.text.strip()}
-    for part in _read_text_parts(message, display):
-        if part.kind in kinds:
-            continue
-        is_own_summary = part.kind == SUMMARY and part.text == PART_SEPARATOR.join(summary)
-        yield from (
-            (AttributionPart(SUMMARY, text) for text in summary) if is_own_summary else [part]
-        )
-    for entry in entries:
-        if entry.text:
-            yield AttributionPart(entry.kind, entry.text)
-
-
-def _read_text_parts(message: Json, display: Display | None) -> Iterator[AttributionPart]:
-    """Return the reasoning's text, as raw or summary."""
-    found = find_reasoning(message)
-    if found is None:
-        return
-    raw, summary = _read_raw_and_summary(message, display)
-    if found.native or (display is not None and not display.show_raw):
-        yield AttributionPart(SUMMARY, found.text)
-    elif raw and summary:
-        yield AttributionPart(RAW, raw)
-        yield AttributionPart(SUMMARY, summary)
-    else:
-        yield AttributionPart(RAW, found.text)
-
-
-def _read_raw_and_summary(message: Json, display: Display | None) -> tuple[str, str]:
-    """Return raw reasoning and the summary next to it, both empty unless a message shows both."""
-    layout = FieldLayout(display or Display())
-    raw, summary = (
-        string(message.get(layout.raw_field(""))),
-        string(message.get(layout.summary_field(""))),
-    )
-    may_differ = display is None or not display.is_plain
-    return (raw, summary) if may_differ and raw != summary else ("", "")
-
-
 CALLS_NEEDLE = b'"tool_calls"'
 
 _DETAILS_NEEDLE, _BLOCKS_NEEDLE = (f'"{name}"'.encode() for name in LIST_FIELDS)
-
-
-class _ChoiceAttribution:
-    def __init__(self, limit: int) -> None:
-        self.attributions: list[
-            Attribution[int]
-        ] = []  # of the calls that events reported, in order
-        self._attributor: Attributor[int] = Attributor(limit)
-        self._call_ids: list[str] = []
-        self._positions: dict[int, int] = {}
-        self._signature_count = 0
-
-    def add_reasoning(self, kind: AttributionKind, text: str, part: int, item: int) -> None:
-        """Add reasoning of an event."""
-        self._attributor.add_reasoning(kind, text, part=part, stretch=item)
-
-    def add_entries(self, entries: list[ReasoningEntry], kind: AttributionKind | None) -> None:
-        """Add reasoning of a kind from the entries of an event's frame, and redacted reasoning."""
-        for entry in entries:
-            if entry.kind == kind:
-                self._attributor.add_reasoning(
-                    kind,
-                    entry.text,
-                    part=(entry.part, self._signature_count),
-                    stretch=REASONING_ITEM,
-                )
-            elif entry.kind == REDACTED and entry.text:
-                self._attributor.add_redacted(stretch=REASONING_ITEM)
-            self._signature_count += entry.signed
-
-    def redact(self, item: int) -> None:
-        self._attributor.add_redacted(stretch=item)
-
-    def add_call(self, event: ToolCallDelta) -> None:
-        """Attribute the call of an event, if this is its first piece."""
-        if event.call_index == len(self.attributions):
-            self.attributions.append(self._attributor.attribute_call(event.call_index))
-
-    def attribute_fragment(self, call: Json, position: int) -> Json:
-        """Return a call's fragment, with the attribution if it is the first of its call."""
-        index = call.get("index")
-        if self._attributor.is_over_limit or not self._is_new_call(
-            call, index if isinstance(index, int) else position
-        ):
-            return attribute_call(call, (), "")
-        attribution = self._attributor.attribute_call(len(self._call_ids) - 1)
-        return attribute_call(
-            call,
-            attribution.parts,
-            self._call_ids[attribution.ref] if attribution.ref is not None else "",
-        )
-
-    def _is_new_call(self, call: Json, index: int) -> bool:
-        """Return whether the fragment begins a call.
-
-        An index that comes again with another id and a name begins another.
-        """
-        identity, payload = string(call.get("id")), call.get("function") or call.get("custom")
-        has_name = isinstance(payload, dict) and bool(payload.get("name"))
-        position = self._positions.get(index)
-        if position is not None and (
-            self._call_ids[position] in ("", identity) or not (identity and has_name)
-        ):
-            self._call_ids[position] = self._call_ids[position] or identity
-            return False
-        self._positions[index] = len(self._call_ids)
-        self._call_ids.append(identity)
-        return True
 
 
 class ChatAttributingWriter:
@@ -375,6 +158,74 @@ class ChatAttributingWriter:
         return {**choice, "message": changed}
 
 
+class _ChoiceAttribution:
+    def __init__(self, limit: int) -> None:
+        self.attributions: list[
+            Attribution[int]
+        ] = []  # of the calls that events reported, in order
+        self._attributor: Attributor[int] = Attributor(limit)
+        self._call_ids: list[str] = []
+        self._positions: dict[int, int] = {}
+        self._signature_count = 0
+
+    def add_reasoning(self, kind: AttributionKind, text: str, part: int, item: int) -> None:
+        """Add reasoning of an event."""
+        self._attributor.add_reasoning(kind, text, part=part, stretch=item)
+
+    def add_entries(self, entries: list[ReasoningEntry], kind: AttributionKind | None) -> None:
+        """Add reasoning of a kind from the entries of an event's frame, and redacted reasoning."""
+        for entry in entries:
+            if entry.kind == kind:
+                self._attributor.add_reasoning(
+                    kind,
+                    entry.text,
+                    part=(entry.part, self._signature_count),
+                    stretch=REASONING_ITEM,
+                )
+            elif entry.kind == REDACTED and entry.text:
+                self._attributor.add_redacted(stretch=REASONING_ITEM)
+            self._signature_count += entry.signed
+
+    def redact(self, item: int) -> None:
+        self._attributor.add_redacted(stretch=item)
+
+    def add_call(self, event: ToolCallDelta) -> None:
+        """Attribute the call of an event, if this is its first piece."""
+        if event.call_index == len(self.attributions):
+            self.attributions.append(self._attributor.attribute_call(event.call_index))
+
+    def attribute_fragment(self, call: Json, position: int) -> Json:
+        """Return a call's fragment, with the attribution if it is the first of its call."""
+        index = call.get("index")
+        if self._attributor.is_over_limit or not self._is_new_call(
+            call, index if isinstance(index, int) else position
+        ):
+            return attribute_call(call, (), "")
+        attribution = self._attributor.attribute_call(len(self._call_ids) - 1)
+        return attribute_call(
+            call,
+            attribution.parts,
+            self._call_ids[attribution.ref] if attribution.ref is not None else "",
+        )
+
+    def _is_new_call(self, call: Json, index: int) -> bool:
+        """Return whether the fragment begins a call.
+
+        An index that comes again with another id and a name begins another.
+        """
+        identity, payload = string(call.get("id")), call.get("function") or call.get("custom")
+        has_name = isinstance(payload, dict) and bool(payload.get("name"))
+        position = self._positions.get(index)
+        if position is not None and (
+            self._call_ids[position] in ("", identity) or not (identity and has_name)
+        ):
+            self._call_ids[position] = self._call_ids[position] or identity
+            return False
+        self._positions[index] = len(self._call_ids)
+        self._call_ids.append(identity)
+        return True
+
+
 def _read_frame_entries(frame: bytes, lane: int) -> list[ReasoningEntry]:
     """Read the entries of the lists in a frame, of one lane."""
     chunk = parse_object(sse.frame_data(frame) or b"") or {}
@@ -385,3 +236,151 @@ def _read_frame_entries(frame: bytes, lane: int) -> list[ReasoningEntry]:
 def _get_index(choice: Json) -> int:
     index = choice.get("index")
     return index if isinstance(index, int) else 0
+
+
+# A whole message
+
+NO_ATTRIBUTION: Attribution[int] = Attribution()
+
+
+def attribute_message(
+    message: Json,
+    display: Display | None = None,
+    summary: Sequence[str] = (),
+    limit: int = sys.maxsize,
+) -> Json:
+    """Return the message with its calls attributed.
+
+    Without a display to say what its texts are, two that differ are taken for raw reasoning and
+    summary. `summary` are the parts of a summary that Abridge made.
+    """
+    attributor: Attributor[int] = Attributor(limit)
+    for number, part in enumerate(_read_parts(message, display, summary)):
+        if part.kind == REDACTED:
+            attributor.add_redacted()
+        else:
+            attributor.add_reasoning(part.kind, part.text, part=number)
+    return attribute_calls(
+        message, map(attributor.attribute_call, range(len(objects(message.get("tool_calls")))))
+    )
+
+
+def map_choices(body: Json, change: Callable[[Json], Json]) -> Json:
+    """Return a chunk or a completion with `change` applied to its choices."""
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return body
+    changed = [change(choice) if isinstance(choice, dict) else choice for choice in choices]
+    return {**body, "choices": changed}
+
+
+def attribute_calls(message: Json, attributions: Iterable[Attribution[int]]) -> Json:
+    """Return the message with these attributions added to its calls, in their order."""
+    calls = objects(message.get("tool_calls"))
+    if not calls or len(calls) < len(message["tool_calls"]):
+        return message
+    ids = [string(call.get("id")) for call in calls]
+    attributed_calls = [
+        attribute_call(
+            call, attribution.parts, ids[attribution.ref] if attribution.ref is not None else ""
+        )
+        for call, attribution in zip(
+            calls, chain(attributions, repeat(NO_ATTRIBUTION)), strict=False
+        )
+    ]
+    return {**message, "tool_calls": attributed_calls}
+
+
+def _read_parts(
+    message: Json, display: Display | None, summary: Sequence[str]
+) -> Iterator[AttributionPart]:
+    """Return a message's reasoning, in parts if it has them.
+
+    Its lists take precedence over its texts: they keep the parts apart.
+    """
+    entries = read_entries(message)
+    kinds = {entry.kind for entry in entries if entry.text.strip()}
+    for part in _read_text_parts(message, display):
+        if part.kind in kinds:
+            continue
+        is_own_summary = part.kind == SUMMARY and part.text == PART_SEPARATOR.join(summary)
+        yield from (
+            (AttributionPart(SUMMARY, text) for text in summary) if is_own_summary else [part]
+        )
+    for entry in entries:
+        if entry.text:
+            yield AttributionPart(entry.kind, entry.text)
+
+
+def _read_text_parts(message: Json, display: Display | None) -> Iterator[AttributionPart]:
+    """Return the reasoning's text, as raw or summary."""
+    found = find_reasoning(message)
+    if found is None:
+        return
+    raw, summary = _read_raw_and_summary(message, display)
+    if found.native or (display is not None and not display.show_raw):
+        yield AttributionPart(SUMMARY, found.text)
+    elif raw and summary:
+        yield AttributionPart(RAW, raw)
+        yield AttributionPart(SUMMARY, summary)
+    else:
+        yield AttributionPart(RAW, found.text)
+
+
+def _read_raw_and_summary(message: Json, display: Display | None) -> tuple[str, str]:
+    """Return raw reasoning and the summary next to it, both empty unless a message shows both."""
+    layout = FieldLayout(display or Display())
+    raw, summary = (
+        string(message.get(layout.raw_field(""))),
+        string(message.get(layout.summary_field(""))),
+    )
+    may_differ = display is None or not display.is_plain
+    return (raw, summary) if may_differ and raw != summary else ("", "")
+
+
+# The entries of a message's lists of reasoning, which keep the parts of its text apart
+
+ENTRY_KINDS: dict[str, tuple[AttributionKind, str]] = {
+    "reasoning.text": (RAW, "text"),
+    "reasoning.summary": (SUMMARY, "summary"),
+    "reasoning.encrypted": (REDACTED, "data"),
+    "thinking": (RAW, "thinking"),
+    "redacted_thinking": (REDACTED, "data"),
+}
+"""Types of entries: the kind of reasoning, and the key of its text."""
+
+
+class ReasoningEntry(NamedTuple):
+    kind: AttributionKind
+    text: str
+    part: Hashable  # in a stream, entries with the same value are pieces of one
+    signed: bool  # it has a signature, which ends it
+
+
+def read_entries(message: Json) -> list[ReasoningEntry]:
+    """Read the entries of a delta or a message, from the first list that has any.
+
+    A blob of Abridge's has no text: it stands for the whole message, and comes last.
+    """
+    for name in LIST_FIELDS:
+        found = [
+            _read_entry(entry)
+            for entry in objects(message.get(name))
+            if _entry_type(entry) in ENTRY_KINDS
+        ]
+        if found:
+            return found
+    return []
+
+
+def _read_entry(entry: Json) -> ReasoningEntry:
+    kind, key = ENTRY_KINDS[_entry_type(entry)]
+    index, text = entry.get("index"), string(entry.get(key))
+    part = _entry_type(entry), index if isinstance(index, int) else None
+    return ReasoningEntry(
+        kind, "" if is_envelope(text) else text, part, signed=bool(entry.get("signature"))
+    )
+
+
+def _entry_type(entry: Json) -> str:
+    return string(entry.get("type"))

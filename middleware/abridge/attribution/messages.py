@@ -1,4 +1,4 @@
-"""Attributes the tool calls of an Anthropic message to the thinking that led to them."""
+"""Attribute the tool calls of an Anthropic message to the thinking that led to them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from sys import maxsize
 from typing import Any
 
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import string
-from abridge.apis.marks import attribute_call
-from abridge.core.attribution import RAW, Attributor
+from abridge.attribution.attributor import RAW, Attributor
 from abridge.core.conversation import Json
 
 TOOL_USE_SUFFIX = "tool_use"

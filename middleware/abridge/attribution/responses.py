@@ -11,12 +11,13 @@ from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.api import Writer
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.json import string
-from abridge.apis.marks import attribute_call, change_answer
-from abridge.apis.responses.contents import encode_event, parse_frame
+from abridge.apis.openai import change_answer
+from abridge.apis.responses.frames import encode_event, parse_frame
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
-from abridge.core.attribution import RAW, SUMMARY, Attributor
+from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json
 from abridge.core.events import Event, ResponseEnded
 from abridge.core.model_request import SIGNATURE_PREFIX
@@ -36,7 +37,7 @@ _ITEM_DONE_BYTES, _TERMINAL_BYTES = (
 
 
 class ItemAttributor:
-    """Attributes the calls of one response, taking its items in order."""
+    """Attribute the calls of one response, taking its items in order."""
 
     def __init__(self, limit: int) -> None:
         self._attributor: Attributor[str] = Attributor(limit)
@@ -56,8 +57,8 @@ class ItemAttributor:
         """Record reasoning. Opaque state stands in where none is shown; a signature does not."""
         raw, summary = part_texts(item.get("content")), part_texts(item.get("summary"))
         self._stretch += 1
-        for kind, part_texts_given in ((RAW, raw), (SUMMARY, summary)):
-            for index, text in enumerate(part_texts_given):
+        for kind, texts in ((RAW, raw), (SUMMARY, summary)):
+            for index, text in enumerate(texts):
                 self._attributor.add_reasoning(kind, text, part=index, stretch=self._stretch)
         state = string(item.get("encrypted_content"))
         if state and not state.startswith(SIGNATURE_PREFIX) and not any([*raw, *summary]):
@@ -74,7 +75,7 @@ def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
 
 
 class ResponsesAttributingWriter:
-    """Wraps a Writer to attribute calls; stores at most `limit` characters of reasoning."""
+    """Wrap a Writer, and attribute its calls; keep at most `limit` characters of reasoning."""
 
     def __init__(self, writer: Writer, _display: Display, limit: int) -> None:
         self._writer = writer
@@ -83,8 +84,8 @@ class ResponsesAttributingWriter:
 
     @property
     def final_response(self) -> Json | None:
-        shown = self._writer.final_response
-        return None if shown is None else attribute_response(shown, self._limit)
+        response = self._writer.final_response
+        return None if response is None else attribute_response(response, self._limit)
 
     def write(self, event: Event) -> bytes:
         data = self._writer.write(event)

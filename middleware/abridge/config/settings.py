@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
 from abridge.apis.display import Exposure, FieldChoice
 from abridge.config.setting_types import (
     BaseUrl,
@@ -37,7 +38,6 @@ from abridge.config.setting_types import (
 )
 from abridge.core.styles import STYLES, SummaryStyle
 from abridge.providers.catalog import PROFILES
-from abridge.providers.defaults import Effort, RequestDefaults, Verbosity
 
 KiB, MiB = 1 << 10, 1 << 20
 

@@ -1,4 +1,4 @@
-"""Sequence one response: reasoning, its summary and the answer, in no API's words.
+"""Requests, responses and conversations independent of any API, and the order of a response.
 
 Pure: no I/O, no clock, no task. Time comes in as an argument.
 """

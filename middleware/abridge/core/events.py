@@ -44,8 +44,6 @@ An event either carries its original frame or is translated:
   `TurnRecorded` has its turn.
 * A translating reader, for a client of another API, emits events without frames, and each says
   everything that another API can express.
-
-The size of an event in memory.
 """
 
 from __future__ import annotations
@@ -237,7 +235,7 @@ FRAME_OVERHEAD = 150
 TEXT_FIELDS = ("text", "refusal", "arguments", "data")
 
 
-def said_size(event: Event) -> int:
+def text_size(event: Event) -> int:
     """Count the characters of an event's texts, plus a fixed size for each log probability."""
     size = sum(len(getattr(event, name, "")) for name in TEXT_FIELDS)
     return size + FRAME_OVERHEAD * len(event.logprobs) if isinstance(event, ContentDelta) else size
@@ -251,5 +249,5 @@ def held_size(event: Event) -> int:
     """
     if event.frame is not None:
         return len(event.frame)
-    size = said_size(event)
+    size = text_size(event)
     return size and size + FRAME_OVERHEAD

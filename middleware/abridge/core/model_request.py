@@ -1,9 +1,8 @@
 """A model request, independent of any API.
 
 A client's request is read into a `ModelRequest` by the client's API and written by the upstream's.
-`param` is always the field's name in the client's request, for use in error messages.
-
-Reorder a request's messages into a form that every API accepts.
+`param` is always the field's name in the client's request, for use in error messages. `normalized`
+puts the messages into an order that every API accepts.
 """
 
 from __future__ import annotations
@@ -247,6 +246,15 @@ def _merge_assistant(messages: Iterable[Message]) -> Iterator[Message]:
     yield from _finish_run(run)
 
 
+def _finish_run(run: Message | None) -> Iterator[Message]:
+    if run is None:
+        return
+    while run.parts and isinstance(run.parts[-1], ReasoningPart):
+        run.parts.pop()
+    if run.parts:
+        yield run
+
+
 def unknown_parts(messages: Iterable[Message]) -> list[Unsupported]:
     """List the parts that exist in the client's API only."""
     return [
@@ -255,6 +263,12 @@ def unknown_parts(messages: Iterable[Message]) -> list[Unsupported]:
         for part in message.parts
         if isinstance(part, UnknownPart)
     ]
+
+
+def _unknown_message(part: UnknownPart) -> str:
+    kind = part.source.get("type") or part.source.get("role")
+    subject = f"{kind!r:.80}" if kind else "This"
+    return f"{subject} is unknown to this model's API."
 
 
 def joined_text(parts: Iterable[MessagePart]) -> list[MessagePart]:
@@ -273,18 +287,3 @@ def unsupported_part(part: MessagePart) -> Unsupported:
     """Report that an API cannot express a part."""
     param = getattr(part, "param", "")
     return Unsupported(param, f"This model's API has no way to take {param}.", essential=True)
-
-
-def _finish_run(run: Message | None) -> Iterator[Message]:
-    if run is None:
-        return
-    while run.parts and isinstance(run.parts[-1], ReasoningPart):
-        run.parts.pop()
-    if run.parts:
-        yield run
-
-
-def _unknown_message(part: UnknownPart) -> str:
-    kind = part.source.get("type") or part.source.get("role")
-    subject = f"{kind!r:.80}" if kind else "This"
-    return f"{subject} is unknown to this model's API."

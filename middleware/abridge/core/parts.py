@@ -1,9 +1,4 @@
-"""One part of a summary, from planned to closed.
-
-A reasoning item and the parts of its summary.
-
-A lane: the whole output on Responses, one choice on Chat Completions.
-"""
+"""The Sequencer's state: lanes, the reasoning items in each, and the parts of an item's summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan for the summary of one response: its settings, and the limit on its cost."""
+"""The plan for the summary of one response: its settings, and the budget for its cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ BYTES_PER_TOKEN = 4
 
 
 class OverheadBudget:
-    """Allows summarizer calls up to a share of the model's own tokens.
+    """Allow summarizer calls up to a share of the model's own tokens.
 
     The model's tokens are estimated, since they are reported when it is too late. A call's tokens
     are estimated until they are reported. The first call is always allowed. Without `max_overhead`

@@ -36,7 +36,7 @@ class Cut:
 
 
 class Segmenter:
-    """Gathers one item's reasoning and cuts it into passages.
+    """Gather one item's reasoning and cut it into passages.
 
     The first cut is due at `part_chars` characters, each next one at `SIZE_GROWTH` times the last
     size, and after `max_parts` cuts at twice the last size, so that their number stays small

@@ -1,8 +1,8 @@
-"""The Sequencer: puts upstream's events and the summary's events into the one legal order.
+"""Put upstream's events and the summary's events into the one legal order.
 
-It is given upstream's events, the output of summarizers (deltas, ends and failures of parts) and
-the time. It returns what to do, in order: events to emit, `RequestPart` to have a summary part
-written, `CancelPart` to stop that. It performs no I/O, reads no clock and knows no API.
+The Sequencer is given upstream's events, the output of summarizers (deltas, ends and failures of
+parts) and the time. It returns what to do, in order: events to emit, `RequestPart` to have a
+summary part written, `CancelPart` to stop that. It knows no API.
 
 Theory of operation. Every event is processed twice, on arrival and on emission.
 
@@ -96,7 +96,7 @@ Effect: TypeAlias = Event | RequestPart | CancelPart
 
 
 class Sequencer:
-    """Sequences one response."""
+    """Sequence one response."""
 
     def __init__(self, plan: SummaryPlan) -> None:
         self._plan = plan

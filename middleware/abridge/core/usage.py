@@ -6,18 +6,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, frozen=True)
-class SummarizerUsage:
-    """Usage of one summarizer call, as far as it was reported."""
-
-    tokens: Tokens | None = None
-    model: str | None = None  # the model that answered
-
-
-EXTRACTIVE = "extractive"
-"""Stands for the model's name where no model wrote the summary."""
-
-
-@dataclass(slots=True, frozen=True)
 class Tokens:
     """Tokens as an upstream reported them; None if not reported."""
 
@@ -28,6 +16,18 @@ class Tokens:
     reasoning: int | None = None
     cached: int | None = None  # input read from a cache
     cache_written: int | None = None  # input written to a cache
+
+
+@dataclass(slots=True, frozen=True)
+class SummarizerUsage:
+    """Usage of one summarizer call, as far as it was reported."""
+
+    tokens: Tokens | None = None
+    model: str | None = None  # the model that answered
+
+
+EXTRACTIVE = "extractive"
+"""Stands for the model's name where no model wrote the summary."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,7 +52,7 @@ class SummaryShare:
 
 @dataclass(slots=True)
 class UsageLedger:
-    """Adds up the usage of the summarizer's calls for one response."""
+    """Add up the usage of the summarizer's calls for one response."""
 
     tokens: Tokens = Tokens()
     models: list[str] = field(default_factory=list)

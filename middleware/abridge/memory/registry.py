@@ -11,7 +11,13 @@ from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
 from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.memory import MemoryStore
-from abridge.memory.stores.store import MARK_TTL_FACTOR, Store, StoreObserver, observe_nothing
+from abridge.memory.stores.store import (
+    MARK_TTL_FACTOR,
+    KeyNames,
+    Store,
+    StoreObserver,
+    observe_nothing,
+)
 from abridge.memory.summaries import SummaryRegistry
 from abridge.memory.tenants import TenantCallable
 
@@ -29,16 +35,17 @@ def open_shared_store(
     """Open the store at a Redis address, sealed with a ring's keys. Raise SettingsError if a
     package is missing or the address is invalid."""
     with require_extra("redis", STORE_SETTING):
-        from abridge.memory.box import Box  # noqa: PLC0415 -- an extra
-        from abridge.memory.stores.redis import RedisStore  # noqa: PLC0415
+        from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
+        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415
         from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
+        from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415
     try:
         connection = RedisConnection(url)
     except ValueError as error:
         raise SettingsError(f"{STORE_SETTING}: {error}") from None
-    return RedisStore(
-        connection, Box(keys, use=b"store"), ttl=ttl, namespace=namespace, observe=observe
-    )
+    names = KeyNames(namespace)
+    sealer = ValueSealer(Cipher(keys, use=b"store"), names)
+    return Store(RedisBackend(connection, names, ttl), sealer=sealer, observe=observe)
 
 
 SEALING_NEEDLES = (b"reasoning.encrypted_content", b'"store"')

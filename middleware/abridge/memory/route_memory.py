@@ -19,10 +19,10 @@ from abridge.memory.policy import TurnQuery
 from abridge.memory.stores.store import Store, StoreQuery
 from abridge.memory.summaries import SummaryRegistry
 from abridge.memory.tenants import TenantCallable, keyed_digest
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 
 if TYPE_CHECKING:
-    from abridge.memory.sealing import Sealer
+    from abridge.memory.client_envelopes import Sealer
 
 ATTRIBUTION_LIST = re.compile(rb'"reasoning"\s*:\s*\[')
 """A list named "reasoning", as only attributed calls have it: under this name requests have an
@@ -39,7 +39,11 @@ ABRIDGE_NEEDLES = (
 ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
 
-REASONING_NEEDLES = (b'"reasoning', b'"thinking')
+REASONING_NEEDLES = (
+    b'"reasoning',
+    b'"thinking',
+    *(f'"{name}"'.encode() for name in TEXT_FIELDS if not name.startswith("reasoning")),
+)
 """Every body with reasoning in a field of its own also contains one of these."""
 
 MAX_OPENED_BYTES = 32 << 20
@@ -148,7 +152,7 @@ class RouteMemory:
         are configured."""
         if not self.keyring.configured:
             return None
-        from abridge.memory.sealing import Sealer  # noqa: PLC0415 -- an extra
+        from abridge.memory.client_envelopes import Sealer  # noqa: PLC0415 -- an extra
 
         return Sealer(
             self.keyring,

@@ -22,7 +22,7 @@ from abridge.memory.tenants import tenant_tags
 from abridge.providers.profile import Profile
 
 if TYPE_CHECKING:
-    from abridge.memory.sealing import Sealer
+    from abridge.memory.client_envelopes import Sealer
 
 NO_TENANT_TAG = b"anyone"
 """Owner tag of what is shown to a request without a tenant."""

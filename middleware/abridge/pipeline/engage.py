@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from starlette.types import ASGIApp, Receive, Send
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, SealEnvelope
+from abridge.apis.errors import translate_error
+from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import Route, Settings
 from abridge.core.events import ResponseEnded
@@ -135,7 +138,9 @@ class Engagement:
             writer=writer,
             summary_plan=build_summary_plan(route, style, limits, grace, free=free),
             hide_unread=hide_unread,
-            translate_error=upstream.translate_error if upstream is not None else None,
+            translate_error=(
+                partial(translate_error, upstream=upstream, api=request.api) if upstream else None
+            ),
             guard=self._guards[route.upstream.name],
             summarizer=summarizer,
             summary_tracker=turn_memory.track_summaries(
@@ -185,14 +190,11 @@ class Engagement:
         Otherwise, where raw reasoning is hidden, wrap it to remove attributions: upstream may be
         another Abridge, whose calls repeat raw reasoning.
         """
-        api, settings = prepared.request.api, self._settings
+        make_writer = ATTRIBUTING_WRITERS[prepared.request.api.name]
+        settings = self._settings
         if settings.attribution.enabled:
-            return api.attributing_writer(writer, display, int(settings.limits.reasoning))
-        return (
-            api.attributing_writer(writer, display, 0)
-            if hides_raw(prepared.turn_memory.route)
-            else writer
-        )
+            return make_writer(writer, display, int(settings.limits.reasoning))
+        return make_writer(writer, display, 0) if hides_raw(prepared.turn_memory.route) else writer
 
     def _remember_turn(
         self, prepared: PreparedRequest, display: Display, writer: Writer

@@ -9,13 +9,14 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.fields import (
+from abridge.apis.defaults import RequestDefaults
+from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.summary_request import (
     STYLE_NAMES,
     check_style_allowed,
     remove_summary_request,
     requested_style,
 )
-from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.config.settings import Route
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
@@ -23,7 +24,6 @@ from abridge.errors import RequestError
 from abridge.http.asgi import BYPASSING_EXTENSIONS, Inflater, can_inflate, drop_headers, get_header
 from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.translation import scope_for_upstream, translate
-from abridge.providers.defaults import RequestDefaults
 from abridge.providers.profile import Profile
 
 SUMMARY_HEADER = b"x-abridge-summary"
@@ -147,7 +147,7 @@ class ApiRequest:
 
     def apply_defaults(self, defaults: RequestDefaults, profile: Profile) -> None:
         """Add the settings' defaults for fields that the client left out."""
-        self.changed = bool(defaults.fill(self.data, self.api.name, profile)) or self.changed
+        self.changed = bool(defaults.fill(self.data, self.api, profile)) or self.changed
 
     def upstream_body(self) -> bytes:
         """Return the body for upstream, encoded once; nothing may be changed afterwards."""

@@ -1,1 +1,1 @@
-"""What providers and model servers do differently, a row each. Pure."""
+"""The differences between providers and between model servers, a row for each. Pure."""

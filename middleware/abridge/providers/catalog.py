@@ -19,6 +19,7 @@ from abridge.providers.profile import (
     ReasoningPlace,
     ReasoningReturn,
     RejectedFields,
+    StructuredPlace,
 )
 
 ALL_APIS: tuple[ApiName, ...] = ("chat", "responses", "messages")
@@ -331,6 +332,18 @@ _ROWS = (
 
 PROFILES: Mapping[str, Profile] = MappingProxyType({row.name: row for row in _ROWS})
 """By name: `auto` first, then in alphabetical order."""
+
+TEXT_FIELDS: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        place
+        for row in _ROWS
+        for place in row.reasoning_in
+        if place not in get_args(StructuredPlace)
+    )
+)
+"""The fields of a chat message in which some provider puts its reasoning as text. They are looked
+for in every answer, whatever its provider.
+"""
 
 REASONING_MODELS = (
     "*qwen3*",

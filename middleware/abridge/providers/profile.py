@@ -24,21 +24,17 @@ class Tag:
 
 ApiName: TypeAlias = Literal["chat", "responses", "messages"]
 
-ReasoningPlace: TypeAlias = Literal[
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking_blocks",
-    "chunks",
-    "tags",
-    "extra_content",
-    "nothing",
+StructuredPlace: TypeAlias = Literal[
+    "reasoning_details", "thinking_blocks", "chunks", "tags", "extra_content", "nothing"
 ]
-"""Location of reasoning in a chat message: in a field of its own (`apis/chat/reasoning.py`), in
-`thinking` chunks of a content list, or inline between tags. `extra_content`, of a message and of
-its tool calls, has opaque state only. `thinking_blocks` has what is signed or sealed, and
-`reasoning_content` beside it the rest.
+"""Location of reasoning in a chat message other than a text field: in a list, in `thinking` chunks
+of a content list, or inline between tags. `extra_content`, of a message and of its tool calls, has
+opaque state only. `thinking_blocks` has what is signed or sealed, and `reasoning_content` beside it
+the rest.
 """
+
+ReasoningPlace: TypeAlias = str
+"""A `StructuredPlace`, or the name of a field of a chat message that holds reasoning as text."""
 
 RejectCondition: TypeAlias = Literal["always", "thinking", "asked"]
 """Condition under which a model rejects a field: `thinking` unless it is asked not to reason,
@@ -71,7 +67,7 @@ class ReasoningReturn:
     wanted: bool = False  # without it answers get worse, or are errors
     required_on_calls: bool = False  # turns with tool calls are refused without it
     required_even_empty: bool = False  # if there was none, these turns need an empty string
-    rejects: tuple[ReasoningPlace, ...] = ()  # fields of a message that cause an error
+    rejects: tuple[ReasoningPlace, ...] = ()  # locations in a message that cause an error
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,7 +143,7 @@ class Profile:
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`
-    source: str = ""
+    source: str = ""  # where its documentation says so
 
     @property
     def wants_reasoning(self) -> bool:

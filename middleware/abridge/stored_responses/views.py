@@ -22,7 +22,7 @@ from abridge.apis.responses.reasoning import (
     rename_raw_summary_in_response,
     without_raw_content,
 )
-from abridge.apis.responses.writer import snapshot
+from abridge.apis.responses.response import snapshot
 from abridge.core.conversation import Json
 from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError

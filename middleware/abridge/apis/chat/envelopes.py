@@ -1,18 +1,22 @@
-"""Put Abridge's envelopes into Chat Completions messages, and take them out again.
+"""Put Abridge's envelopes into Chat Completions messages.
 
 Their blobs are entries of a list of reasoning, as other opaque state is; which list is a setting,
-since some clients keep the one and some the other.
+since some clients keep the one and some the other. `history.py` takes them out again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import StringIO
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.chat.reasoning import LIST_FIELDS, LITELLM_COPIES, extract_native_summary
-from abridge.apis.display import Display, Envelope, ListField, is_envelope
+from abridge.apis.chat.accumulator import MessageAccumulator
+from abridge.apis.chat.history import read_turn
+from abridge.apis.chat.reasoning import ANSWER_FIELDS, extract_native_summary
+from abridge.apis.display import Display, Envelope, ListField
 from abridge.core.conversation import Json, RecordedTurn
+from abridge.core.events import Event, NativeSummary, ProviderState, ReasoningDelta, ReasoningEnded
 
 ENVELOPE_FORMAT = "abridge-v1"
 
@@ -30,14 +34,16 @@ def make_entry(blob: str, name: ListField, index: int) -> Json:
 
 
 def make_envelope(turn: RecordedTurn) -> Envelope:
-    """Make the envelope of an answer's message: its reasoning, and the calls and text by which to
-    tell later if the client has changed it."""
+    """Make the envelope of an answer's message.
+
+    It holds the reasoning, and the calls and text that reveal later if the client has changed them.
+    """
     calls = tuple(call.id for call in turn.turn.calls)
     return Envelope(turn.original, call_ids=calls, text=turn.turn.text)
 
 
 def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
-    """Return upstream's entries that the client was shown, of the list that blobs go into."""
+    """Return the entries of upstream's that are visible to the client, of the list for blobs."""
     original: Json = {}
     for fields in turn.original:
         original |= fields
@@ -47,37 +53,13 @@ def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
 
 
 def next_index(entries: list[Any]) -> int:
-    """Return the first index free after a list's entries; an entry without index counts by its
-    position."""
+    """Return the first index free after a list's entries.
+
+    An entry without an index counts by its position.
+    """
     return max(
         (_get_index(entry, position) + 1 for position, entry in enumerate(entries)), default=0
     )
-
-
-def take_blobs(message: Json) -> list[tuple[str, str]]:
-    """Remove Abridge's blobs from a message and from LiteLLM's copy of its fields; return each with
-    its path."""
-    copies = message.get(LITELLM_COPIES)
-    copied = _take_from_lists(copies) if isinstance(copies, dict) else []
-    return [
-        *_take_from_lists(message),
-        *((f"{LITELLM_COPIES}.{path}", blob) for path, blob in copied),
-    ]
-
-
-def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
-    taken: list[tuple[str, str]] = []
-    for name in (*LIST_FIELDS, "content"):
-        entries = fields.get(name)
-        if not (isinstance(entries, list) and any(map(_is_blob, entries))):
-            continue
-        for position, entry in enumerate(entries):
-            if _is_blob(entry):
-                taken.append((f"{name}[{position}].data", entry["data"]))
-        fields[name] = [entry for entry in entries if not _is_blob(entry)]
-        if not fields[name]:
-            del fields[name]
-    return taken
 
 
 def _get_index(entry: Any, position: int) -> int:
@@ -85,5 +67,91 @@ def _get_index(entry: Any, position: int) -> int:
     return max(index, position) if isinstance(index, int) else position
 
 
-def _is_blob(entry: Any) -> bool:
-    return isinstance(entry, dict) and is_envelope(entry.get("data"))
+class EnvelopeBuilder:
+    """Build the envelope of a translated answer, of its reasoning's events and its deltas.
+
+    Past `limit` characters of either give up: there is no envelope then.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._details = ReasoningDetails(limit)
+        self._answer = MessageAccumulator(limit)
+
+    def add_event(self, event: Event) -> None:
+        self._details.add(event)
+
+    def add_answer(self, delta: Json) -> None:
+        self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})
+
+    def build(self) -> Envelope | None:
+        """Build the envelope; None if there was no raw reasoning, or too much to keep."""
+        reasoning, turn = self._details, read_turn(self._answer.as_dict())
+        if not (reasoning.has_raw and reasoning.is_complete and self._answer.is_complete):
+            return None
+        details = [{**entry, "index": index} for index, entry in enumerate(reasoning.entries())]
+        calls = tuple(call.id for call in turn.calls)
+        return Envelope([{"reasoning_details": details}], call_ids=calls, text=turn.text)
+
+
+class ReasoningDetails:
+    """Accumulate reasoning as `reasoning_details`, which hold text, summaries and state in order.
+
+    State that only repeats the text, as Ollama's does, is left out.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.has_raw = False  # there is raw reasoning, and not only summaries or state
+        self._remaining = limit
+        self._entries: list[Json] = []
+        self._text = StringIO()
+        self._summary_parts: dict[int, StringIO] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        return self._remaining >= 0
+
+    def add(self, event: Event) -> None:
+        match event:
+            case ReasoningDelta():
+                self._append(self._text, event.text)
+                self.has_raw = self.has_raw or bool(event.text.strip())
+            case NativeSummary():
+                self._append(self._summary_parts.setdefault(event.index, StringIO()), event.text)
+            case ProviderState():
+                self._add_state(event)
+            case ReasoningEnded():
+                self._end_entry()
+
+    def entries(self) -> list[Json]:
+        self._end_entry()
+        return self._entries
+
+    def _append(self, buffer: StringIO, text: str) -> None:
+        self._remaining -= len(text)
+        if self.is_complete:
+            buffer.write(text)
+
+    def _add_state(self, event: ProviderState) -> None:
+        self._remaining -= len(event.data)
+        text = self._text.getvalue()
+        if not event.signs:
+            self._end_entry()
+            if event.data.strip() != text.strip():
+                self._entries.append({"type": "reasoning.encrypted", "data": event.data})
+            return
+        if text:
+            self._summary_parts.clear()
+        self._text = StringIO()
+        self._end_entry()
+        self._entries.append({"type": "reasoning.text", "text": text, "signature": event.data})
+
+    def _end_entry(self) -> None:
+        """End the current entry, without a signature: its text, or else its summary parts."""
+        text = self._text.getvalue()
+        if text.strip():
+            self._entries.append({"type": "reasoning.text", "text": text})
+        else:
+            parts = (part.getvalue() for part in self._summary_parts.values())
+            texts = filter(str.strip, parts)
+            self._entries += [{"type": "reasoning.summary", "summary": part} for part in texts]
+        self._text, self._summary_parts = StringIO(), {}

@@ -1,8 +1,6 @@
-"""Read a message as a turn: its answer, and what in it stands for reasoning.
+"""Read the messages of a Chat Completions request as turns, and change their reasoning.
 
-Record an answer's message as a turn, to remember its reasoning by.
-
-Read the messages of a Chat Completions request, and change their reasoning for upstream.
+An answer's message is recorded as a turn, too, to remember its reasoning by.
 """
 
 from __future__ import annotations
@@ -14,16 +12,15 @@ from functools import cached_property
 from typing import Any
 
 from abridge.apis.api import Placement
-from abridge.apis.chat.choice import REASONING_ITEM
-from abridge.apis.chat.envelopes import take_blobs
+from abridge.apis.attribution_fields import strip_attribution
+from abridge.apis.chat.accumulator import STATE_FIELD
+from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.inline import split_inline
-from abridge.apis.chat.message import STATE_FIELD
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
     LITELLM_COPIES,
     REASONING_FIELDS,
-    TEXT_FIELDS,
     extract_state,
     find_reasoning,
     find_thinking_chunks,
@@ -32,12 +29,214 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.chat.replay import move_reasoning
-from abridge.apis.display import OpenEnvelope
+from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
-from abridge.apis.marks import strip_marks
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
+
+ABRIDGE_FIELDS = ("summary_error",)
+"""Fields that Abridge adds to a message besides reasoning."""
+
+ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
+"""Keys under which an entry of a list of reasoning may hold readable text."""
+
+
+class ChatHistory:
+    """See the protocol `History`. Each message is a turn."""
+
+    requires_reasoning = False
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        self.turns = [read_turn(message) for message in objects(body.get("messages"))]
+
+    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+        message = turn.items[0]
+        removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
+        removed += _strip_summaries(message, is_our_summary)
+        if isinstance(copies := message.get(LITELLM_COPIES), dict):
+            removed += _strip_summaries(copies, is_our_summary)
+        rest, inline = _strip_content(message.get("content"), is_our_summary)
+        if rest != message.get("content"):
+            message["content"], turn.text = rest, flatten_content(rest)
+            removed += 1
+        found = find_reasoning(message)
+        return removed, inline or (found is not None and bool(found.text.strip()))
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
+        """Replace a message's reasoning by what its envelope holds, which is all of it.
+
+        If no blob opens, only opaque state is left: the text next to a blob is a summary, and a
+        signature means nothing without the text it signs.
+        """
+        message = turn.items[0]
+        blobs = take_blobs(message)
+        if not blobs:
+            return False
+        turn.text, _ = split_answer(message)
+        param = f"messages[{self._message_indexes[id(message)]}]"
+        envelopes = [open_envelope(blob, f"{param}.{path}", turn, "") for path, blob in blobs]
+        found = next(filter(None, envelopes), None)
+        for name in REASONING_FIELDS:
+            _object(message.get(LITELLM_COPIES)).pop(name, None)
+        self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
+        _, turn.reasoning_texts = split_answer(message)
+        return found is not None
+
+    def strip_attribution(self, turn: Turn) -> int:
+        return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        message = turn.items[0]
+        for name in REASONING_FIELDS:
+            message.pop(name, None)
+        for fields in original:
+            content = _rejoin_content(turn, fields["content"]) if "content" in fields else None
+            message.update({key: fields[key] for key in fields if key not in ANSWER_FIELDS})
+            if content is not None:
+                message["content"] = content
+            _restore_call_state(message, fields)
+
+    def drop_reasoning(self, turn: Turn) -> bool:
+        message, content = turn.items[0], turn.items[0].get("content")
+        sources = [message, *filter(None, [_object(message.get(LITELLM_COPIES))])]
+        removed = [
+            name for removed in sources for name in REASONING_FIELDS if removed.pop(name, None)
+        ]
+        removed += [
+            STATE_FIELD for removed in list_state_holders(message) if removed.pop(STATE_FIELD, None)
+        ]
+        rest = without_content_reasoning(content)
+        if rest != content:
+            message["content"] = rest or None
+        return bool(removed) or rest != content
+
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
+        if profile.returns.place == "nothing":
+            return "dropped" if self.drop_reasoning(turn) else "unchanged"
+        return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
+
+    def body(self) -> Json:
+        return self._body
+
+    @cached_property
+    def _message_indexes(self) -> dict[int, int]:
+        """The index of each message, as the client counts them, by the identity of its object."""
+        return {id(message): number for number, message in enumerate(self._body["messages"])}
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> int:
+    """Remove Abridge's summaries from the fields of reasoning; return how many."""
+    removed = 0
+    for name in TEXT_FIELDS:
+        if (text := message.get(name)) and is_our_summary(string(text)):
+            del message[name]
+            removed += 1
+    for name in LIST_FIELDS:
+        if isinstance(message.get(name), list):
+            rest = [entry for entry in message[name] if not _holds_summary(entry, is_our_summary)]
+            removed += len(message[name]) - len(rest)
+            message[name] = rest
+            if not rest:
+                del message[name]
+    return removed
+
+
+def _rejoin_content(turn: Turn, original: Any) -> Any:
+    """Return the original content, with its reasoning, around the answer as it is now.
+
+    A turn that is identified by its calls may have a different text by now.
+    """
+    answer = without_content_reasoning(turn.items[0].get("content"))
+    if not turn.calls or flatten_content(without_thinking_chunks(original)).endswith(
+        flatten_content(answer)
+    ):
+        return original
+    if chunks := find_thinking_chunks(original):
+        text = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
+        return [*chunks, *objects(text)]
+    before = (
+        original.removesuffix(without_content_reasoning(original))
+        if isinstance(original, str)
+        else ""
+    )
+    return before + string(answer)
+
+
+def _restore_call_state(message: Json, original: Json) -> None:
+    """Restore the opaque state of the calls; calls with the same id, or none, get it in order."""
+    stateful = deque(objects(original.get("tool_calls")))
+    for call in objects(message.get("tool_calls")):
+        if stateful and stateful[0]["id"] == call.get("id"):
+            call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
+
+
+def _holds_summary(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
+    return isinstance(entry, dict) and any(
+        is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
+    )
+
+
+def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple[Any, bool]:
+    """Remove a summary of Abridge's that a client put inline or into a thinking chunk.
+
+    Returns the content, and true if it holds inline reasoning that is not Abridge's.
+    """
+    if isinstance(content, list):
+        content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
+    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
+    return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
+
+
+def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
+    return (
+        isinstance(chunk, dict)
+        and chunk.get("type") == "thinking"
+        and is_our_summary(read_chunk_text(chunk))
+    )
+
+
+# Envelopes
+
+
+def take_blobs(message: Json) -> list[tuple[str, str]]:
+    """Remove Abridge's blobs from a message, and from LiteLLM's copy of its fields.
+
+    Return each with its path.
+    """
+    copies = message.get(LITELLM_COPIES)
+    copied = _take_from_lists(copies) if isinstance(copies, dict) else []
+    return [
+        *_take_from_lists(message),
+        *((f"{LITELLM_COPIES}.{path}", blob) for path, blob in copied),
+    ]
+
+
+def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
+    taken: list[tuple[str, str]] = []
+    for name in (*LIST_FIELDS, "content"):
+        entries = fields.get(name)
+        if not (isinstance(entries, list) and any(map(_is_blob, entries))):
+            continue
+        for position, entry in enumerate(entries):
+            if _is_blob(entry):
+                taken.append((f"{name}[{position}].data", entry["data"]))
+        fields[name] = [entry for entry in entries if not _is_blob(entry)]
+        if not fields[name]:
+            del fields[name]
+    return taken
+
+
+def _is_blob(entry: Any) -> bool:
+    return isinstance(entry, dict) and is_envelope(entry.get("data"))
+
+
+# Turns
 
 
 def read_turn(message: Json) -> Turn:
@@ -136,169 +335,3 @@ def _collect_original(message: Json) -> Json:
         if call.get(STATE_FIELD)
     ]
     return {**original, "tool_calls": calls} if calls else original
-
-
-ABRIDGE_FIELDS = ("summary_error",)
-"""Fields that Abridge adds to a message besides reasoning."""
-
-ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
-"""Keys under which an entry of a list of reasoning may hold readable text."""
-
-
-class ChatHistory:
-    """See the protocol `History`. Each message is a turn."""
-
-    requires_reasoning = False
-
-    def __init__(self, body: Json) -> None:
-        self._body = body
-        self.turns = [read_turn(message) for message in objects(body.get("messages"))]
-
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
-        message = turn.items[0]
-        removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
-        removed += _strip_summaries(message, is_our_summary)
-        if isinstance(copies := message.get(LITELLM_COPIES), dict):
-            removed += _strip_summaries(copies, is_our_summary)
-        rest, inline = _strip_content(message.get("content"), is_our_summary)
-        if rest != message.get("content"):
-            message["content"], turn.text = rest, flatten_content(rest)
-            removed += 1
-        found = find_reasoning(message)
-        return removed, inline or (found is not None and bool(found.text.strip()))
-
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
-        """Replace a message's reasoning by what its envelope holds, which is all of it.
-
-        If no blob opens, only opaque state is left: the text next to a blob is a summary, and a
-        signature means nothing without the text it signs.
-        """
-        message = turn.items[0]
-        blobs = take_blobs(message)
-        if not blobs:
-            return False
-        turn.text, _ = split_answer(message)
-        param = f"messages[{self._message_indexes[id(message)]}]"
-        envelopes = [open_envelope(blob, f"{param}.{path}", turn, "") for path, blob in blobs]
-        found = next(filter(None, envelopes), None)
-        for name in REASONING_FIELDS:
-            _object(message.get(LITELLM_COPIES)).pop(name, None)
-        self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
-        _, turn.reasoning_texts = split_answer(message)
-        return found is not None
-
-    def strip_attribution(self, turn: Turn) -> int:
-        return sum(map(strip_marks, objects(turn.items[0].get("tool_calls"))))
-
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        message = turn.items[0]
-        for name in REASONING_FIELDS:
-            message.pop(name, None)
-        for fields in original:
-            content = _rejoin_content(turn, fields["content"]) if "content" in fields else None
-            message.update({key: fields[key] for key in fields if key not in ANSWER_FIELDS})
-            if content is not None:
-                message["content"] = content
-            _restore_call_state(message, fields)
-
-    def drop_reasoning(self, turn: Turn) -> bool:
-        message, content = turn.items[0], turn.items[0].get("content")
-        sources = [message, *filter(None, [_object(message.get(LITELLM_COPIES))])]
-        removed = [
-            name for removed in sources for name in REASONING_FIELDS if removed.pop(name, None)
-        ]
-        removed += [
-            STATE_FIELD for removed in list_state_holders(message) if removed.pop(STATE_FIELD, None)
-        ]
-        rest = without_content_reasoning(content)
-        if rest != content:
-            message["content"] = rest or None
-        return bool(removed) or rest != content
-
-    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
-        if profile.returns.place == "nothing":
-            return "dropped" if self.drop_reasoning(turn) else "unchanged"
-        return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
-
-    def body(self) -> Json:
-        return self._body
-
-    @cached_property
-    def _message_indexes(self) -> dict[int, int]:
-        """The index of each message, as the client counts them, by the identity of its object."""
-        return {id(message): number for number, message in enumerate(self._body["messages"])}
-
-
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> int:
-    """Remove Abridge's summaries from the fields of reasoning; return how many."""
-    removed = 0
-    for name in TEXT_FIELDS:
-        if (text := message.get(name)) and is_our_summary(string(text)):
-            del message[name]
-            removed += 1
-    for name in LIST_FIELDS:
-        if isinstance(message.get(name), list):
-            rest = [entry for entry in message[name] if not _is_our_entry(entry, is_our_summary)]
-            removed += len(message[name]) - len(rest)
-            message[name] = rest
-            if not rest:
-                del message[name]
-    return removed
-
-
-def _rejoin_content(turn: Turn, original: Any) -> Any:
-    """Return the original content, with its reasoning, around the answer as it is now.
-
-    A turn that is identified by its calls may have a different text by now.
-    """
-    answer = without_content_reasoning(turn.items[0].get("content"))
-    if not turn.calls or flatten_content(without_thinking_chunks(original)).endswith(
-        flatten_content(answer)
-    ):
-        return original
-    if chunks := find_thinking_chunks(original):
-        text = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
-        return [*chunks, *objects(text)]
-    before = (
-        original.removesuffix(without_content_reasoning(original))
-        if isinstance(original, str)
-        else ""
-    )
-    return before + string(answer)
-
-
-def _restore_call_state(message: Json, original: Json) -> None:
-    """Restore the opaque state of the calls; calls with the same id, or none, get it in order."""
-    stateful = deque(objects(original.get("tool_calls")))
-    for call in objects(message.get("tool_calls")):
-        if stateful and stateful[0]["id"] == call.get("id"):
-            call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
-
-
-def _is_our_entry(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
-    return isinstance(entry, dict) and any(
-        is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
-    )
-
-
-def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple[Any, bool]:
-    """Remove a summary of Abridge's that a client put inline or into a thinking chunk.
-
-    Returns the content, and true if it holds inline reasoning that is not Abridge's.
-    """
-    if isinstance(content, list):
-        content = [chunk for chunk in content if not _is_our_chunk(chunk, is_our_summary)]
-    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
-    return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
-
-
-def _is_our_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
-    return (
-        isinstance(chunk, dict)
-        and chunk.get("type") == "thinking"
-        and is_our_summary(read_chunk_text(chunk))
-    )

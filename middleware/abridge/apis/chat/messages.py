@@ -1,9 +1,4 @@
-"""Read and write the parts of a message's content.
-
-Read the messages of a request.
-
-Write the messages of a request.
-"""
+"""Read the messages of a request, and write those of one for upstream."""
 
 from __future__ import annotations
 
@@ -12,7 +7,6 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, get_args
 
-from abridge.apis import openai as contents
 from abridge.apis.chat.replay import (
     add_reasoning,
     read_reasoning,
@@ -29,7 +23,7 @@ from abridge.apis.fields import (
     require_string,
 )
 from abridge.apis.json import string
-from abridge.apis.openai import PartWriters
+from abridge.apis.openai import PartWriters, write_content
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,
@@ -51,72 +45,15 @@ from abridge.core.model_request import (
 )
 from abridge.providers.profile import Profile
 
+ROLES = get_args(Role)
+
+INSTRUCTION_ROLES = ("system", "developer")
+
 IMAGE_DETAILS = ("auto", "low", "high")
 """Values of an image's `detail` (openai-openapi, image parts of a message)."""
 
 
-def read_parts(content: Any, param: str) -> list[MessagePart]:
-    """Read the parts of a content; thinking chunks are left out."""
-    if content is None or isinstance(content, str):
-        return [TextPart(content)] if content else []
-    chunks = iter_objects(content, param)
-    return [_read_part(chunk, name) for chunk, name in chunks if chunk.get("type") != "thinking"]
-
-
-def _read_part(chunk: Json, param: str) -> MessagePart:
-    kind = chunk.get("type")
-    if kind == "text":
-        return TextPart(string(chunk.get("text")))
-    if kind == "refusal":
-        return RefusalPart(string(chunk.get("refusal")))
-    if kind == "image_url":
-        image = chunk.get("image_url")
-        image = image if isinstance(image, dict) else {"url": image}
-        return ImagePart(string(image.get("url")), detail=string(image.get("detail")), param=param)
-    if kind == "file":
-        file = require_object(chunk.get("file"), f"{param}.file")
-        data, id_ = string(file.get("file_data")), string(file.get("file_id"))
-        return FilePart(data, file_id=id_, name=string(file.get("filename")), param=param)
-    if kind == "input_audio":
-        audio = require_object(chunk.get("input_audio"), f"{param}.input_audio")
-        return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
-    return UnknownPart(chunk, param)
-
-
-def write_parts(parts: Sequence[MessagePart], unsupported: list[Unsupported]) -> str | list[Json]:
-    return contents.write_content(parts, PART_WRITERS, unsupported)
-
-
-def _write_image(image: ImagePart) -> Json | None:
-    if not image.url:
-        return None
-    detail = "high" if image.detail == "original" else image.detail
-    known_detail = {"detail": detail} if detail in IMAGE_DETAILS else {}
-    return {"type": "image_url", "image_url": {"url": image.url, **known_detail}}
-
-
-def _write_file(file: FilePart) -> Json | None:
-    fields = {"filename": file.name, "file_data": file.data, "file_id": file.file_id}
-    given = {key: value for key, value in fields.items() if value}
-    return {"type": "file", "file": given} if file.data or file.file_id else None
-
-
-def _write_audio(audio: AudioPart) -> Json | None:
-    given = {"data": audio.data, "format": audio.format}
-    return {"type": "input_audio", "input_audio": given} if audio.data else None
-
-
-PART_WRITERS: PartWriters = MappingProxyType(
-    {
-        TextPart: lambda part: {"type": "text", "text": part.text},
-        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
-        ImagePart: _write_image,
-        FilePart: _write_file,
-        AudioPart: _write_audio,
-    }
-)
-
-ROLES = get_args(Role)
+# Read
 
 
 def read_messages(body: Json) -> Iterator[Message]:
@@ -183,7 +120,35 @@ def _read_tool_output(message: Json, param: str, parts: list[MessagePart]) -> li
     return [ToolOutputPart(call, supported), *others]
 
 
-INSTRUCTION_ROLES = ("system", "developer")
+def read_parts(content: Any, param: str) -> list[MessagePart]:
+    """Read the parts of a content; thinking chunks are left out."""
+    if content is None or isinstance(content, str):
+        return [TextPart(content)] if content else []
+    chunks = iter_objects(content, param)
+    return [_read_part(chunk, name) for chunk, name in chunks if chunk.get("type") != "thinking"]
+
+
+def _read_part(chunk: Json, param: str) -> MessagePart:
+    kind = chunk.get("type")
+    if kind == "text":
+        return TextPart(string(chunk.get("text")))
+    if kind == "refusal":
+        return RefusalPart(string(chunk.get("refusal")))
+    if kind == "image_url":
+        image = chunk.get("image_url")
+        image = image if isinstance(image, dict) else {"url": image}
+        return ImagePart(string(image.get("url")), detail=string(image.get("detail")), param=param)
+    if kind == "file":
+        file = require_object(chunk.get("file"), f"{param}.file")
+        data, id_ = string(file.get("file_data")), string(file.get("file_id"))
+        return FilePart(data, file_id=id_, name=string(file.get("filename")), param=param)
+    if kind == "input_audio":
+        audio = require_object(chunk.get("input_audio"), f"{param}.input_audio")
+        return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
+    return UnknownPart(chunk, param)
+
+
+# Write
 
 
 class MessageWriter:
@@ -242,8 +207,10 @@ class MessageWriter:
         self.messages.append(add_reasoning(message, reasoning, self._profile))
 
     def _write_tool_output(self, part: MessagePart) -> None:
-        """Write a tool's message, which holds only text: its images and files go into a message of
-        the user's after the last tool message."""
+        """Write a tool's message, which holds only text.
+
+        Its images and files go into a message of the user's after the last tool message.
+        """
         if not isinstance(part, ToolOutputPart):
             self.unsupported.append(unsupported_part(part))
             return
@@ -275,3 +242,37 @@ def _merge_system_messages(messages: list[Message]) -> list[Message]:
 
 def _texts(parts: Sequence[MessagePart], kind: type[TextPart | RefusalPart]) -> list[str]:
     return [part.text for part in parts if isinstance(part, kind)]
+
+
+def write_parts(parts: Sequence[MessagePart], unsupported: list[Unsupported]) -> str | list[Json]:
+    return write_content(parts, PART_WRITERS, unsupported)
+
+
+def _write_image(image: ImagePart) -> Json | None:
+    if not image.url:
+        return None
+    detail = "high" if image.detail == "original" else image.detail
+    known_detail = {"detail": detail} if detail in IMAGE_DETAILS else {}
+    return {"type": "image_url", "image_url": {"url": image.url, **known_detail}}
+
+
+def _write_file(file: FilePart) -> Json | None:
+    fields = {"filename": file.name, "file_data": file.data, "file_id": file.file_id}
+    given = {key: value for key, value in fields.items() if value}
+    return {"type": "file", "file": given} if file.data or file.file_id else None
+
+
+def _write_audio(audio: AudioPart) -> Json | None:
+    given = {"data": audio.data, "format": audio.format}
+    return {"type": "input_audio", "input_audio": given} if audio.data else None
+
+
+PART_WRITERS: PartWriters = MappingProxyType(
+    {
+        TextPart: lambda part: {"type": "text", "text": part.text},
+        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+        ImagePart: _write_image,
+        FilePart: _write_file,
+        AudioPart: _write_audio,
+    }
+)

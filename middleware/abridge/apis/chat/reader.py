@@ -1,25 +1,33 @@
-"""Encode the frames of a stream: chunks, the last one with the usage, errors and the end.
+"""Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Read Chat Completions, the chunks of a stream or a whole completion, into events.
+Most frames only continue a choice's reasoning or text: `ChoiceReader.read_continuation` makes one
+event of such a frame at once. Any other is repaired (`repair.py`), its choices are split into
+pieces (`choice_reader.py`), and a `Framing` makes events of these: with frames for clients of the
+same API (`framing.py`), without for clients of others (`translation.py`).
 
-Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning. A
-chunk that holds one kind of thing keeps its frame. Usage, and what comes in the same chunk, waits
-until every lane has finished.
+Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
+Usage, and what comes in the same chunk, waits until every lane has finished.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from abridge.apis import sse
-from abridge.apis.chat.choice import ChoiceReader, ChunkPiece, has_no_reasoning
+from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece, has_no_reasoning
+from abridge.apis.chat.framing import (
+    MAX_CHOICES,
+    Framing,
+    attach_usage,
+    get_header,
+    has_other_fields,
+)
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
-from abridge.apis.chat.reasoning import find_reasoning_place, get_delta
+from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.openai import CONNECTION_LOST, error_body, error_in
+from abridge.apis.openai import error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -30,96 +38,28 @@ from abridge.core.events import (
     ResponseEnded,
     ResponseStarted,
     TurnRecorded,
-    UsageReported,
 )
-from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
 
-DONE_FRAME = b"data: [DONE]\n\n"
-
-HEADER_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
-"""Fields that every chunk of a response repeats."""
-
-
-def get_header(chunk: Json) -> Json:
-    """Return the fields that every chunk of a response repeats."""
-    return {key: chunk[key] for key in HEADER_FIELDS if key in chunk}
-
-
-def has_other_fields(chunk: Json) -> bool:
-    """Return whether the chunk has fields besides its header, choices and usage."""
-    known = (*HEADER_FIELDS, "choices", "usage")
-    return any(value is not None for key, value in chunk.items() if key not in known)
-
-
-def attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
-    """Report the usage in a last piece, together with the choices that hold nothing else."""
-    empty = [piece for piece in pieces if _is_empty(piece)]
-    choices = [choice for piece in empty for choice in piece.choices or ()]
-    others = [piece for piece in pieces if not _is_empty(piece)]
-    return [*others, ChunkPiece(UsageReported(None, None, usage), choices)]
-
-
-def _is_empty(piece: ChunkPiece) -> bool:
-    """Return whether the piece holds neither an answer nor a role."""
-    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
-    return isinstance(piece.event, Passthrough) and not any(delta.get("role") for delta in deltas)
-
-
-def frame_pieces(pieces: list[ChunkPiece], chunk: Json, frame: bytes | None = None) -> list[Event]:
-    """Return the pieces' events: with the original frame, or with new ones if it holds several.
-
-    The chunk's other fields go with the last piece.
-    """
-    framed = [piece for piece in pieces if piece.choices is not None]
-    if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
-        framed[0].event.frame = frame
-    elif framed:
-        shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
-        for piece in framed:
-            fields = chunk if piece is framed[-1] else shared
-            piece.event.frame = sse.encode_frame(dumps({**fields, "choices": piece.choices}))
-    return [piece.event for piece in pieces]
-
-
-def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
-    choices = objects(chunk.get("choices"))
-    return list(map(id, piece.choices or ())) == list(map(id, choices))
-
-
-def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
-    return sse.encode_frame(dumps(error_body(error.message, code=error.code)))
-
-
-MAX_CHOICES = 128  # the API's upper bound on `n`
-
 
 class ChatReader:
-    """Read one response. See the protocol `Reader`.
+    """Read one response. See the protocol `Reader`."""
 
-    Its events carry their frames. The translating reader overrides what makes them do so:
-    `_CHOICE_READER`, `_TRANSLATES`, `_carry_frame` and `_make_events`.
-    """
-
-    _CHOICE_READER: ClassVar[type[ChoiceReader]] = ChoiceReader
-    _TRANSLATES: ClassVar[bool] = False
-    """The events are for a client of another API."""
-
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
+        self._framing = framing
+        self._carries_frames = framing.carries_frames
         self._profile = profile
         self._display = display
         self._limit = limit
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
-        self._makes_envelopes = display.seal is not None and not self._TRANSLATES
+        self._makes_envelopes = display.seal is not None and framing.carries_frames
         self._last_chunk: Json = {}  # the last one read
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._early_usage: tuple[Json, bytes] | None = (
-            None  # a chunk with usage that came too early
-        )
+        self._early_usage: tuple[Json, bytes | None] | None = None
+        """A chunk with usage that came too early."""
         self._started = False
         self._failed = False
         self._ended = False
@@ -131,33 +71,32 @@ class ChatReader:
         return self._unread_count + sum(choice.dropped for choice in self._choices.values())
 
     def read(self, frame: bytes) -> list[Event]:
-        data = sse.frame_data(frame)
+        data, carried = sse.frame_data(frame), frame if self._carries_frames else None
         if data is None:
-            return [Passthrough(None, self._carry_frame(frame))]
+            return [Passthrough(None, carried)]
         if self._ended:  # drop whatever upstream sends after the end
             self.faults += 1
             return []
         if data.startswith(sse.DONE):
-            return self._read_end(frame)
+            return self._read_end(carried)
         chunk = parse_object(data)
         if chunk is None:
-            return self._pass_unparsed(frame)
-        if (continuation := self._read_continuation(chunk, frame)) is not None:
+            return self._pass_unparsed(carried)
+        if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_chunk = chunk
-            return (
-                [continuation]
-                if self._early_usage is None
-                else [*self._release_usage(), continuation]
-            )
-        chunk, frame = self._repair_chunk(chunk, frame)
+            if self._early_usage is None:
+                return [continuation]
+            return [*self._release_usage(), continuation]
+        if carried is not None:
+            chunk, carried = self._repair.repair(chunk, carried)
         self._last_chunk = chunk
         events = [*self._release_usage(), *self._start(chunk)]
         if chunk.get("error"):
-            return [*events, *self._flush_choices(), self._read_error(chunk, frame)]
+            return [*events, *self._flush_choices(), self._read_error(chunk, carried)]
         if self._is_early_usage(chunk):
-            self._early_usage = chunk, frame
+            self._early_usage = chunk, carried
             return events
-        return events + self._read_chunk(chunk, frame)
+        return events + self._read_chunk(chunk, carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -175,24 +114,23 @@ class ChatReader:
 
     def read_whole(self, body: bytes) -> list[Event]:
         completion = parse_object(body, loads_exact)
+        carried = body if self._carries_frames else None
         if completion is None or not isinstance(completion.get("choices"), list):
-            return [
-                ResponseEnded(None, self._carry_frame(body), ok=False, error=error_in(completion))
-            ]
+            return [ResponseEnded(None, carried, ok=False, error=error_in(completion))]
         events = self._start(completion)
         for choice in objects(completion["choices"]):
-            state, message = self._get_choice(choice), choice.get("message")
+            reader, message = self._get_choice(choice), choice.get("message")
             if isinstance(message, dict):
-                self._messages[state.lane] = message
+                self._messages[reader.lane] = message
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
-            events += [
-                piece.event
-                for piece in self._read_choice(state, delta_choice, separate_finish=False)
-            ]
+            pieces = self._read_choice(reader, delta_choice, separate_finish=False)
+            events += [piece.event for piece in pieces]
         usage = CHAT_USAGE.read(completion.get("usage"))
-        return [*events, ResponseEnded(None, self._carry_frame(body), ok=True, usage=usage)]
+        errors = (event.error for event in events if isinstance(event, ErrorReported))
+        error = next(errors, None)
+        return [*events, ResponseEnded(None, carried, ok=error is None, usage=usage, error=error)]
 
     def recorded_turns(self) -> list[RecordedTurn]:
         turns = (
@@ -210,16 +148,9 @@ class ChatReader:
             return Observation("tags")
         return Observation(unopened_tags=int(has_unopened_block(text, self._profile)))
 
-    def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
-        return record_turn(message, lane, self._profile, hides_raw=not self._display.show_raw)
+    # Chunks
 
-    def _complete_messages(self) -> dict[int, Json]:
-        for lane, choice in self._choices.items():
-            if choice.message.is_complete:
-                self._messages.setdefault(lane, choice.message.as_dict())
-        return self._messages
-
-    def _read_continuation(self, chunk: Json, frame: bytes) -> Event | None:
+    def _read_continuation(self, chunk: Json, frame: bytes | None) -> Event | None:
         """Read a chunk that only continues what one choice is saying; None for any other chunk."""
         choices = chunk.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
@@ -229,13 +160,10 @@ class ChatReader:
             return None
         if chunk.get("usage") or chunk.get("error"):
             return None
-        state = self._choices.get(_get_index(choice))
-        return (
-            state.read_continuation(choice, self._carry_frame(frame)) if state is not None else None
-        )
-
-    def _repair_chunk(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
-        return self._repair.repair(chunk, frame)
+        if frame is None and choice.get("logprobs"):
+            return None
+        reader = self._choices.get(get_index(choice))
+        return reader.read_continuation(choice, frame) if reader is not None else None
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the response at the first chunk with choices.
@@ -245,22 +173,29 @@ class ChatReader:
         if self._started or not chunk.get("choices"):
             return []
         self._started = True
-        created = chunk.get("created")
-        timestamp = as_count(created) or 0
-        return [
-            ResponseStarted(
-                None, None, string(chunk.get("id")), string(chunk.get("model")), timestamp
-            )
-        ]
+        id_, model = string(chunk.get("id")), string(chunk.get("model"))
+        return [ResponseStarted(None, None, id_, model, as_count(chunk.get("created")) or 0)]
 
-    def _pass_unparsed(self, frame: bytes) -> list[Event]:
-        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
-        if not self._display.show_raw:
-            self._unread_count += 1
-            return []
-        return [Passthrough(None, self._carry_frame(frame))]
+    def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
+        choices = sorted(objects(chunk.get("choices")), key=get_index)
+        usage = CHAT_USAGE.read(chunk.get("usage"))
+        final = usage is not None and self._is_last(choices)
+        pieces: list[ChunkPiece] = []
+        for choice in choices:
+            reader = self._get_choice(choice)
+            pieces += self._announce_before(reader.lane)
+            reader.message.add(get_delta(choice))
+            pieces += self._read_choice(reader, choice, separate_finish=final)
+        if usage is not None and final:
+            pieces = attach_usage(pieces, usage)
+        elif not choices:
+            pieces = [ChunkPiece(Passthrough(None, None), [])]
+        elif not pieces and has_other_fields(chunk):
+            pieces = [self._get_choice(choices[-1]).empty_piece()]
+        self._failed = self._failed or self._framing.failed
+        return self._framing.make_events(pieces, chunk, frame)
 
-    def _read_error(self, chunk: Json, frame: bytes) -> ErrorReported:
+    def _read_error(self, chunk: Json, frame: bytes | None) -> ErrorReported:
         self._failed = True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
@@ -268,8 +203,81 @@ class ChatReader:
             self._display.show_raw or all(map(has_no_reasoning, objects(chunk.get("choices"))))
         ):
             self._unread_count += 1
-            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
-        return ErrorReported(None, self._carry_frame(frame), ErrorDetail("upstream_error", message))
+            frame = frame and sse.encode_frame(dumps({**get_header(chunk), "error": error}))
+        return ErrorReported(None, frame, ErrorDetail("upstream_error", message))
+
+    def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
+        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
+        if not self._display.show_raw:
+            self._unread_count += 1
+            return []
+        return [Passthrough(None, frame)]
+
+    # Choices
+
+    def _get_choice(self, choice: Json) -> ChoiceReader:
+        lane = get_index(choice)
+        if lane not in self._choices:
+            self._choices[lane] = ChoiceReader(lane, self._profile, self._display, self._limit)
+        return self._choices[lane]
+
+    def _announce_before(self, lane: int) -> list[ChunkPiece]:
+        """Announce choices in order of their index: strict clients fail otherwise."""
+        pieces: list[ChunkPiece] = []
+        while self._announced_count < min(lane, MAX_CHOICES):
+            reader = self._get_choice({"index": self._announced_count})
+            self._announced_count += 1
+            if not reader.announced:
+                pieces.append(reader.announce())
+        return pieces
+
+    def _read_choice(
+        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
+    ) -> list[ChunkPiece]:
+        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
+        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not reader.finished
+        pieces = self._framing.read_choice(reader, choice, separate_finish=separate_finish)
+        return [*pieces[:-1], *self._record_turn(reader), *pieces[-1:]] if ends else pieces
+
+    def _record_turn(self, reader: ChoiceReader) -> list[ChunkPiece]:
+        message = self._messages.get(reader.lane)
+        if message is None and reader.message.is_complete:
+            message = reader.message.as_dict()
+        turn = None if message is None else self._record_message(reader.lane, message)
+        if turn is None or not turn.raw.strip():  # opaque state needs no envelope
+            return []
+        return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
+
+    def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
+        return record_turn(message, lane, self._profile, hides_raw=not self._display.show_raw)
+
+    def _complete_messages(self) -> dict[int, Json]:
+        for lane, choice in self._choices.items():
+            if choice.message.is_complete:
+                self._messages.setdefault(lane, choice.message.as_dict())
+        return self._messages
+
+    # Usage
+
+    def _is_early_usage(self, chunk: Json) -> bool:
+        """Return whether the chunk holds only usage, and some choice has not finished yet."""
+        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
+        return only_usage and not all(choice.finished for choice in self._choices.values())
+
+    def _is_last(self, choices: list[Json]) -> bool:
+        """Return whether every choice has finished once these are read."""
+        finishing = {get_index(choice) for choice in choices if choice.get("finish_reason")}
+        finished = {lane for lane, reader in self._choices.items() if reader.finished}
+        return self._choices.keys() | map(get_index, choices) <= finishing | finished
+
+    def _release_usage(self) -> list[Event]:
+        """Read the chunk with usage that came too early, if there is one."""
+        if self._early_usage is None:
+            return []
+        (chunk, frame), self._early_usage = self._early_usage, None
+        return self._read_chunk(chunk, frame)
+
+    # The end
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
@@ -280,104 +288,20 @@ class ChatReader:
         events += [
             piece.event for choice in self._choices.values() for piece in choice.close_reasoning()
         ]
-        return [*events, ResponseEnded(None, self._carry_frame(frame), ok=not self._failed)]
+        return [*events, ResponseEnded(None, frame, ok=not self._failed)]
 
     def _finish_choices(self) -> list[Event]:
         """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
         pieces: list[ChunkPiece] = []
-        for state in self._choices.values():
-            if not state.finished:
-                reason = "tool_calls" if state.message.has_calls else "stop"
-                finish = {"index": state.lane, "delta": {}, "finish_reason": reason}
-                pieces += self._read_choice(state, finish, separate_finish=False)
-        return self._make_events(pieces, get_header(self._last_chunk))
-
-    def _is_early_usage(self, chunk: Json) -> bool:
-        """Return whether the chunk holds only usage, and some choice has not finished yet."""
-        only_usage = not chunk.get("choices") and CHAT_USAGE.read(chunk.get("usage")) is not None
-        return only_usage and not all(choice.finished for choice in self._choices.values())
-
-    def _release_usage(self) -> list[Event]:
-        """Read the chunk with usage that came too early, if there is one."""
-        if self._early_usage is None:
-            return []
-        (chunk, frame), self._early_usage = self._early_usage, None
-        return self._read_chunk(chunk, frame)
+        for reader in self._choices.values():
+            if not reader.finished:
+                reason = "tool_calls" if reader.message.has_calls else "stop"
+                finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
+                pieces += self._read_choice(reader, finish, separate_finish=False)
+        return self._framing.make_events(pieces, get_header(self._last_chunk), None)
 
     def _flush_choices(self) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
-        pieces = [piece for choice in self._choices.values() for piece in choice.flush()]
-        return self._make_events(pieces, get_header(self._last_chunk))
-
-    def _get_choice(self, choice: Json) -> ChoiceReader:
-        lane = _get_index(choice)
-        if lane not in self._choices:
-            self._choices[lane] = self._CHOICE_READER(
-                lane, self._profile, self._display, self._limit
-            )
-        return self._choices[lane]
-
-    def _carry_frame(self, frame: bytes | None) -> bytes | None:
-        """Return the frame that an event carries; None in a translating reader."""
-        return frame
-
-    def _make_events(
-        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None = None
-    ) -> list[Event]:
-        return frame_pieces(pieces, chunk, frame)
-
-    def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
-        choices = sorted(objects(chunk.get("choices")), key=_get_index)
-        usage = CHAT_USAGE.read(chunk.get("usage"))
-        final = usage is not None and self._is_last(choices)
-        pieces: list[ChunkPiece] = []
-        for choice in choices:
-            state = self._get_choice(choice)
-            pieces += self._announce_before(state.lane)
-            state.message.add(get_delta(choice))
-            pieces += self._read_choice(state, choice, separate_finish=final)
-        if usage is not None and final:
-            pieces = attach_usage(pieces, usage)
-        elif not choices:
-            pieces = [ChunkPiece(Passthrough(None, None), [])]
-        elif not pieces and has_other_fields(chunk):
-            pieces = [self._get_choice(choices[-1]).empty_piece()]
-        return self._make_events(pieces, chunk, frame)
-
-    def _read_choice(
-        self, state: ChoiceReader, choice: Json, *, separate_finish: bool
-    ) -> list[ChunkPiece]:
-        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
-        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not state.finished
-        pieces = state.read(choice, separate_finish=separate_finish)
-        return [*pieces[:-1], *self._record_turn(state), *pieces[-1:]] if ends else pieces
-
-    def _record_turn(self, state: ChoiceReader) -> list[ChunkPiece]:
-        message = self._messages.get(state.lane)
-        if message is None and state.message.is_complete:
-            message = state.message.as_dict()
-        turn = None if message is None else self._record_message(state.lane, message)
-        if turn is None or not turn.raw.strip():  # opaque state needs no envelope
-            return []
-        return [ChunkPiece(TurnRecorded(state.lane, None, turn))]
-
-    def _is_last(self, choices: list[Json]) -> bool:
-        """Return whether every choice has finished once these are read."""
-        finishing = {_get_index(choice) for choice in choices if choice.get("finish_reason")}
-        finished = {lane for lane, state in self._choices.items() if state.finished}
-        return self._choices.keys() | map(_get_index, choices) <= finishing | finished
-
-    def _announce_before(self, lane: int) -> list[ChunkPiece]:
-        """Announce choices in order of their index: strict clients fail otherwise."""
-        pieces: list[ChunkPiece] = []
-        while self._announced_count < min(lane, MAX_CHOICES):
-            state = self._get_choice({"index": self._announced_count})
-            self._announced_count += 1
-            if not state.announced:
-                pieces.append(state.announce())
-        return pieces
-
-
-def _get_index(choice: Json) -> int:
-    index = choice.get("index")
-    return index if isinstance(index, int) else 0
+        choices = self._choices.values()
+        pieces = [piece for choice in choices for piece in self._framing.flush_choice(choice)]
+        return self._framing.make_events(pieces, get_header(self._last_chunk), None)

@@ -10,7 +10,8 @@ A delta and a message have the same fields, so the same functions read both. The
 `content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags)
 =====================  ===========================================================================
 
-The fields in which a client finds raw reasoning and summaries.
+The plain text fields are those that the rows of `providers/catalog.py` name. Which of them hold raw
+reasoning and summaries in what a client gets, `FieldLayout` decides.
 """
 
 from __future__ import annotations
@@ -20,9 +21,14 @@ from typing import Any, NamedTuple
 from abridge.apis.display import Display
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json
+from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import ReasoningPlace
 
-TEXT_FIELDS = ("reasoning_content", "reasoning")
+DEFAULT_FIELD = "reasoning_content"
+"""The text field for a summary, or for reasoning that had no field of its own."""
+
+RAW_FIELD = "reasoning"
+"""The text field for raw reasoning next to a summary."""
 
 LIST_FIELDS = ("reasoning_details", "thinking_blocks")
 
@@ -84,9 +90,9 @@ def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> 
     )
     summary = "".join(string(entry.get("summary")) for entry in details)
     if summary and not list_text and all(text == summary for text in texts):
-        return FoundReasoning(summary, field or "reasoning", native=True)
+        return FoundReasoning(summary, field or RAW_FIELD, native=True)
     text = next((text for text in texts if isinstance(text, str)), "") or list_text
-    return FoundReasoning(text, field or TEXT_FIELDS[0])
+    return FoundReasoning(text, field or DEFAULT_FIELD)
 
 
 def find_reasoning_place(message: Json) -> ReasoningPlace | None:
@@ -94,16 +100,14 @@ def find_reasoning_place(message: Json) -> ReasoningPlace | None:
 
     A list, which may hold opaque state, takes precedence over a text field that repeats it.
     """
-    if message.get("reasoning_details"):
-        return "reasoning_details"
-    if message.get("thinking_blocks"):
-        return "thinking_blocks"
+    for name in LIST_FIELDS:
+        if message.get(name):
+            return name
     if find_thinking_chunks(message.get("content")):
         return "chunks"
-    if string(message.get("reasoning_content")).strip():
-        return "reasoning_content"
-    if string(message.get("reasoning")).strip():
-        return "reasoning"
+    for name in TEXT_FIELDS:
+        if string(message.get(name)).strip():
+            return name
     holders = [message, *objects(message.get("tool_calls"))]
     return "extra_content" if any(holder.get("extra_content") for holder in holders) else None
 
@@ -113,6 +117,12 @@ def get_delta(choice: Json) -> Json:
     delta = choice.get("delta")
     delta = delta if isinstance(delta, dict) else choice.get("message")
     return delta if isinstance(delta, dict) else {}
+
+
+def get_index(choice: Json) -> int:
+    """Return the index of a choice, which some servers leave out."""
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def extract_reasoning(message: Json) -> Json:
@@ -155,8 +165,10 @@ def read_chunk_text(chunk: Json) -> str:
 
 
 def read_answer_text(content: Any) -> str:
-    """Return the text of a content, a string or a list; a chunk of unknown type may be reasoning,
-    so it is left out."""
+    """Return the text of a content, a string or a list.
+
+    A chunk of unknown type is left out, since it may be reasoning.
+    """
     return string(content) or "".join(
         string(chunk.get("text"))
         for chunk in objects(content)
@@ -201,13 +213,13 @@ class FieldLayout:
     def summary_field(self, upstream: str) -> str:
         if self._display.summary_field != "auto":
             return self._display.summary_field
-        return TEXT_FIELDS[0] if self._display.show_raw else upstream or TEXT_FIELDS[0]
+        return DEFAULT_FIELD if self._display.show_raw else upstream or DEFAULT_FIELD
 
     def raw_field(self, upstream: str) -> str:
         if self._display.raw_field != "auto":
             return self._display.raw_field
         with_summary = self._display.show_summary and not (self._display.is_plain and upstream)
-        return TEXT_FIELDS[1] if with_summary else upstream or TEXT_FIELDS[0]
+        return RAW_FIELD if with_summary else upstream or DEFAULT_FIELD
 
     def build_raw(self, field: str, text: str) -> Json:
         fields: Json = {field: text}

@@ -7,9 +7,8 @@ fields is missing.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abridge.apis import sse
+from abridge.apis.chat.reasoning import get_index
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
@@ -36,14 +35,14 @@ class ChunkRepair:
                 parse_object(sse.frame_data(frame) or b"", loads_exact) or chunk
             )
             frame = sse.encode_frame(dumps(chunk))
-        self._announced |= {_get_index(choice) for choice in objects(chunk.get("choices"))}
+        self._announced |= {get_index(choice) for choice in objects(chunk.get("choices"))}
         return chunk, frame
 
     def _is_incomplete(self, choice: Json) -> bool:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return bool(choice.get("finish_reason")) and "message" not in choice
-        lacks_role = not delta.get("role") and _get_index(choice) not in self._announced
+        lacks_role = not delta.get("role") and get_index(choice) not in self._announced
         calls_indexed = all(isinstance(call.get("index"), int) for call in _get_tool_calls(delta))
         return lacks_role or not (calls_indexed and isinstance(choice.get("index"), int))
 
@@ -59,8 +58,8 @@ class ChunkRepair:
     def _repair_choice(self, choice: Json) -> Json:
         if not isinstance(choice.get("delta"), dict):
             incomplete = self._is_incomplete(choice)
-            return {"index": _get_index(choice), **choice, "delta": {}} if incomplete else choice
-        lane, delta = _get_index(choice), choice["delta"]
+            return {"index": get_index(choice), **choice, "delta": {}} if incomplete else choice
+        lane, delta = get_index(choice), choice["delta"]
         if not delta.get("role") and lane not in self._announced:
             delta = {**delta, "role": "assistant"}
         if calls := _get_tool_calls(delta):
@@ -102,8 +101,3 @@ def _has_content(chunk: Json) -> bool:
 
 def _get_tool_calls(delta: Json) -> list[Json]:
     return objects(delta.get("tool_calls"))
-
-
-def _get_index(choice: Json) -> int:
-    index: Any = choice.get("index")
-    return index if isinstance(index, int) else 0

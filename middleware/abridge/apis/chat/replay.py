@@ -1,8 +1,7 @@
-"""Read the reasoning that a client sends back with a message, in any dialect's fields.
+"""Replay the reasoning of earlier turns.
 
-Write the reasoning of earlier turns into the place where a chat upstream reads it.
-
-Move a message's reasoning to the place where upstream reads it.
+What a client sends back with a message is read in any dialect's fields, and written into, or moved
+to, the place where upstream reads it (`ReasoningReturn`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, TypeGuard
 from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
-    TEXT_FIELDS,
     find_thinking_chunks,
     read_chunk_text,
     without_thinking_chunks,
@@ -23,8 +21,22 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.json import string
 from abridge.core.conversation import Json
 from abridge.core.model_request import MessagePart, ReasoningPart, UnknownPart, Unsupported
-from abridge.providers.catalog import PROFILES
+from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
+
+REASONING_SEPARATOR = "\n\n"
+"""Separates the reasoning of several stretches."""
+
+STATE_PLACES = frozenset({"reasoning_details", "thinking_blocks"})
+"""Places that take opaque state."""
+
+NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset(
+    {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
+)
+"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
+
+
+# Read
 
 
 def read_reasoning(message: Json, param: str) -> list[MessagePart]:
@@ -62,8 +74,11 @@ def _read_lists(message: Json, param: str) -> list[MessagePart]:
 
 
 def _read_block(block: Json, param: str) -> list[MessagePart]:
-    """Read a thinking block. One without a signature holds a summary: among the APIs that give
-    blocks, only one that has no signatures omits it, and it shows summaries only."""
+    """Read a thinking block.
+
+    One without a signature holds a summary: among the APIs that give blocks, only one that has no
+    signatures omits it, and it shows summaries only.
+    """
     kind, text = block.get("type"), string(block.get("thinking"))
     signature, data = string(block.get("signature")), string(block.get("data"))
     if kind == "thinking":
@@ -106,11 +121,7 @@ def _is_signature(part: MessagePart) -> TypeGuard[ReasoningPart]:
     return isinstance(part, ReasoningPart) and part.is_signature and not part.text
 
 
-REASONING_SEPARATOR = "\n\n"
-"""Separates the reasoning of several stretches."""
-
-STATE_PLACES = frozenset({"reasoning_details", "thinking_blocks"})
-"""Places that take opaque state."""
+# Write
 
 
 def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Profile) -> Json:
@@ -134,7 +145,7 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
             fields["reasoning_content"] = unsigned_text
         return {**message, **fields}
     needed = profile.returns.required_even_empty and "tool_calls" in message
-    return {**message, place: text} if place in _FIELD_PLACES and (text or needed) else message
+    return {**message, place: text} if place in TEXT_FIELDS and (text or needed) else message
 
 
 def report_lost_reasoning(
@@ -182,8 +193,6 @@ def _write_blocks(part: ReasoningPart) -> Iterator[Json]:
         yield {"type": "redacted_thinking", "data": part.state}
 
 
-_FIELD_PLACES: frozenset[ReasoningPlace] = frozenset({"reasoning_content", "reasoning"})
-
 _INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = (
     MappingProxyType({"tags": _write_tags, "chunks": _write_chunks})
 )
@@ -192,10 +201,7 @@ _LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]
     MappingProxyType({"reasoning_details": _write_details, "thinking_blocks": _write_blocks})
 )
 
-NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset(
-    {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
-)
-"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
+# Move
 
 
 def move_reasoning(message: Json, profile: Profile) -> bool:

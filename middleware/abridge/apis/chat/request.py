@@ -9,9 +9,7 @@ from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import MessageWriter, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.fields import (
-    SUMMARY_KEYS,
     invalid_value_error,
-    native_style,
     read_flag,
     read_string,
     require_object,
@@ -26,6 +24,7 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
+from abridge.apis.summary_request import SUMMARY_KEYS, native_style
 from abridge.apis.tools import as_function, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (

@@ -1,9 +1,11 @@
-"""Translates Anthropic's error bodies into the shape that both of OpenAI's APIs use."""
+"""The errors of Messages: Anthropic's error body, read in OpenAI's words."""
 
 from __future__ import annotations
 
-from abridge.apis.json import dumps, parse_object, string
-from abridge.apis.openai import error_body
+from abridge.apis.api import ApiError
+from abridge.apis.json import string
+from abridge.core.conversation import Json
+from abridge.core.events import ErrorDetail
 
 ERROR_TYPES = {
     "invalid_request_error": ("invalid_request_error", None),
@@ -19,15 +21,20 @@ CLIENT_ERROR_TYPES = ("permission_error", "not_found_error", "request_too_large"
 `ERROR_TYPES` they keep Anthropic's type as their code."""
 
 
-def translate_error(body: bytes) -> bytes:
-    """Return an error body in OpenAI's shape; anything else unchanged."""
-    parsed = parse_object(body) or {}
-    error = parsed.get("error")
-    if parsed.get("type") != "error" or not isinstance(error, dict):
-        return body
+def read_error(body: Json) -> ApiError | None:
+    """Read an error body; return None if it is not one."""
+    error = body.get("error")
+    if body.get("type") != "error" or not isinstance(error, dict):
+        return None
     error_type = string(error.get("type"))
     kind = "invalid_request_error" if error_type in CLIENT_ERROR_TYPES else "server_error"
     kind, code = ERROR_TYPES.get(error_type, (kind, error_type or None))
-    translated = error_body(string(error.get("message")), kind=kind, code=code)
-    request_id = parsed.get("request_id")
-    return dumps({**translated, **({"request_id": request_id} if request_id else {})})
+    request_id = body.get("request_id") or ""
+    return ApiError(string(error.get("message")), kind, code=code, request_id=request_id)
+
+
+def read_error_event(event: Json) -> ErrorDetail:
+    """Read an error event of a stream, or a body of the same shape."""
+    error = event.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return ErrorDetail("upstream_error", string(message))

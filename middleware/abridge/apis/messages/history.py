@@ -1,4 +1,4 @@
-"""Reads the history of a Messages request and rewrites it for upstream.
+"""Read the turns of a Messages request, and change what of them reaches upstream.
 
 An assistant message is one turn. A user message may be several: each tool result, then the user's
 own content.

@@ -1,6 +1,6 @@
-"""Writes message parts as content blocks.
+"""Write a request's messages: a system prompt, then user and assistant messages in turn.
 
-Writes messages: a system prompt, then alternating user and assistant messages.
+Each message is a list of content blocks, one for each part.
 """
 
 from __future__ import annotations
@@ -30,15 +30,124 @@ from abridge.core.model_request import (
 )
 from abridge.providers.claude import ModelCapabilities
 
+INSTRUCTION_ROLES = ("system", "developer")
+
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 PDF_TYPE = "application/pdf"
+
+NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
+
+NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 
 _PDF_BASE64_START = "JVBERi0"  # %PDF-
 
 _INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class MessagesBuilder:
+    """Take a request's messages in order; consecutive ones of one side become one message.
+
+    Instructions at the start become the `system` prompt. Later ones stay in their place, after the
+    user's message, if the model accepts that and there is such a message; otherwise they join the
+    prompt, which keeps their weight and loses their place.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        capabilities: ModelCapabilities,
+        param: str,
+        *,
+        allow_unsigned: bool = False,
+    ) -> None:
+        self.messages: list[Json] = []
+        self.unsupported: list[Unsupported] = []
+        self._capabilities = capabilities
+        self._param = param
+        self._allow_unsigned = allow_unsigned
+        self._system_texts: list[str] = []
+        self._late_instructions: list[str] = []
+        for message in messages:
+            self._add(message)
+        self._end_turn("end")
+        if not self.messages and self._system_texts:  # Anthropic requires a message
+            self._append("user", [{"type": "text", "text": self.system}])
+            self._system_texts = []
+        if not self.messages and not self.unsupported:
+            self.unsupported.append(Unsupported(self._param, NO_MESSAGES, essential=True))
+
+    @property
+    def system(self) -> str:
+        return "\n\n".join(self._system_texts)
+
+    def _add(self, message: Message) -> None:
+        if message.name:
+            param = f"{message.param}.name" if message.param else self._param
+            self.unsupported.append(Unsupported(param, NO_PARTICIPANT_NAMES, essential=False))
+        if message.role in INSTRUCTION_ROLES:
+            self._add_instructions(message)
+            return
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = self._write_blocks(message.parts, allow_reasoning=role == "assistant")
+        if blocks:
+            self._end_turn(role)
+            self._append(role, blocks)
+
+    def _add_instructions(self, message: Message) -> None:
+        texts = [
+            part.text for part in message.parts if isinstance(part, TextPart) and part.text.strip()
+        ]
+        others = [part for part in message.parts if not isinstance(part, TextPart)]
+        self._write_blocks(others, allow_reasoning=False)  # to record what is unsupported
+        stays_in_place = self.messages and self._capabilities.late_instructions
+        (self._late_instructions if stays_in_place else self._system_texts).extend(texts)
+
+    def _write_blocks(self, parts: Sequence[MessagePart], *, allow_reasoning: bool) -> list[Json]:
+        """Write parts as blocks. Reasoning is left out unless the message is the assistant's."""
+        allowed = [part for part in parts if allow_reasoning or not isinstance(part, ReasoningPart)]
+        blocks = [
+            write_block(part, self._param, allow_unsigned=self._allow_unsigned) for part in allowed
+        ]
+        self.unsupported += [block for block in blocks if isinstance(block, Unsupported)]
+        return [block for block in blocks if isinstance(block, dict)]
+
+    def _append(self, role: str, blocks: list[Json]) -> None:
+        if self._last_role() == role:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+    def _end_turn(self, role: str) -> None:
+        """Finish the last message before one of `role` is appended."""
+        if role != "assistant" and self._last_role() == "assistant":
+            self._trim_thinking()
+        if role != "user" and self._last_role() == "user":  # tool results have to come first
+            self.messages[-1]["content"].sort(key=lambda block: block["type"] != TOOL_RESULT)
+        if role != "user" and self._late_instructions:
+            if self._last_role() == "user":
+                self.messages.append(
+                    {"role": "system", "content": "\n\n".join(self._late_instructions)}
+                )
+            else:
+                self._system_texts += self._late_instructions
+            self._late_instructions = []
+
+    def _trim_thinking(self) -> None:
+        """Remove thinking at the end of a message: upstream refuses it if nothing follows."""
+        content = self.messages[-1]["content"]
+        while content and content[-1]["type"] in REASONING_TYPES:
+            content.pop()
+        if not content:
+            self.messages.pop()
+
+    def _last_role(self) -> str | None:
+        return self.messages[-1]["role"] if self.messages else None
+
+
+# Content blocks
 
 
 def write_block(
@@ -158,110 +267,3 @@ def _decode_text(data: str) -> str | None:
         return b64decode(data, validate=True).decode()
     except (BadBase64, UnicodeDecodeError):
         return None
-
-
-INSTRUCTION_ROLES = ("system", "developer")
-
-NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
-
-NO_MESSAGES = "There is nothing in it that this upstream could answer."
-
-
-class MessagesBuilder:
-    """Takes a request's messages in order; consecutive ones of one side become one message.
-
-    Instructions at the start become the `system` prompt. Later ones stay in their place, after the
-    user's message, if the model accepts that and there is such a message; otherwise they join the
-    prompt, which keeps their weight and loses their place.
-    """
-
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        capabilities: ModelCapabilities,
-        param: str,
-        *,
-        allow_unsigned: bool = False,
-    ) -> None:
-        self.messages: list[Json] = []
-        self.unsupported: list[Unsupported] = []
-        self._capabilities = capabilities
-        self._param = param
-        self._allow_unsigned = allow_unsigned
-        self._system_texts: list[str] = []
-        self._late_instructions: list[str] = []
-        for message in messages:
-            self._add(message)
-        self._end_turn("end")
-        if not self.messages and self._system_texts:  # Anthropic requires a message
-            self._append("user", [{"type": "text", "text": self.system}])
-            self._system_texts = []
-        if not self.messages and not self.unsupported:
-            self.unsupported.append(Unsupported(self._param, NO_MESSAGES, essential=True))
-
-    @property
-    def system(self) -> str:
-        return "\n\n".join(self._system_texts)
-
-    def _add(self, message: Message) -> None:
-        if message.name:
-            param = f"{message.param}.name" if message.param else self._param
-            self.unsupported.append(Unsupported(param, NO_PARTICIPANT_NAMES, essential=False))
-        if message.role in INSTRUCTION_ROLES:
-            self._add_instructions(message)
-            return
-        role = "assistant" if message.role == "assistant" else "user"
-        blocks = self._write_blocks(message.parts, allow_reasoning=role == "assistant")
-        if blocks:
-            self._end_turn(role)
-            self._append(role, blocks)
-
-    def _add_instructions(self, message: Message) -> None:
-        texts = [
-            part.text for part in message.parts if isinstance(part, TextPart) and part.text.strip()
-        ]
-        others = [part for part in message.parts if not isinstance(part, TextPart)]
-        self._write_blocks(others, allow_reasoning=False)  # to record what is unsupported
-        stays_in_place = self.messages and self._capabilities.late_instructions
-        (self._late_instructions if stays_in_place else self._system_texts).extend(texts)
-
-    def _write_blocks(self, parts: Sequence[MessagePart], *, allow_reasoning: bool) -> list[Json]:
-        """Write parts as blocks. Reasoning is left out unless the message is the assistant's."""
-        allowed = [part for part in parts if allow_reasoning or not isinstance(part, ReasoningPart)]
-        blocks = [
-            write_block(part, self._param, allow_unsigned=self._allow_unsigned) for part in allowed
-        ]
-        self.unsupported += [block for block in blocks if isinstance(block, Unsupported)]
-        return [block for block in blocks if isinstance(block, dict)]
-
-    def _append(self, role: str, blocks: list[Json]) -> None:
-        if self._last_role() == role:
-            self.messages[-1]["content"] += blocks
-        else:
-            self.messages.append({"role": role, "content": blocks})
-
-    def _end_turn(self, role: str) -> None:
-        """Finish the last message before one of `role` is appended."""
-        if role != "assistant" and self._last_role() == "assistant":
-            self._trim_thinking()
-        if role != "user" and self._last_role() == "user":  # tool results have to come first
-            self.messages[-1]["content"].sort(key=lambda block: block["type"] != TOOL_RESULT)
-        if role != "user" and self._late_instructions:
-            if self._last_role() == "user":
-                self.messages.append(
-                    {"role": "system", "content": "\n\n".join(self._late_instructions)}
-                )
-            else:
-                self._system_texts += self._late_instructions
-            self._late_instructions = []
-
-    def _trim_thinking(self) -> None:
-        """Remove thinking at the end of a message: upstream refuses it if nothing follows."""
-        content = self.messages[-1]["content"]
-        while content and content[-1]["type"] in REASONING_TYPES:
-            content.pop()
-        if not content:
-            self.messages.pop()
-
-    def _last_role(self) -> str | None:
-        return self.messages[-1]["role"] if self.messages else None

@@ -1,6 +1,4 @@
-"""Reads Anthropic's usage. In a stream it is cumulative: a later figure replaces an earlier one.
-
-Reads an Anthropic Messages response, streamed or whole, into translated events.
+"""Read an Anthropic Messages response, streamed or whole, into translated events.
 
 Everything is in one lane. Each thinking block is a reasoning item of its own, numbered from 0, and
 ends when another block continues. Anything after its end, or the answer's, is a fault: counted and
@@ -14,10 +12,11 @@ from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
+from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
-from abridge.apis.openai import CONNECTION_LOST
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -32,36 +31,6 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
-
-OUTPUT_DETAILS = "output_tokens_details"
-
-
-def read_usage(usage: Json) -> Tokens | None:
-    """Return the figures reported; None if there are none.
-
-    `input_tokens` excludes cache reads and writes, which OpenAI's count includes. No total is
-    reported, but `output_tokens` includes thinking by definition (Anthropic API reference,
-    `Usage`), so here, and only here, the sum is exact.
-    """
-    cached = as_count(usage.get("cache_read_input_tokens"))
-    written = as_count(usage.get("cache_creation_input_tokens"))
-    fresh, output_tokens = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
-    input_tokens = None if fresh is None else fresh + (cached or 0) + (written or 0)
-    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
-    details = usage.get(OUTPUT_DETAILS)
-    thinking_tokens = (
-        as_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
-    )
-    tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
-    return None if tokens == Tokens() else tokens
-
-
-def merge_usage(usage: Json, reported: Any) -> Json:
-    """Merge newly reported usage into what is known. A null figure keeps the earlier one."""
-    if not isinstance(reported, dict):
-        return usage
-    return {**usage, **{name: figure for name, figure in reported.items() if figure is not None}}
-
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
@@ -82,8 +51,10 @@ _Handler = Callable[["MessagesReader", Json], list[Event]]
 
 
 class MessagesReader:
-    """Reads one response. See `Reader`. Profile and display have no effect here: hiding reasoning
-    is the writer's job."""
+    """Read one response. See `Reader`.
+
+    Profile and display have no effect here: hiding reasoning is the writer's job.
+    """
 
     def __init__(self, _profile: Profile, _display: Display, limit: int) -> None:
         self._state = MessageState(limit)
@@ -124,7 +95,7 @@ class MessagesReader:
     def read_whole(self, body: bytes) -> list[Event]:
         message = parse_object(body, loads_exact) or {}
         if not isinstance(message.get("content"), list):
-            error = _read_error(message) if message.get("type") == "error" else None
+            error = read_error_event(message) if message.get("type") == "error" else None
             return [ResponseEnded(None, None, ok=False, error=error)]
         events = self._on_message_start({"message": message})
         for content_block in objects(message["content"]):
@@ -241,7 +212,7 @@ class MessagesReader:
         return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
 
     def _on_error(self, event: Json) -> list[Event]:
-        self._failure = _read_error(event)
+        self._failure = read_error_event(event)
         return [ErrorReported(None, None, self._failure)]
 
     def _close_thinking(self) -> list[Event]:
@@ -265,7 +236,33 @@ def _block_index(event: Json) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def _read_error(event: Json) -> ErrorDetail:
-    error = event.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return ErrorDetail("upstream_error", string(message))
+# Usage; in a stream it is cumulative: a later figure replaces an earlier one
+
+OUTPUT_DETAILS = "output_tokens_details"
+
+
+def read_usage(usage: Json) -> Tokens | None:
+    """Return the figures reported; None if there are none.
+
+    `input_tokens` excludes cache reads and writes, which OpenAI's count includes. No total is
+    reported, but `output_tokens` includes thinking by definition (Anthropic API reference,
+    `Usage`), so here, and only here, the sum is exact.
+    """
+    cached = as_count(usage.get("cache_read_input_tokens"))
+    written = as_count(usage.get("cache_creation_input_tokens"))
+    fresh, output_tokens = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
+    input_tokens = None if fresh is None else fresh + (cached or 0) + (written or 0)
+    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
+    details = usage.get(OUTPUT_DETAILS)
+    thinking_tokens = (
+        as_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
+    )
+    tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
+    return None if tokens == Tokens() else tokens
+
+
+def merge_usage(usage: Json, reported: Any) -> Json:
+    """Merge newly reported usage into what is known. A null figure keeps the earlier one."""
+    if not isinstance(reported, dict):
+        return usage
+    return {**usage, **{name: figure for name, figure in reported.items() if figure is not None}}

@@ -1,4 +1,4 @@
-"""Writes how much the model is to think."""
+"""Write how much the model is to think."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Writes the sampling parameters that the model allows.
-
-Writes a request in the format of Anthropic Messages.
-"""
+"""Write a request for Anthropic Messages, with the parameters that its model allows."""
 
 from __future__ import annotations
 
@@ -13,44 +10,6 @@ from abridge.apis.params import PARAMS
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, Unsupported
 from abridge.providers.claude import ModelCapabilities, find_capabilities
-
-TEMPERATURE_TOO_HIGH = "This upstream takes a temperature of at most 1."
-
-SAMPLING_FIXED = "This model samples in its own way."
-
-SAMPLING_FIXED_BY_THINKING = "A model that thinks samples in its own way."
-
-TEMPERATURE_OR_TOP_P = "This upstream takes a temperature or top_p, not both."
-
-MIN_TOP_P = 0.95
-"""Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
-
-
-def write_sampling(
-    request: ModelRequest, capabilities: ModelCapabilities, *, thinking: bool
-) -> tuple[Json, list[Unsupported]]:
-    """Return the sampling parameters to send, and those left out. Defaults are not sent."""
-    names = ("temperature", "top_p", "top_k")
-    requested = {
-        name: request.params[name] for name in names if request.params.get(name) is not None
-    }
-    requested = {name: value for name, value in requested.items() if name == "top_k" or value != 1}
-    left_out: dict[str, tuple[str, bool]] = {}
-    for name, value in requested.items():
-        if name == "temperature" and value > 1:
-            left_out[name] = TEMPERATURE_TOO_HIGH, True
-        elif not capabilities.sampling:
-            left_out[name] = SAMPLING_FIXED, False
-        elif thinking and not (name == "top_p" and value >= MIN_TOP_P):
-            left_out[name] = SAMPLING_FIXED_BY_THINKING, False
-        elif name == "top_p" and "temperature" in requested and "temperature" not in left_out:
-            left_out[name] = TEMPERATURE_OR_TOP_P, False
-    unsupported = [
-        Unsupported(request.param_names.get(name, name), message, essential=essential)
-        for name, (message, essential) in left_out.items()
-    ]
-    return {name: value for name, value in requested.items() if name not in left_out}, unsupported
-
 
 SUPPORTED_PARAMS = (
     "max_tokens",
@@ -66,6 +25,17 @@ SUPPORTED_PARAMS = (
 """The plain parameters, by neutral name, that this API supports in some form."""
 
 SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
+
+MIN_TOP_P = 0.95
+"""Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
+
+TEMPERATURE_TOO_HIGH = "This upstream takes a temperature of at most 1."
+
+TEMPERATURE_OR_TOP_P = "This upstream takes a temperature or top_p, not both."
+
+SAMPLING_FIXED = "This model samples in its own way."
+
+SAMPLING_FIXED_BY_THINKING = "A model that thinks samples in its own way."
 
 UNSUPPORTED_PARAM = "Not supported by this upstream."
 
@@ -120,6 +90,32 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     return TranslatedRequest(
         {**request.extra, **filled}, [*builder.unsupported, *unsupported], offer.tools
     )
+
+
+def write_sampling(
+    request: ModelRequest, capabilities: ModelCapabilities, *, thinking: bool
+) -> tuple[Json, list[Unsupported]]:
+    """Return the sampling parameters to send, and those left out. Defaults are not sent."""
+    names = ("temperature", "top_p", "top_k")
+    requested = {
+        name: request.params[name] for name in names if request.params.get(name) is not None
+    }
+    requested = {name: value for name, value in requested.items() if name == "top_k" or value != 1}
+    left_out: dict[str, tuple[str, bool]] = {}
+    for name, value in requested.items():
+        if name == "temperature" and value > 1:
+            left_out[name] = TEMPERATURE_TOO_HIGH, True
+        elif not capabilities.sampling:
+            left_out[name] = SAMPLING_FIXED, False
+        elif thinking and not (name == "top_p" and value >= MIN_TOP_P):
+            left_out[name] = SAMPLING_FIXED_BY_THINKING, False
+        elif name == "top_p" and "temperature" in requested and "temperature" not in left_out:
+            left_out[name] = TEMPERATURE_OR_TOP_P, False
+    unsupported = [
+        Unsupported(request.param_names.get(name, name), message, essential=essential)
+        for name, (message, essential) in left_out.items()
+    ]
+    return {name: value for name, value in requested.items() if name not in left_out}, unsupported
 
 
 def _write_stops(request: ModelRequest) -> tuple[list[str], list[Unsupported]]:

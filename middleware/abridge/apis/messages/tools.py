@@ -1,4 +1,4 @@
-"""Writes the request's tools, and the tool choice, in Anthropic's format."""
+"""Write the request's tools, and the tool choice."""
 
 from __future__ import annotations
 

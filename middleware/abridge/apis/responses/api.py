@@ -1,15 +1,42 @@
-"""TODO."""
+"""Responses as an API of clients and of upstreams.
+
+One reader and one writer serve both manners of a response. Where client and upstream speak this API
+alike, events carry their frames; else they are translated.
+"""
 
 from __future__ import annotations
 
-from abridge.apis.api import Api, UpstreamApi
-from abridge.apis.responses import request as responses_question
+from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.display import Display
+from abridge.apis.openai import error_body, read_error
+from abridge.apis.responses.framing import OriginalFrames
 from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
-from abridge.apis.responses.translating_reader import ResponsesTranslatingReader
-from abridge.apis.responses.translating_writer import ResponsesTranslatingWriter
+from abridge.apis.responses.request import read_request, wants_state, write_request
+from abridge.apis.responses.response import UpstreamResponse
+from abridge.apis.responses.translated_response import TranslatedResponse
+from abridge.apis.responses.translation import TranslatedEvents
 from abridge.apis.responses.writer import ResponsesWriter
-from abridge.attribution.responses import ResponsesAttributingWriter
+from abridge.providers.profile import Profile
+
+
+def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
+    return ResponsesReader(profile, display, limit, OriginalFrames())
+
+
+def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
+    return ResponsesWriter(display, UpstreamResponse(display))
+
+
+def _make_translating_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
+    return ResponsesReader(profile, display, limit, TranslatedEvents())
+
+
+def _make_translating_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int
+) -> ResponsesWriter:
+    return ResponsesWriter(display, TranslatedResponse(display, echo, limit))
+
 
 RESPONSES = Api(
     name="responses",
@@ -17,18 +44,22 @@ RESPONSES = Api(
     default_exposure=(True, True),
     has_summary_field=True,
     stores_responses=True,
-    reader=ResponsesReader,
-    writer=ResponsesWriter,
+    effort_field="reasoning.effort",
+    verbosity_field="text.verbosity",
+    reader=_make_reader,
+    writer=_make_writer,
     history=ResponsesHistory,
-    read_request=responses_question.read_request,
-    wants_state=responses_question.wants_state,
-    translating_writer=ResponsesTranslatingWriter,
-    attributing_writer=ResponsesAttributingWriter,
+    read_request=read_request,
+    wants_state=wants_state,
+    translating_writer=_make_translating_writer,
+    write_error=error_body,
     upstream=UpstreamApi(
         name="responses",
         path="/responses",
-        translating_reader=ResponsesTranslatingReader,
+        translating_reader=_make_translating_reader,
         history=TranslatedResponsesHistory,
-        write_request=responses_question.write_request,
+        write_request=write_request,
+        read_error=read_error,
     ),
+    fallbacks=("chat",),
 )

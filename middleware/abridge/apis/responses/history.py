@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Any
 
 from abridge.apis.api import Placement
+from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
-from abridge.apis.marks import strip_marks
 from abridge.apis.responses.reasoning import (
     LANE,
     is_reasoning,
@@ -78,7 +78,7 @@ class ResponsesHistory:
         return removed_count, any(is_reasoning(item) and raw_text(item) for item in remaining)
 
     def strip_attribution(self, turn: Turn) -> int:
-        return sum(strip_marks(item) for item in turn.items if is_tool_call(item))
+        return sum(strip_attribution(item) for item in turn.items if is_tool_call(item))
 
     def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
         """Replace each item with a blob by the items in its envelope.

@@ -1,6 +1,4 @@
-"""One output item of a response, as it streams.
-
-The output items of a response, in the order in which they were added.
+"""The output items of a response, in the order in which they were added.
 
 An item keeps the id it was added with, whatever upstream calls it later (GitHub Copilot changes the
 id from event to event). Where an event's id is unknown, its `output_index` finds the item. An item
@@ -16,10 +14,13 @@ from typing import Any
 
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
-from abridge.apis.responses.contents import ContentRepair, MakeFrame, change_frame, encode_event
-from abridge.apis.responses.native import NativeSummaryRepair
+from abridge.apis.responses.content_repair import ContentRepair
+from abridge.apis.responses.contents import content_kind_of
+from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
+from abridge.apis.responses.summaries import NativeSummaryRepair
 from abridge.core.conversation import Json
+from abridge.core.events import Event
 
 
 def _unlimited(_size: int) -> bool:
@@ -27,7 +28,7 @@ def _unlimited(_size: int) -> bool:
 
 
 class OutputItem:
-    """One output item: its beginning, its end, and what was streamed between them."""
+    """Hold one output item: its beginning, its end, and what was streamed between them."""
 
     def __init__(
         self,
@@ -87,6 +88,15 @@ class OutputItem:
             reconciled["summary"] = self.native.summary_parts()
         return reconciled
 
+    def reconcile_done(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+        """Return the item that an event ends with all that was streamed of it, and the frame."""
+        done = self.reconcile(event["item"])
+        if done != event["item"]:
+            frame = change_frame(
+                frame, lambda event: {**event, "item": self.reconcile(event["item"])}
+            )
+        return done, self.correct_address(event, frame)
+
     def snapshot(self, status: str) -> Json:
         """Return the item where upstream does not send its end.
 
@@ -115,9 +125,18 @@ ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
 class OutputItems:
-    """The items of one response, of which at most `limit` characters are stored."""
+    """Hold the items of one response, of which at most `limit` characters are stored.
+
+    At most one is open, of the reasoning or of the answer.
+    """
 
     def __init__(self, limit: int, make_frame: MakeFrame = encode_event) -> None:
+        self.open_reasoning: OutputItem | None = None  # the reasoning item that is not done
+        self.open_answer: OutputItem | None = None  # the item of the answer, if it is kept open
+        self.has_queue = False  # events of later items are queued behind the open one
+        self.frame_size = 0  # bytes of the frame that is being read
+        self.faults = 0  # events that upstream sent out of order
+        self.dropped = 0  # unknown fields that were dropped with hidden reasoning
         self._room_left = limit
         self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}
@@ -131,11 +150,20 @@ class OutputItems:
         self._room_left -= size
         return True
 
+    def store_done(self, item: OutputItem, done: Json) -> None:
+        """Store an item as it is at its end, if there is room."""
+        if self.reserve(self.frame_size):
+            item.done = done
+
+    def count_fault(self) -> list[Event]:
+        self.faults += 1
+        return []
+
     def has_item(self, added: Json, index: Any) -> bool:
         """Return whether this item was added before."""
         upstream_id_given, item_type = string(added.get("id")), string(added.get("type"))
         item = (
-            self.find("", index) if isinstance(index, int) else self._by_id.get(upstream_id_given)
+            self._find("", index) if isinstance(index, int) else self._by_id.get(upstream_id_given)
         )
         return item is not None and (item.upstream_id, item.type) == (upstream_id_given, item_type)
 
@@ -171,14 +199,42 @@ class OutputItems:
         )
         return rest
 
-    def find(self, given_id: Any, index: Any) -> OutputItem | None:
+    def get(self, number: int | None) -> OutputItem | None:
+        return None if number is None else self._items.get(number)
+
+    def find(self, event: Json) -> OutputItem | None:
+        """Find the item that an event names by id or index.
+
+        An unknown id is the open answer's, if the content fits it.
+        """
+        item, answer = self._find(event.get("item_id"), event.get("output_index")), self.open_answer
+        if item is not None or answer is None or self.has_queue:
+            return item
+        if content_kind_of(event, answer.type) is None:
+            return None
+        self.register_id(answer, event.get("item_id"))
+        return answer
+
+    def find_reasoning(self, event: Json) -> OutputItem | None:
+        """Find the reasoning item that an event names, else the open one."""
+        item = self.find(event)
+        return item if item is not None and item.is_reasoning else self.open_reasoning
+
+    def find_by_end(self, done: Json, index: Any) -> OutputItem | None:
+        """Find the item that this one ends; without id and index, the open one of its type."""
+        item = self._find(upstream_id(done), index)
+        if item is not None or upstream_id(done) or isinstance(index, int):
+            return item
+        if self.open_reasoning is not None:
+            return self.open_reasoning if is_reasoning(done) else None
+        is_same_type = self.open_answer is not None and self.open_answer.type == done.get("type")
+        return self.open_answer if is_same_type else None
+
+    def _find(self, given_id: Any, index: Any) -> OutputItem | None:
         item = self._by_id.get(string(given_id))
         if item is None and isinstance(index, int):
             item = self._by_upstream_index.get(index)
         return item
-
-    def get(self, number: int | None) -> OutputItem | None:
-        return None if number is None else self._items.get(number)
 
     def reconcile(self, output: Any) -> list[tuple[int | None, Any]]:
         """Reconcile the final response's output with the items as they were streamed.
@@ -225,10 +281,6 @@ def upstream_id(item: Json) -> str:
     llama.cpp's calls have no `id`, and events with their arguments name the `call_id`.
     """
     return string(item.get("id")) or string(item.get("call_id"))
-
-
-def is_unaddressed(item: Json, index: Any) -> bool:
-    return not upstream_id(item) and not isinstance(index, int)
 
 
 def _string_field(entry: Any, key: str) -> str:

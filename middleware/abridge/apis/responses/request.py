@@ -9,9 +9,7 @@ from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.fields import (
-    SUMMARY_KEYS,
     invalid_value_error,
-    native_style,
     read_flag,
     read_string,
     require_list,
@@ -29,6 +27,7 @@ from abridge.apis.params import (
 )
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.summary_request import SUMMARY_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (

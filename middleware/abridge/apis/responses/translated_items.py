@@ -1,13 +1,4 @@
-"""The base class of translated items.
-
-Write a message. Text and refusal are content parts of their own.
-
-Write a call of one of the client's own tools.
-
-Collect reasoning as upstream sent it, for an envelope.
-
-Write a reasoning item: raw reasoning as its content, a summary, opaque state.
-"""
+"""The items of a translated response, as they are written: a message, a call, or reasoning."""
 
 from __future__ import annotations
 
@@ -18,15 +9,16 @@ from typing import Literal, TypeAlias
 from abridge.apis.display import Display, Envelope
 from abridge.apis.json import parse_object, string
 from abridge.apis.openai import MintId, complete_logprobs
+from abridge.apis.responses.envelopes import EnvelopeBuilder
 from abridge.apis.responses.reasoning import raw_parts, summary_parts
-from abridge.apis.responses.tools import write_call
-from abridge.apis.responses.writer import (
+from abridge.apis.responses.summaries import (
     WireEvents,
     write_part,
     write_part_added,
     write_part_delta,
     write_part_done,
 )
+from abridge.apis.responses.tools import write_call
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -222,38 +214,6 @@ class TranslatedCall(TranslatedItem):
     def _event_prefix(self) -> str:
         custom = self._tool_kind == "custom"
         return "response." + ("custom_tool_call_input" if custom else "function_call_arguments")
-
-
-class EnvelopeBuilder:
-    """Collects one stretch of reasoning.
-
-    Make an item of each piece of text that opaque state belongs to, since each signature is for its
-    own text, and one of the text after the last.
-    """
-
-    def __init__(self) -> None:
-        self._items: list[Json] = []
-        self._buffer = StringIO()
-        self.has_text = False  # there is text that can be read
-
-    def add_text(self, text: str) -> None:
-        self._buffer.write(text)
-        self.has_text = self.has_text or bool(text.strip())
-
-    def add_state(self, state: str) -> None:
-        """Add opaque state, which belongs to the text since the last one."""
-        self._items.append({**self._build_item(), "encrypted_content": state})
-        self._buffer = StringIO()
-
-    def build_items(self, item_id: str) -> list[Json]:
-        """Return all items. The first gets this id, which the client knows."""
-        rest = [self._build_item()] if self._buffer.tell() else []
-        first, *following = self._items + rest
-        return [{"id": item_id, **first}, *following]
-
-    def _build_item(self) -> Json:
-        texts = filter(None, [self._buffer.getvalue()])
-        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
 
 
 class TranslatedReasoning(TranslatedItem):

@@ -1,6 +1,4 @@
-"""Addresses of Redis servers, parsed into options of the Redis client.
-
-The connection to Redis: its client library, time limits and outages.
+"""The connection to Redis: its address, client library, time limits and outages.
 
 Theory of operation. No caller waits longer than the ceiling (`MAX_WAIT`). An operation that takes
 longer continues in the background until `OPERATION_TIMEOUT` and is then cancelled: so a connection
@@ -31,6 +29,27 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from abridge.http.breaker import CircuitBreaker
+from abridge.memory.stores.store import BackendError, ProblemLog
+
+MAX_WAIT = 0.05
+"""Longest time a caller waits, in seconds."""
+
+WAIT_STEPS = 5
+"""Steps a wait is split into. The loop runs in each of them, so a process that was busy with
+something else does not take that for the server's silence."""
+
+OPERATION_TIMEOUT = 1.0
+"""Seconds after which an operation in the background is cancelled."""
+
+COOLDOWN = 1.0
+"""Seconds for which a server that failed is not used."""
+
+MAX_CONNECTIONS = 16
+"""Connections per event loop; further operations queue."""
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _VALKEY_SCHEME = re.compile(r"^valkey(?=s?://)")
 """Valkey speaks the same protocol; the client knows only the `redis` schemes."""
@@ -50,55 +69,6 @@ FIXED_OPTIONS: dict[str, Any] = {
 INVALID_ADDRESS = "takes an address such as redis://user:password@host:6379/0"
 
 
-def parse_address(url: str) -> dict[str, Any]:
-    """Parse an address into the options of a connection. Raise ValueError, with a message that does
-    not repeat the address. A path that is no database number is invalid: what looks like the host
-    may be the start of a password that contains a slash."""
-    try:
-        parsed: dict[str, Any] = {**parse_url(_VALKEY_SCHEME.sub("redis", url))}
-        is_valid = all(name in ADDRESS_OPTIONS or name.startswith("ssl_") for name in parsed)
-        is_valid = is_valid and (
-            bool(parsed.keys() & {"db", "path"}) or urlsplit(url).path in ("", "/")
-        )
-        parsed |= FIXED_OPTIONS
-        ConnectionPool(**parsed).make_connection()  # type: ignore[no-untyped-call]  # sends nothing
-    except (TypeError, ValueError, RedisError):
-        is_valid = False
-    if not is_valid:
-        raise ValueError(INVALID_ADDRESS)
-    return parsed
-
-
-def server_name(options: dict[str, Any]) -> str:
-    """Return the server's name for the log."""
-    host, port = options.get("host", "localhost"), options.get("port", 6379)
-    return str(options.get("path", f"{host}:{port}"))
-
-
-MAX_WAIT = 0.05
-"""Longest time a caller waits, in seconds."""
-
-WAIT_STEPS = 5
-"""Steps a wait is split into. The loop runs in each of them, so a process that was busy with
-something else does not take that for the server's silence."""
-
-OPERATION_TIMEOUT = 1.0
-"""Seconds after which an operation in the background is cancelled."""
-
-COOLDOWN = 1.0
-"""Seconds for which a server that failed is not used."""
-
-MAX_CONNECTIONS = 16
-"""Connections per event loop; further operations queue."""
-
-LOG_INTERVAL = 60.0
-"""Seconds for which the same problem is not logged again."""
-
-_log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-
 class RedisConnection:
     """Runs operations against the server at `url`, from any number of event loops. Connections are
     opened at first use. Raise ValueError for an invalid address, which the message does not repeat.
@@ -106,17 +76,16 @@ class RedisConnection:
 
     def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
         self._options = parse_address(url)
-        self._time = time
-        self._breaker = CircuitBreaker(1, COOLDOWN, time)
-        self._logged_at: dict[str, float] = {}
-        self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
         self.server = server_name(self._options)
+        self._breaker = CircuitBreaker(1, COOLDOWN, time)
+        self._problems = ProblemLog(_log, self.server, time)
+        self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
 
-    async def run(self, operation: Callable[[Client], Awaitable[T]]) -> T | None:
-        """Run an operation. Return None if it fails, takes too long or is not tried."""
+    async def run(self, operation: Callable[[Client], Awaitable[T]]) -> T:
+        """Run an operation. Raise BackendError if it fails, takes too long or is not tried."""
         caller = object()
         if not self._breaker.admit(caller):
-            return None
+            raise BackendError
         trial = self._breaker.is_open
         try:
             task = self._loop_client().start(operation)
@@ -126,42 +95,33 @@ class RedisConnection:
                 return self._handle_outcome(task.result(), trial=trial)
         finally:
             self._breaker.release(caller)
-        return None
+        raise BackendError
 
     async def aclose(self) -> None:
         """Close the connections of the running loop. A later operation opens new ones."""
         if (client := self._loop_clients.pop(asyncio.get_running_loop(), None)) is not None:
             await client.close()
 
-    def log_problem(self, problem: str) -> None:
-        """Log a problem, at most once per interval. The text must not contain what was sent."""
-        now = self._time()
-        if self._logged_at.get(problem, -LOG_INTERVAL) + LOG_INTERVAL <= now:
-            self._logged_at[problem] = now
-            _log.warning("store at %s: %s", self.server, problem)
-
     def _loop_client(self) -> _LoopClient:
         loop = asyncio.get_running_loop()
         if (client := self._loop_clients.get(loop)) is None:
-            for closed in [
-                loop_known for loop_known in self._loop_clients if loop_known.is_closed()
-            ]:
+            for closed in [known for known in self._loop_clients if known.is_closed()]:
                 del self._loop_clients[closed]
             client = self._loop_clients[loop] = _LoopClient(self._options)
         return client
 
-    def _handle_outcome(self, outcome: T | Exception, *, trial: bool) -> T | None:
-        """Handle an operation's outcome. A success closes the breaker only if the operation was a
+    def _handle_outcome(self, outcome: T | Exception, *, trial: bool) -> T:
+        """Return an operation's result. A success closes the breaker only if the operation was a
         trial: one that began before the failure proves nothing."""
         if isinstance(outcome, Exception) and not _is_refusal(outcome):
             self._handle_failure(outcome)
-            return None
+            raise BackendError
         if trial:
             _log.info("store at %s: within reach again", self.server)
             self._breaker.note_success()
         if isinstance(outcome, Exception):
-            self.log_problem(f"it refuses what it is asked ({_error_name(outcome)})")
-            return None
+            self._problems.warn(f"it refuses what it is asked ({_error_name(outcome)})")
+            raise BackendError
         return outcome
 
     def _handle_failure(self, error: Exception) -> None:
@@ -228,3 +188,28 @@ def _error_name(error: Exception) -> str:
     cause = error.__cause__ or error.__context__
     names = [type(error).__name__, *([type(cause).__name__] if isinstance(cause, OSError) else [])]
     return ": ".join(names)
+
+
+def parse_address(url: str) -> dict[str, Any]:
+    """Parse an address into the options of a connection. Raise ValueError, with a message that does
+    not repeat the address. A path that is no database number is invalid: what looks like the host
+    may be the start of a password that contains a slash."""
+    try:
+        parsed: dict[str, Any] = {**parse_url(_VALKEY_SCHEME.sub("redis", url))}
+        is_valid = all(name in ADDRESS_OPTIONS or name.startswith("ssl_") for name in parsed)
+        is_valid = is_valid and (
+            bool(parsed.keys() & {"db", "path"}) or urlsplit(url).path in ("", "/")
+        )
+        parsed |= FIXED_OPTIONS
+        ConnectionPool(**parsed).make_connection()  # type: ignore[no-untyped-call]  # sends nothing
+    except (TypeError, ValueError, RedisError):
+        is_valid = False
+    if not is_valid:
+        raise ValueError(INVALID_ADDRESS)
+    return parsed
+
+
+def server_name(options: dict[str, Any]) -> str:
+    """Return the server's name for the log."""
+    host, port = options.get("host", "localhost"), options.get("port", 6379)
+    return str(options.get("path", f"{host}:{port}"))

@@ -1,14 +1,28 @@
-"""The interface of a store: what is remembered between requests.
+"""The store: what is remembered between requests, for a while, under keyed digests.
 
-The key of an original is a digest of everything that identifies its owner and turn: tenant,
-upstream, model and the assistant's turn. Each original also has a digest of what preceded it, since
-the same text may occur twice.
+`Store` is what callers use. It seals what leaves the process, splits long operations into batches,
+reports each, and turns a failure into a miss. `Backend` is what holds the bytes, in this process
+(`memory.py`) or on a server that replicas share (`redis.py`).
+
+To add a backend:
+
+1. Write `stores/<name>.py`: a class that implements `Backend`, bytes in, bytes out, with expiry. It
+   neither seals nor counts anything. For keys of text, name them with `KeyNames`. If a server or
+   file cannot be used, raise `BackendError`; do not let anybody wait for it for long.
+2. Open it in `memory/registry.py`, by the scheme of its address.
+3. Add it to the backends in `tests/memory/stores/test_store.py`, which says what all of them do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+import logging
+from base64 import urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from abridge.memory.stores.sealing import ValueSealer
 
 MAX_ORIGINALS = 4
 """Conversations that may share a turn before the oldest is forgotten."""
@@ -19,14 +33,27 @@ ENTRY_OVERHEAD = 200
 MARK_TTL_FACTOR = 24
 """Factor by which marks live longer than everything else."""
 
+LOG_INTERVAL = 60.0
+"""Seconds for which the same problem is not logged again."""
+
+_log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+
+T = TypeVar("T")
+
 
 class StoreQuery(NamedTuple):
     """A lookup: the value after `prefix`, or else, if `unique`, the only value of the turn."""
 
-    turn_key: bytes  # the turn's key
+    turn_key: bytes
     prefix: bytes
     unique: bool
 
+
+FoundOriginal: TypeAlias = tuple[bytes, bytes]
+"""The prefix that an original was remembered after, and the original. The prefix is another than
+the query's if the turn is unique."""
 
 StoreObserver: TypeAlias = Callable[[str, str, float], None]
 """Called after each operation with its name, its result and the seconds it took. A read results in
@@ -37,32 +64,39 @@ def observe_nothing(_operation: str, _result: str, _seconds: float) -> None:
     """Observe nothing."""
 
 
-def read_result(results: Iterable[object]) -> str:
-    """Return the result of an operation that reads."""
-    return "miss" if all(result is None or result is False for result in results) else "hit"
+class BackendError(Exception):
+    """The backend did not do what it was asked to."""
 
 
-class Store(Protocol):
-    """Stores bytes for a while under keyed digests, and marks, which are digests only.
+class Backend(Protocol):
+    """Holds bytes until they expire: originals by turn key and prefix, other values by key, and
+    marks, which are keys without a value and live `MARK_TTL_FACTOR` times as long.
 
-    A store that cannot be reached is a miss, never an error. Results are in the order of the
-    arguments.
+    Keys are digests of any bytes; the three kinds never collide. No argument is empty. Results are
+    in the order of the arguments. Raise `BackendError` for what cannot be done.
     """
+
+    @property
+    def name(self) -> str:
+        """Its name in the log."""
+
+    @property
+    def in_process(self) -> bool:
+        """True if nothing leaves this process, so that nothing needs to be sealed."""
+
+    @property
+    def batch_size(self) -> int | None:
+        """Keys to read or write at once, so that nobody else waits for long; None if it does not
+        matter."""
 
     @property
     def size(self) -> int | None:
         """Bytes in use; None if unknown."""
 
-    async def recall(self, queries: Sequence[StoreQuery]) -> list[bytes | None]: ...
+    async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]: ...
 
-    async def remember(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
-        """Store an original; beyond `MAX_ORIGINALS` for a turn, the oldest is forgotten."""
-
-    async def has_marks(self, marks: Sequence[bytes]) -> list[bool]: ...
-
-    async def add_marks(self, marks: Sequence[bytes]) -> bool:
-        """Store marks, for `MARK_TTL_FACTOR` times as long as everything else. Return whether that
-        worked."""
+    async def add_original(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
+        """Add or replace an original; beyond `MAX_ORIGINALS` for a turn, forget the oldest."""
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
@@ -70,5 +104,214 @@ class Store(Protocol):
 
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
+    async def has_marks(self, marks: Sequence[bytes]) -> list[bool]: ...
+
+    async def add_marks(self, marks: Sequence[bytes]) -> None: ...
+
     async def aclose(self) -> None:
         """Close the connections of the running loop. A later operation opens new ones."""
+
+
+class Store:
+    """Stores values for a while on a backend, and marks. Values are sealed by `sealer`; one too
+    large to be sealed is not stored. Raise ValueError if they would leave the process in the clear.
+
+    A store that cannot be reached is a miss, never an error. Results are in the order of the
+    arguments.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        sealer: ValueSealer | None = None,
+        observe: StoreObserver = observe_nothing,
+    ) -> None:
+        if sealer is None and not backend.in_process:
+            raise ValueError("what leaves the process is sealed; takes a sealer")
+        self._backend = backend
+        self._sealer = sealer
+        self._observe = observe
+        self._problems = ProblemLog(_log, backend.name)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes in use; None if unknown."""
+        return self._backend.size
+
+    async def recall(self, queries: Sequence[StoreQuery]) -> list[bytes | None]:
+        return await self._read("recall", queries, self._find_originals, None)
+
+    async def remember(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
+        """Store an original; beyond `MAX_ORIGINALS` for a turn, the oldest is forgotten."""
+        sealed = await self._seal("remember", {(turn_key, prefix): value}, _original_name)
+        for fitting in sealed.values():
+            await self._write("remember", self._backend.add_original(turn_key, prefix, fitting))
+
+    async def has_marks(self, marks: Sequence[bytes]) -> list[bool]:
+        return await self._read("known", marks, self._backend.has_marks, False)
+
+    async def add_marks(self, marks: Sequence[bytes]) -> bool:
+        """Store marks, for `MARK_TTL_FACTOR` times as long as everything else. Return whether that
+        worked."""
+        for batch in self._batches(marks):
+            if not await self._write("mark", self._backend.add_marks(batch)):
+                return False
+        return True
+
+    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        get = self._backend.get if self._sealer is None else self._get_sealed
+        return await self._read("get", keys, get, None)
+
+    async def put(self, values: Mapping[bytes, bytes]) -> None:
+        sealed = await self._seal("put", values, KeyNames.value)
+        for keys in self._batches(list(sealed)):
+            batch = {key: sealed[key] for key in keys}
+            if not await self._write("put", self._backend.put(batch)):
+                return
+
+    async def delete(self, keys: Sequence[bytes]) -> None:
+        for batch in self._batches(keys):
+            await self._write("delete", self._backend.delete(batch))
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop. A later operation opens new ones."""
+        await self._backend.aclose()
+
+    async def _find_originals(self, queries: Sequence[StoreQuery]) -> list[bytes | None]:
+        found = await self._backend.find_originals(queries)
+        values = [original[1] if original is not None else None for original in found]
+        if self._sealer is None:
+            return values
+        keys = [
+            (query.turn_key, original[0] if original is not None else query.prefix)
+            for query, original in zip(queries, found, strict=True)
+        ]
+        return await self._open(keys, values, _original_name)
+
+    async def _get_sealed(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return await self._open(keys, await self._backend.get(keys), KeyNames.value)
+
+    async def _open(
+        self,
+        keys: Sequence[K],
+        values: list[bytes | None],
+        name: Callable[[KeyNames, K], bytes],
+    ) -> list[bytes | None]:
+        """Open values that had left the process. Raise _DamagedError if one does not open."""
+        sealer = self._sealer
+        if sealer is None:
+            return values
+        opened = await sealer.open([name(sealer.names, key) for key in keys], values)
+        if opened.count(None) > values.count(None):
+            self._problems.warn("a value does not open: it was changed, moved, or sealed by others")
+            raise _DamagedError(opened)
+        return opened
+
+    async def _seal(
+        self, operation: str, values: Mapping[K, bytes], name: Callable[[KeyNames, K], bytes]
+    ) -> Mapping[K, bytes]:
+        """Seal values that leave the process. Leave out those that are too large."""
+        sealer = self._sealer
+        if sealer is None:
+            return values
+        fitting = {key: value for key, value in values.items() if len(value) <= sealer.limit}
+        if len(fitting) < len(values):
+            self._problems.warn("a value is too large to be kept")
+            self._observe(operation, "error", 0.0)
+        names = [name(sealer.names, key) for key in fitting]
+        return dict(zip(fitting, await sealer.seal(names, list(fitting.values())), strict=True))
+
+    def _batches(self, items: Sequence[K]) -> Iterable[Sequence[K]]:
+        size = self._backend.batch_size
+        if size is None or len(items) <= size:
+            return (items,) if items else ()
+        return (items[start : start + size] for start in range(0, len(items), size))
+
+    async def _read(
+        self,
+        operation: str,
+        items: Sequence[K],
+        read: Callable[[Sequence[K]], Awaitable[list[T]]],
+        absent: T,
+    ) -> list[T]:
+        """Read in batches. Return `absent` for those that cannot be read."""
+        results: list[T] = []
+        for batch in self._batches(items):
+            started_at = perf_counter()
+            try:
+                found = await read(batch)
+                result = _read_result(found)
+            except _DamagedError as error:
+                found, result = error.opened, "error"
+            except BackendError:
+                found, result = [absent] * len(batch), "error"
+            self._observe(operation, result, perf_counter() - started_at)
+            results += found
+        return results
+
+    async def _write(self, operation: str, written: Awaitable[None]) -> bool:
+        started_at = perf_counter()
+        try:
+            await written
+            result = "ok"
+        except BackendError:
+            result = "error"
+        self._observe(operation, result, perf_counter() - started_at)
+        return result == "ok"
+
+
+class _DamagedError(Exception):
+    """Some of the values found do not open."""
+
+    def __init__(self, opened: list[Any]) -> None:
+        self.opened = opened  # all of them, None for those that do not
+
+
+def _original_name(names: KeyNames, key: tuple[bytes, bytes]) -> bytes:
+    return names.original(*key)
+
+
+def _read_result(found: Iterable[object]) -> str:
+    return "miss" if all(value is None or value is False for value in found) else "hit"
+
+
+class KeyNames:
+    """Names of keys, for backends whose keys are text: a namespace, a kind, and digests as
+    base64url. A sealed value is bound to its name, whatever the backend calls its keys."""
+
+    def __init__(self, namespace: str = "abridge") -> None:
+        self._namespace = namespace.encode()
+
+    def original(self, turn_key: bytes, prefix: bytes) -> bytes:
+        return self.join(b"o", turn_key, prefix)
+
+    def value(self, key: bytes) -> bytes:
+        return self.join(b"v", key)
+
+    def mark(self, mark: bytes) -> bytes:
+        return self.join(b"m", mark)
+
+    def join(self, kind: bytes, *digests: bytes) -> bytes:
+        """Name a key of any kind, a backend's own included."""
+        encoded = (urlsafe_b64encode(digest).rstrip(b"=") for digest in digests)
+        return b":".join([self._namespace, kind, *encoded])
+
+
+class ProblemLog:
+    """Logs the problems of the store at `name`, each at most once per interval."""
+
+    def __init__(
+        self, log: logging.Logger, name: str, time: Callable[[], float] = monotonic
+    ) -> None:
+        self._log = log
+        self._name = name
+        self._time = time
+        self._logged_at: dict[str, float] = {}
+
+    def warn(self, problem: str) -> None:
+        """Log a problem. The text must not contain what was sent."""
+        now = self._time()
+        if self._logged_at.get(problem, -LOG_INTERVAL) + LOG_INTERVAL <= now:
+            self._logged_at[problem] = now
+            self._log.warning("store at %s: %s", self._name, problem)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from starlette.types import Message
 
+from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
-from abridge.apis.openai import UNREADABLE, error_body
+from abridge.apis.openai import error_body
 from abridge.core.events import ErrorDetail, Event
 from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
 from abridge.pipeline.answers.answer import AnswerContext

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from starlette.types import Message
 
-from abridge.apis.openai import TIMEOUT_CODE, UNREADABLE
+from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.http.asgi import BODY_HEADERS, Inflater, can_inflate, drop_headers, get_header
 from abridge.pipeline.answers.answer import Answer, AnswerContext

@@ -1,0 +1,154 @@
+"""Accumulate deltas into a message, as upstream would have sent it whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abridge.apis.chat.reasoning import read_chunk_text
+from abridge.apis.json import objects, string
+from abridge.core.conversation import Json
+from abridge.providers.catalog import TEXT_FIELDS
+
+STRING_FIELDS = frozenset({"refusal", *TEXT_FIELDS})
+
+ENTRY_FIELDS = frozenset({"reasoning_details", "thinking_blocks"})
+
+STATE_FIELD = "extra_content"
+"""The field for opaque state of an answer, and of each of its calls (Gemini)."""
+
+ARGUMENTS_FIELDS = {"function": "arguments", "custom": "input"}
+"""The kinds of tool call, and the field in which each has its arguments."""
+
+
+class _GrowingObject:
+    """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
+
+    def __init__(self, fields: Json | None = None) -> None:
+        self.fields = dict(fields or {})
+        self._pieces: dict[str, list[str]] = {}
+
+    def append(self, key: str, text: str) -> None:
+        self._pieces.setdefault(key, []).append(text)
+
+    def pop(self, key: str) -> str:
+        return "".join(self._pieces.pop(key, ()))
+
+    def fill(self, values: Json) -> None:
+        """Set each value that is not empty, where there is none yet."""
+        for key, value in values.items():
+            if value and not self.fields.get(key):
+                self.fields[key] = value
+
+    def as_dict(self) -> Json:
+        return {**self.fields, **{key: "".join(texts) for key, texts in self._pieces.items()}}
+
+
+class MessageAccumulator:
+    """Add up deltas. Past `limit` characters give up."""
+
+    def __init__(self, limit: int) -> None:
+        self._remaining = limit
+        self._fields = _GrowingObject({"role": "assistant"})
+        self._chunks: list[_GrowingObject] = []
+        self._entries: dict[str, list[_GrowingObject]] = {}
+        self._calls: dict[int, tuple[_GrowingObject, _GrowingObject]] = {}
+        self.is_complete = True  # false once the limit is passed
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, delta: Json) -> None:
+        for name, value in delta.items():
+            if not value:
+                continue
+            if name in STRING_FIELDS or name == "content":
+                self.append_text(name, value)
+            elif name in ENTRY_FIELDS:
+                for entry in objects(value):
+                    self._add_entry(self._entries.setdefault(name, []), entry)
+            elif name == "tool_calls":
+                for fragment in objects(value):
+                    self._add_call(fragment)
+            elif name == STATE_FIELD:
+                self._fields.fill({name: value})
+
+    def append_text(self, name: str, value: Any) -> None:
+        """Append to a text field of the message."""
+        if name == "content" and (self._chunks or not isinstance(value, str)):
+            self._add_content(value)
+        else:
+            self._append(self._fields, name, value)
+
+    def as_dict(self) -> Json:
+        message = self._fields.as_dict()
+        if self._chunks:
+            message["content"] = [_normalize_chunk(chunk.as_dict()) for chunk in self._chunks]
+        for name, entries in self._entries.items():
+            message[name] = [entry.as_dict() for entry in entries]
+        if self._calls:
+            calls = (call for _, call in sorted(self._calls.items()))
+            message["tool_calls"] = [
+                {**head, head["type"]: called.as_dict()}
+                for head, called in ((call.as_dict(), called) for call, called in calls)
+            ]
+        return message
+
+    def _append(self, growing: _GrowingObject, key: str, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._remaining -= len(text)
+            self.is_complete = self.is_complete and self._remaining >= 0
+            if self.is_complete:
+                growing.append(key, text)
+
+    def _add_content(self, content: Any) -> None:
+        """Append content. Once a list comes, the text before it becomes a text chunk of it."""
+        chunks = objects([{"type": "text", "text": content}] if content else [])
+        if isinstance(content, list):
+            before = self._fields.pop("content")
+            chunks = [{"type": "text", "text": before}] if before else []
+            chunks += objects(content)
+        for chunk in chunks:
+            if not self._chunks or self._chunks[-1].fields.get("type") != chunk.get("type"):
+                self._chunks.append(_GrowingObject())
+            key = "thinking" if chunk.get("type") == "thinking" else "text"
+            self._append(self._chunks[-1], key, read_chunk_text(chunk) or chunk.get("text"))
+            self._chunks[-1].fill({name: chunk[name] for name in chunk if name != key})
+
+    def _add_entry(self, entries: list[_GrowingObject], entry: Json) -> None:
+        """Append to the last entry if this one continues it; entries of opaque state never do."""
+        kind = entry.get("type"), entry.get("index")
+        last = entries[-1].fields if entries else {}
+        if entry.get("data") or not entries or kind != (last.get("type"), last.get("index")):
+            entries.append(_GrowingObject({"type": entry.get("type")}))
+        for key, value in entry.items():
+            if key in ("text", "summary", "thinking"):
+                self._append(entries[-1], key, value)
+            else:
+                entries[-1].fill({key: value})
+                if key not in entries[-1].fields:
+                    entries[-1].fields[key] = value
+
+    def _add_call(self, fragment: Json) -> None:
+        index = fragment.get("index")
+        number = index if isinstance(index, int) else len(self._calls)
+        kind = "custom" if isinstance(fragment.get("custom"), dict) else "function"
+        call, called = self._calls.setdefault(
+            number,
+            (
+                _GrowingObject({"type": kind}),
+                _GrowingObject({"name": "", ARGUMENTS_FIELDS[kind]: ""}),
+            ),
+        )
+        call.fill({key: fragment[key] for key in fragment.keys() - {"index", *ARGUMENTS_FIELDS}})
+        payload = fragment.get(kind)
+        if isinstance(payload, dict):
+            called.fill({"name": string(payload.get("name"))})
+            self._append(called, ARGUMENTS_FIELDS[kind], payload.get(ARGUMENTS_FIELDS[kind]))
+
+
+def _normalize_chunk(chunk: Json) -> Json:
+    """Make a thinking chunk hold a list of text chunks, as docs.mistral.ai documents it."""
+    if chunk.get("type") == "thinking":
+        chunk["thinking"] = [{"type": "text", "text": string(chunk.get("thinking"))}]
+    return chunk

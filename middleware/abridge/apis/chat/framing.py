@@ -1,0 +1,105 @@
+"""Frame the events of a stream: strategies that turn pieces of chunks into events.
+
+There are two. `OriginalFrames` is for clients of Chat Completions: an event carries the frame it
+came in, or a new one where a frame held several things. `TranslatedEvents` (`translation.py`) is
+for clients of other APIs: an event has no frame, but everything that another API can express.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from abridge.apis import sse
+from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
+from abridge.apis.json import dumps, objects
+from abridge.core.conversation import Json
+from abridge.core.events import Event, Passthrough, UsageReported
+from abridge.core.usage import Tokens
+
+DONE_FRAME = b"data: [DONE]\n\n"
+
+MAX_CHOICES = 128  # the API's upper bound on `n`
+
+HEADER_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+"""Fields that every chunk of a response repeats."""
+
+
+class Framing(Protocol):
+    """Turns the pieces of a response's chunks into events."""
+
+    carries_frames: ClassVar[bool]
+    """Events carry frames, so chunks are repaired and recorded turns are reported."""
+
+    failed: bool  # a choice has ended with an error
+
+    def read_choice(
+        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
+    ) -> list[ChunkPiece]:
+        """Read a chunk's choice with its reader."""
+
+    def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
+        """Release what a reader has held back."""
+
+    def make_events(
+        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None, /
+    ) -> list[Event]:
+        """Return the events of a chunk's pieces."""
+
+
+class OriginalFrames:
+    """Put events into the frame that came, or into new ones if it holds several of them."""
+
+    carries_frames: ClassVar[bool] = True
+    failed = False
+
+    def read_choice(
+        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
+    ) -> list[ChunkPiece]:
+        return reader.read(choice, separate_finish=separate_finish)
+
+    def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
+        return reader.flush()
+
+    def make_events(
+        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
+    ) -> list[Event]:
+        """Give each event its frame; the chunk's other fields go with the last one."""
+        framed = [piece for piece in pieces if piece.choices is not None]
+        if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
+            framed[0].event.frame = frame
+        elif framed:
+            shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
+            for piece in framed:
+                fields = chunk if piece is framed[-1] else shared
+                piece.event.frame = sse.encode_frame(dumps({**fields, "choices": piece.choices}))
+        return [piece.event for piece in pieces]
+
+
+def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
+    choices = objects(chunk.get("choices"))
+    return list(map(id, piece.choices or ())) == list(map(id, choices))
+
+
+def attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
+    """Report the usage in a last piece, together with the choices that hold nothing else."""
+    empty = [piece for piece in pieces if _is_empty(piece)]
+    choices = [choice for piece in empty for choice in piece.choices or ()]
+    others = [piece for piece in pieces if not _is_empty(piece)]
+    return [*others, ChunkPiece(UsageReported(None, None, usage), choices)]
+
+
+def _is_empty(piece: ChunkPiece) -> bool:
+    """Return whether the piece holds neither an answer nor a role."""
+    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
+    return isinstance(piece.event, Passthrough) and not any(delta.get("role") for delta in deltas)
+
+
+def get_header(chunk: Json) -> Json:
+    """Return the fields that every chunk of a response repeats."""
+    return {key: chunk[key] for key in HEADER_FIELDS if key in chunk}
+
+
+def has_other_fields(chunk: Json) -> bool:
+    """Return whether the chunk has fields besides its header, choices and usage."""
+    known = (*HEADER_FIELDS, "choices", "usage")
+    return any(value is not None for key, value in chunk.items() if key not in known)

@@ -1,0 +1,29 @@
+"""The errors of an answer on any API, and the translation of an upstream's error body."""
+
+from __future__ import annotations
+
+from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.json import dumps, parse_object
+from abridge.core.events import ErrorDetail
+
+CONNECTION_LOST = ErrorDetail(
+    "upstream_error", "The connection to upstream ended before the answer did."
+)
+
+ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
+
+UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
+
+TIMEOUT_CODE = "upstream_timeout"
+"""`UpstreamBroken.code` where upstream fell silent."""
+
+
+def translate_error(body: bytes, upstream: UpstreamApi, api: Api) -> bytes:
+    """Return an error body in the shape of the client's API; anything else unchanged."""
+    if upstream.read_error is api.upstream.read_error:
+        return body
+    error = upstream.read_error(parse_object(body) or {})
+    if error is None:
+        return body
+    written = api.write_error(error.message, kind=error.kind, param=error.param, code=error.code)
+    return dumps({**written, **({"request_id": error.request_id} if error.request_id else {})})

@@ -1,0 +1,188 @@
+"""The response object as upstream wrote it, and as the client is shown it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from abridge.apis.display import Display
+from abridge.apis.json import loads_exact, packed, parse_object, string
+from abridge.apis.responses.envelopes import EnvelopeSealer
+from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.frames import parse_frame
+from abridge.apis.responses.reasoning import (
+    LANE,
+    as_shown,
+    is_reasoning,
+    without_raw_content,
+    without_reasoning,
+)
+from abridge.apis.responses.summaries import WireEvents, write_part
+from abridge.apis.usage import RESPONSES_USAGE
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    NO_SUMMARY,
+    Event,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+)
+
+TRANSCRIPT_FIELDS = ("input_messages", "output_messages")
+"""Fields with all that the model read, earlier reasoning included, and wrote, in its own format
+(vLLM's `enable_response_messages`)."""
+
+
+class Response(Protocol):
+    """Build what no frame of upstream's says: summary parts, or all of a translated response."""
+
+    @property
+    def final(self) -> Json | None:
+        """The finished response as the client saw it."""
+
+    def so_far(self) -> Json | None:
+        """Return the response so far, if it has begun and may be repeated."""
+
+    def build(self, event: Event) -> WireEvents:
+        """Build the events of a stream for one that carries no frame."""
+
+    def note(self, event: Event) -> None:
+        """Take an event of a response that is not a stream."""
+
+    def build_whole(self, end: ResponseEnded) -> Json | None:
+        """Build the whole response; None if upstream's body is to go out as it is."""
+
+
+class UpstreamResponse:
+    """Show what upstream wrote in this API. See the protocol `Response`."""
+
+    def __init__(self, display: Display) -> None:
+        self.final: Json | None = None
+        self._display = display
+        self._beginning: bytes | None = None
+        self._item_ids: dict[int, str] = {}  # of reasoning items, by output index
+        self._envelopes = EnvelopeSealer(display.seal)
+
+    def so_far(self) -> Json | None:
+        return parse_object(self._beginning) if self._beginning is not None else None
+
+    def build(self, event: Event) -> WireEvents:
+        """Build the parts of Abridge's summaries."""
+        if not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone):
+            return iter(())
+        address: Json = {
+            "item_id": self._item_ids.get(event.item, ""),
+            "output_index": event.item,
+            "summary_index": event.index,
+        }
+        return write_part(event, address)
+
+    def note(self, event: Event) -> None:
+        """Do nothing: the end brings the whole body."""
+
+    def build_whole(self, end: ResponseEnded) -> Json | None:
+        response = parse_object(end.frame or b"", loads_exact) if end.ok else None
+        return None if response is None else self._show_final(response, end)
+
+    def show(self, event: Event) -> Json | None:
+        """Return what a frame says as the client is shown it; None if that is as it came."""
+        match event:
+            case ReasoningStarted():
+                return self._show_item_start(event)
+            case ReasoningEnded():
+                return self._show_item_end(event)
+            case ResponseStarted():
+                self._store_beginning(event)
+            case ResponseEnded():
+                return self._show_end(event)
+        return None
+
+    def _show_item_start(self, event: ReasoningStarted) -> Json | None:
+        added = parse_frame(event.frame)
+        self._item_ids[event.item] = string(added["item"].get("id"))
+        if self._display.show_raw:
+            return None
+        item = without_reasoning(added["item"])
+        item.pop("encrypted_content", None)
+        return {**added, "item": item}
+
+    def _show_item_end(self, event: ReasoningEnded) -> Json | None:
+        done = parse_frame(event.frame)
+        blob = self._envelopes.get_blob(event.item, done["item"])
+        item = as_shown(done["item"], event.summary, self._display, blob)
+        return None if item == done["item"] else {**done, "item": item}
+
+    def _store_beginning(self, event: ResponseStarted) -> None:
+        response = parse_frame(event.frame).get("response")
+        if isinstance(response, dict):
+            self._beginning = packed(snapshot(response, self._display))
+
+    def _show_end(self, event: ResponseEnded) -> Json | None:
+        ended = parse_frame(event.frame)
+        response = ended.get("response")
+        if not isinstance(response, dict):
+            return None
+        shown = self._show_final(response, event)
+        if event.ok and event.error is not None:
+            return {"type": "response.failed", "response": as_failed(shown, event.error)}
+        return None if shown == response else {**ended, "response": shown}
+
+    def _show_final(self, response: Json, end: ResponseEnded) -> Json:
+        self.final = show_final(response, end, self._item_ids, self._display, self._envelopes)
+        return self.final
+
+
+def snapshot(response: Json, display: Display) -> Json:
+    """Return the response so far, with no more of its reasoning than is shown."""
+    return _show_response(response, display, lambda _, item: as_shown(item, NO_SUMMARY, display))
+
+
+def show_final(
+    response: Json,
+    end: ResponseEnded,
+    ids: Mapping[int, str],
+    display: Display,
+    envelopes: EnvelopeSealer,
+) -> Json:
+    """Return the final response: its items as they were shown, and all of the usage.
+
+    `ids` are those of the streamed reasoning items, by output index. Other items are known by their
+    position.
+    """
+    indexes_by_id = {item_id: output_index for output_index, item_id in ids.items() if item_id}
+
+    def show_item(place: int, item: Json) -> Json:
+        number = indexes_by_id.get(string(item.get("id")), -1 if ids.get(place) else place)
+        summary = end.summaries.get((LANE, number), NO_SUMMARY)
+        return as_shown(item, summary, display, envelopes.get_blob(number, item))
+
+    shown = _show_response(response, display, show_item)
+    RESPONSES_USAGE.add_share(shown, end.share, merged=display.merge_usage)
+    return shown
+
+
+def _show_response(
+    response: Json, display: Display, show_item: Callable[[int, Json], Json]
+) -> Json:
+    """Return the response with its reasoning items as `show_item` returns them.
+
+    `reasoning.summary` is the style in effect (openai-openapi, `Response.reasoning`).
+    """
+    shown: Json = {}
+    reasoning, output = response.get("reasoning"), response.get("output")
+    style = display.style if display.show_summary else None
+    is_different = isinstance(reasoning, dict) and reasoning.get("summary") != style
+    if isinstance(reasoning, dict) and is_different and not display.is_plain:
+        shown["reasoning"] = {**reasoning, "summary": style}
+    if isinstance(output, list):
+        shown["output"] = [
+            show_item(index, item) if is_reasoning(item) else without_raw_content(item, display)
+            for index, item in enumerate(output)
+        ]
+    if not display.show_raw:
+        shown.update(dict.fromkeys(filter(response.get, TRANSCRIPT_FIELDS)))
+    return {**response, **shown}

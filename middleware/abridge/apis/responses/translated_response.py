@@ -1,0 +1,356 @@
+"""Build a response from translated events, item by item.
+
+One item is open at a time, and every event belongs to it or closes it. Fragments of several calls
+may alternate, but items cannot: what is not of the open call is queued until that is complete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from abridge.apis.api import RequestEcho
+from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.json import objects, string
+from abridge.apis.openai import MintId, mint_id
+from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.summaries import WireEvents
+from abridge.apis.responses.translated_items import (
+    ItemStatus,
+    TranslatedCall,
+    TranslatedItem,
+    TranslatedMessage,
+    TranslatedReasoning,
+)
+from abridge.apis.usage import RESPONSES_USAGE
+from abridge.core.conversation import ItemKey, Json
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    Finished,
+    NativeSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    ToolCallDelta,
+    UsageReported,
+    text_size,
+)
+from abridge.core.model_request import Tool
+from abridge.core.usage import Tokens
+
+PARAM_DEFAULTS: Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "truncation": "disabled",
+}
+"""Values of the parameters that the request does not set. Which of them a response must have:
+openresponses, `ResponseResource`."""
+
+FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
+"""Fields that have the same value whatever the request says."""
+
+
+def new_response(
+    echo: RequestEcho, display: Display, response_id: str, model: str, created: int
+) -> Json:
+    """Return a response that has just begun."""
+    body = echo.body
+    requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "completed_at": None,
+        "error": None,
+        "incomplete_details": None,
+        **PARAM_DEFAULTS,
+        **requested,
+        **FIXED_FIELDS,
+        "store": echo.stored,
+        "model": model,
+        "output": [],
+        "reasoning": {
+            "effort": _as_object(body.get("reasoning")).get("effort"),
+            "summary": display.style if display.show_summary else None,
+        },
+        "text": {"format": {"type": "text"}, **_as_object(body.get("text"))},
+        "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
+        "usage": None,
+    }
+
+
+def _fill_tool(tool: Json) -> Json:
+    """Return a function with all its fields. It is strict unless the request says otherwise."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": True, **tool}
+
+
+def _as_object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+class TranslatedOutput:
+    """Writes the items of one response. `tools` are those offered to upstream, by name."""
+
+    def __init__(self, display: Display, tools: Mapping[str, Tool], mint_id: MintId) -> None:
+        self.items: list[Json] = []  # those that are done
+        self._display = display
+        self._tools = tools
+        self._mint_id = mint_id
+        self._open_item: TranslatedItem | None = None
+        self._queued: list[ContentDelta] = []
+        self._next_call = 0
+        self._reported_errors: set[ItemKey] = set()
+
+    # Reasoning
+
+    def start_reasoning(self) -> WireEvents:
+        """Start a stretch of reasoning."""
+        yield from self.finish()
+        yield from self._add_item(self._new_reasoning())
+
+    def write_reasoning(self, event: Event) -> WireEvents:
+        """Write an event of the open reasoning item."""
+        item = self._open_item
+        if not isinstance(item, TranslatedReasoning):
+            return
+        match event:
+            case ReasoningDelta():
+                yield from item.write_raw(event.text)
+            case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
+                yield from item.write_part(event)
+            case NativeSummary():
+                yield from item.write_native(event)
+            case ProviderState():
+                item.add_state(event)
+
+    def end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+        """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
+        key = event.lane or 0, event.item
+        error = event.summary.error
+        item = self._open_item if isinstance(self._open_item, TranslatedReasoning) else None
+        if item is not None and key not in self._reported_errors:
+            item.error = error
+            self._reported_errors |= {key} if error is not None else set()
+        yield from self._finish_item()
+        for state in item.extra_states if item is not None else ():
+            yield from self._add_item(self._new_reasoning(state))
+            yield from self._finish_item()
+
+    # The answer
+
+    def write_answer(self, *events: ContentDelta) -> WireEvents:
+        queue = deque(events)
+        while queue:
+            event = queue.popleft()
+            call = self._open_item if isinstance(self._open_item, TranslatedCall) else None
+            if (
+                call is not None
+                and isinstance(event, ToolCallDelta)
+                and event.call_index == call.number
+            ):
+                yield from call.write(event.arguments)
+                if self._queued and call.is_complete:
+                    yield from self._finish_item()
+                    queue.extendleft(reversed(self._take_queued()))
+            elif call is not None and (self._queued or not call.is_complete):
+                self._queued.append(event)
+            else:
+                yield from self._write_next(event)
+
+    def _write_next(self, event: ContentDelta) -> WireEvents:
+        """Write an event into the open message, or into a new item."""
+        if isinstance(event, ToolCallDelta):
+            if event.call_index < self._next_call:
+                return  # of a call that is already complete
+            self._next_call = event.call_index + 1
+            yield from self._finish_item()
+            tool = self._tools.get(event.name)
+            call = TranslatedCall(event, tool, len(self.items), self._mint_id)
+            yield from self._add_item(call)
+            yield from call.write(event.arguments)
+            return
+        message = self._open_item
+        if not isinstance(message, TranslatedMessage) or message.number != event.message_index:
+            yield from self._finish_item()
+            message = TranslatedMessage(self._mint_id("msg_"), len(self.items), event.message_index)
+            yield from self._add_item(message)
+        yield from message.write(event)
+
+    def _take_queued(self) -> list[ContentDelta]:
+        queued, self._queued = self._queued, []
+        return queued
+
+    def finish(self, status: ItemStatus = "completed") -> WireEvents:
+        """Finish the open item, and everything that is queued behind it."""
+        while self._queued:
+            yield from self._finish_item()
+            yield from self.write_answer(*self._take_queued())
+        yield from self._finish_item(status)
+
+    # Items
+
+    def _new_reasoning(self, state: str | None = None) -> TranslatedReasoning:
+        return TranslatedReasoning(self._mint_id("rs_"), len(self.items), self._display, state)
+
+    def _add_item(self, item: TranslatedItem) -> WireEvents:
+        self._open_item = item
+        if not item.is_added_late:
+            yield (
+                "response.output_item.added",
+                {"output_index": item.index, "item": item.build_added()},
+            )
+
+    def _finish_item(self, status: ItemStatus = "completed") -> WireEvents:
+        item, self._open_item = self._open_item, None
+        if item is None:
+            return
+        address = {"output_index": item.index}
+        if item.is_added_late:
+            yield "response.output_item.added", {**address, "item": item.build_added()}
+        yield from item.end()
+        done = item.build_done(status)
+        self.items.append(done)
+        yield "response.output_item.done", {**address, "item": done}
+
+
+INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+class TranslatedResponse:
+    """Build a response from translated events. See the protocol `Response`.
+
+    The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
+    characters.
+    """
+
+    def __init__(
+        self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
+    ) -> None:
+        self._display = display
+        self._output = TranslatedOutput(display, echo.tools, mint_id)
+        self._echo = echo
+        self._mint_id = mint_id
+        self._room_left = limit
+        self._response: Json | None = None  # as its last lifecycle event has it
+        self._is_over = False
+        self._lane: int | None = None
+        self._finish_reason = ""
+        self._usage: Tokens | None = None
+        self._error: ErrorDetail | None = None
+
+    @property
+    def final(self) -> Json | None:
+        return self._response if self._is_over else None
+
+    def so_far(self) -> Json | None:
+        return None if self._is_over else self._response
+
+    def build(self, event: Event) -> WireEvents:
+        """Build what an event becomes in a stream."""
+        self._room_left -= text_size(event)
+        if self._is_over:
+            return iter(())
+        if self._room_left < 0:
+            event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
+        return self._translate(event)
+
+    def note(self, event: Event) -> None:
+        for _ in self._translate(event):
+            pass
+
+    def build_whole(self, end: ResponseEnded) -> Json:
+        self.note(end)
+        return self._response or {}
+
+    # Events
+
+    def _translate(self, event: Event) -> WireEvents:
+        if self._response is None:
+            yield from self._start(event)
+        if self._is_other_choice(event.lane):
+            return
+        match event:
+            case ContentDelta():
+                yield from self._output.write_answer(event)
+            case ReasoningStarted():
+                yield from self._output.start_reasoning()
+            case ReasoningEnded():
+                yield from self._output.end_reasoning(event)
+            case Finished():
+                self._finish_reason = event.reason
+                is_cut = event.reason in INCOMPLETE_REASONS
+                yield from self._output.finish("incomplete" if is_cut else "completed")
+            case UsageReported():
+                self._usage = event.usage
+            case ErrorReported():
+                self._error = event.error
+            case ResponseEnded():
+                yield from self._end(event)
+            case _:
+                yield from self._output.write_reasoning(event)
+
+    def _is_other_choice(self, lane: int | None) -> bool:
+        """Return whether the event is of another choice than the first: a response has one."""
+        self._lane = lane if self._lane is None else self._lane
+        return lane is not None and lane != self._lane
+
+    def _start(self, event: Event) -> WireEvents:
+        started = (
+            event if isinstance(event, ResponseStarted) else ResponseStarted(None, None, "", "", 0)
+        )
+        self._response = new_response(
+            self._echo,
+            self._display,
+            self._mint_id("resp_"),
+            started.model or string(self._echo.body.get("model")),
+            started.created or int(self._echo.now()),
+        )
+        yield "response.created", {"response": self._response}
+        yield "response.in_progress", {"response": self._response}
+
+    def _end(self, event: ResponseEnded) -> WireEvents:
+        yield from self._output.finish("completed" if event.ok else "incomplete")
+        self._is_over = True
+        response = self._response = self._build_final(event)
+        yield f"response.{response['status']}", {"response": response}
+
+    def _build_final(self, event: ResponseEnded) -> Json:
+        usage, merged = event.usage or self._usage, self._display.merge_usage
+        response = {**(self._response or {}), "output": self._output.items}
+        RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
+        error = event.error
+        if not event.ok:
+            error = error or self._error or CONNECTION_LOST
+        if error is not None:
+            return as_failed(response, error)
+        if self._finish_reason in INCOMPLETE_REASONS:
+            details = {"reason": INCOMPLETE_REASONS[self._finish_reason]}
+            return {**response, "status": "incomplete", "incomplete_details": details}
+        completed = max(response["created_at"], int(self._echo.now()))
+        return {**response, "status": "completed", "completed_at": completed}

@@ -1,0 +1,264 @@
+"""Translate Responses for clients of other APIs: into events that say everything themselves.
+
+A message becomes the pieces of its text, a call its head and the pieces of its arguments. Items of
+other types are left out: upstream handles them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from abridge.apis.json import objects, string
+from abridge.apis.responses.content_repair import ContentEvent
+from abridge.apis.responses.contents import TEXT, content_kind_of, event_text
+from abridge.apis.responses.errors import read_failure
+from abridge.apis.responses.items import OutputItem, OutputItems
+from abridge.apis.responses.reasoning import LANE
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    Event,
+    Finished,
+    FinishReason,
+    RefusalDelta,
+    ResponseEnded,
+    ToolCallDelta,
+)
+
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
+
+ARGUMENT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Types of calls that the client answers, and the field of their arguments."""
+
+HOSTED_TYPES = frozenset(
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "code_interpreter_call_output",
+        "image_generation_call",
+        "computer_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "compaction",
+    }
+)
+"""Types of items that upstream handles itself, without an answer from the client."""
+
+TEXT_FIELDS = ("delta", "text", "refusal")
+"""Fields that may hold the text of a message."""
+
+
+class TranslatedEvents:
+    """Translate what upstream sends. See the protocol `Framing`."""
+
+    carries_frames: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._answer: TranslatedAnswer | None = None
+
+    def make_frame(self, _event_type: str, _fields: Json) -> None:
+        """Return None: translated events carry no frame."""
+
+    def make_answer_reader(self, output: OutputItems) -> TranslatedAnswer:
+        self._answer = TranslatedAnswer(output)
+        return self._answer
+
+    def make_end(
+        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+    ) -> list[Event]:
+        if not end.ok or response.get("status") in ("failed", "cancelled"):
+            end.ok, end.error = False, error or read_failure(response)
+            return [end]
+        return [Finished(LANE, None, self._finish_reason(response)), end]
+
+    def _finish_reason(self, response: Json) -> FinishReason:
+        details = response.get("incomplete_details")
+        reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        has_calls = self._answer is not None and self._answer.has_calls
+        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Progress in translating an item."""
+
+    number: int | None = None  # among the messages, or among the calls announced so far
+    has_arguments: bool = False  # arguments of the call were emitted
+
+
+_Translate = Callable[["TranslatedAnswer", OutputItem, _Progress, Json], list[Event]]
+
+
+class TranslatedAnswer:
+    """Translate the items of the answer. See the protocol `AnswerReader`.
+
+    Items need not be kept in order: each event says which message or call it belongs to.
+    """
+
+    def __init__(self, output: OutputItems) -> None:
+        self._output = output
+        self._progress: dict[int, _Progress | None] = {}
+        self._message_count = 0
+        self._call_count = 0
+        self._last_message: OutputItem | None = None
+
+    @property
+    def has_calls(self) -> bool:
+        """Return whether there are calls for the client to answer."""
+        return self._call_count > 0
+
+    def begin(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
+        if item.type == "message":
+            self._last_message = item
+        return self._translate(item, item.added, TranslatedAnswer._call_start)
+
+    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+        """Find the item that takes an event: text of an unknown item is of the open message."""
+        if item is None and (kind := content_kind_of(event, "message")) is not None:
+            return self._find_message(event, event_text(event, kind))
+        return item
+
+    def read(self, item: OutputItem | None, event: Json, _frame: bytes | None) -> list[Event]:
+        translate = self._TRANSLATORS.get(string(event.get("type")))
+        return [] if item is None or translate is None else self._translate(item, event, translate)
+
+    def finish(self, item: OutputItem, event: Json, _frame: bytes | None) -> list[Event]:
+        done, _ = item.reconcile_done(event, None)
+        self._output.store_done(item, done)
+        item.is_open = False
+        return self._translate(item, event["item"], TranslatedAnswer._rest)
+
+    def close(self, _status: str = "completed") -> list[Event]:
+        """Do nothing: no item is kept open."""
+        return []
+
+    def _find_message(self, event: Json, text: str) -> OutputItem | None:
+        """Find the message of text that names no known item: the open one, else a new one."""
+        item, index = self._last_message, event.get("output_index")
+        if text and (item is None or not item.is_open):
+            item = self._output.add({"type": "message", "id": event.get("item_id")}, index)
+            self._last_message = item
+        if item is not None:
+            self._output.register_id(item, event.get("item_id"))
+        return item
+
+    def _translate(self, item: OutputItem, fields: Json, translate: _Translate) -> list[Event]:
+        """Translate part of an item."""
+        if item.output_index not in self._progress:
+            self._progress[item.output_index] = self._start_progress(item)
+        progress = self._progress[item.output_index]
+        return [] if progress is None else translate(self, item, progress, fields)
+
+    def _start_progress(self, item: OutputItem) -> _Progress | None:
+        if item.type == "message":
+            self._message_count += 1
+            return _Progress(self._message_count - 1)
+        if item.type in ARGUMENT_FIELDS:
+            return _Progress()
+        self._output.faults += item.type not in HOSTED_TYPES
+        return None
+
+    def _rest(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
+        """Return what a finished item says beyond what was streamed."""
+        if item.type in ARGUMENT_FIELDS:
+            head = self._call_start(item, progress, done)
+            rest = self._on_arguments_done(item, progress, done)
+            return [*head, *rest, *self._empty_arguments(item, progress, done)]
+        return self._content_deltas(
+            progress, item.contents.finish(done), objects(done.get("content"))
+        )
+
+    # Messages
+
+    def _on_content_event(self, item: OutputItem, progress: _Progress, event: Json) -> list[Event]:
+        content_kind = content_kind_of(event, item.type)
+        content_events = (
+            None if content_kind is None else item.contents.read(event, content_kind, None)
+        )
+        return self._content_deltas(
+            progress, content_events or (), objects([event.get("part"), event])
+        )
+
+    def _content_deltas(
+        self, progress: _Progress, content_events: Iterable[ContentEvent], sources: list[Json]
+    ) -> list[Event]:
+        """Emit new text of a message; log probabilities only where they are for just that text."""
+        events, number = list[Event](), progress.number or 0
+        for event in (event for event in content_events if event.text):
+            matching = (
+                part for part in sources if event.text in (part.get(key) for key in TEXT_FIELDS)
+            )
+            logprobs = objects(next(matching, {}).get("logprobs"))
+            if event.kind is TEXT:
+                events.append(ContentDelta(LANE, None, event.text, logprobs, number))
+            else:
+                events.append(RefusalDelta(LANE, None, "", logprobs, number, refusal=event.text))
+        return events
+
+    # Calls
+
+    def _call_start(self, item: OutputItem, progress: _Progress, added: Json) -> list[Event]:
+        """Announce a call once its name is known.
+
+        Its arguments come from its deltas, or else from its end.
+        """
+        name = string(added.get("name"))
+        if item.type not in ARGUMENT_FIELDS or progress.number is not None or not name:
+            return []
+        progress.number = self._call_count
+        self._call_count += 1
+        head = self._call_delta(item, progress, "")
+        head.id, head.name = string(added.get("call_id")), name
+        return [head]
+
+    def _on_arguments_delta(
+        self, item: OutputItem, progress: _Progress, event: Json
+    ) -> list[Event]:
+        text = string(event.get("delta"))
+        if item.type not in ARGUMENT_FIELDS or progress.number is None or not text:
+            return []
+        progress.has_arguments = True
+        return [self._call_delta(item, progress, text)]
+
+    def _on_arguments_done(self, item: OutputItem, progress: _Progress, event: Json) -> list[Event]:
+        if item.type not in ARGUMENT_FIELDS or progress.number is None or progress.has_arguments:
+            return []
+        return self._on_arguments_delta(
+            item, progress, {"delta": event.get(ARGUMENT_FIELDS[item.type])}
+        )
+
+    def _empty_arguments(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
+        """Emit `{}` for a call without arguments, which some servers leave out."""
+        if (
+            item.type != "function_call"
+            or progress.has_arguments
+            or done.get("status") == "incomplete"
+        ):
+            return []
+        return self._on_arguments_delta(item, progress, {"delta": "{}"})
+
+    def _call_delta(self, item: OutputItem, progress: _Progress, text: str) -> ToolCallDelta:
+        custom = item.type == "custom_tool_call"
+        return ToolCallDelta(
+            LANE, None, call_index=progress.number or 0, arguments=text, custom=custom
+        )
+
+    _TRANSLATORS: ClassVar[dict[str, _Translate]] = {
+        "response.output_text.delta": _on_content_event,
+        "response.output_text.done": _on_content_event,
+        "response.refusal.delta": _on_content_event,
+        "response.refusal.done": _on_content_event,
+        "response.content_part.added": _on_content_event,
+        "response.content_part.done": _on_content_event,
+        "response.function_call_arguments.delta": _on_arguments_delta,
+        "response.function_call_arguments.done": _on_arguments_done,
+        "response.custom_tool_call_input.delta": _on_arguments_delta,
+        "response.custom_tool_call_input.done": _on_arguments_done,
+    }

@@ -1,0 +1,213 @@
+"""Model families: different names of what is, for returned reasoning, the same model.
+
+A snapshot replaces another under the same alias, and a gateway has a longer name for a model than
+its maker; reasoning of the one is usable by the other.
+
+Reasoning kept by its client: sealed on the way out, opened on the way back.
+
+A blob is `abr1.<key id>.<base64url>`. Nothing of it is stored, so any process with the same keys
+can continue the conversation. Its owner is in it as a keyed tag that is compared after decryption,
+so a blob that belongs to someone else is distinguished from a damaged one.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import struct
+from base64 import b64decode, urlsafe_b64encode
+from binascii import Error
+from collections import Counter
+from collections.abc import Mapping
+from hmac import compare_digest
+
+from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
+from abridge.apis.json import dumps, loads_exact
+from abridge.core.conversation import Json, Turn
+from abridge.memory.cipher import Cipher, CompressedValue
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.tenants import keyed_digest
+
+VARIANT_TAGS = frozenset(
+    {"latest", "free", "nitro", "floor", "exacto", "online", "extended", "cloud"}
+)
+"""Tags after a colon that say where or how a model runs, as OpenRouter and Ollama write them. Any
+other tag may be a size: `gpt-oss:20b`."""
+
+_DATE_SUFFIX = re.compile(
+    r"[-@](?!1024)(?:20\d\d-[01]\d-[0-3]\d|20\d\d[01]\d[0-3]\d|[01]\d-20\d\d"
+    r"|(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[3-9](?:0[1-9]|1[0-2])|latest)(?![a-z0-9.])"
+)
+"""A date as a component of its own: `2025-08-07`, `20250807`, `08-2025`; `0807` for month and day,
+`2508` for year and month (1024 is a size); or `latest`."""
+
+
+def model_family(model: str) -> str:
+    """Return a model's name in lower case, without provider path, tag and date.
+
+    The path is everything before the last slash, unless what follows does not begin with a letter
+    (`/models/gpt-oss/20b`) or the path is absolute or relative to a directory: then all of it is
+    kept. A tag is removed if it is one of `TAGS`, a date wherever it stands. Everything else may
+    distinguish two models and stays: a name kept too long loses a model's reasoning when the model
+    is renamed, one cut too short would give it to another model.
+    """
+    name = model.strip().lower().rstrip("/")
+    last = name.rpartition("/")[2]
+    if last[:1].isalpha() and not name.startswith(("/", ".", "~")):
+        name = last
+    parts = name.split(":")
+    while len(parts) > 1 + (not parts[0]) and parts[-1] in VARIANT_TAGS:
+        parts.pop()
+    name = ":".join(parts)
+    return _DATE_SUFFIX.sub("", name) or name
+
+
+DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
+"""Default lifetime of a blob, in seconds."""
+
+MAX_SEALED_BYTES = (1 << 32) - 1
+"""Largest size a sealed value's header can state, in bytes. A request's own limit is lower."""
+
+_SALT_BYTES, _TAG_BYTES = 16, 32
+
+_BLOB_HEADER = struct.Struct(f">Q{_SALT_BYTES}s{_TAG_BYTES}s")
+"""Time of sealing in seconds since the epoch, salt, owner tag. A sealed value follows."""
+
+
+class Sealer:
+    """Seals and opens envelopes for one request.
+
+    `tenant_tags` are the tenant's tags by key id; a request without a tenant has none, gets no
+    blobs and cannot use any. A blob holds reasoning in the format of one client `api`, usable with
+    one upstream and one model family. `now` is in seconds since the epoch; a blob is valid for
+    `ttl` seconds. The content opened from one request is limited to `limit` bytes. `opened` counts
+    the blobs used, `dropped` the others by reason: `foreign`, `expired`, `oversize`, `edited`.
+    """
+
+    def __init__(
+        self,
+        keys: Keyring,
+        tenant_tags: Mapping[str, bytes],
+        *,
+        api: str,
+        upstream: str,
+        model: str,
+        now: float,
+        limit: int,
+        ttl: float = DEFAULT_BLOB_TTL,
+    ) -> None:
+        self._keys = keys
+        self._tenant_tags = tenant_tags
+        self._audience = tuple(_encode_name(name) for name in (api, upstream, model_family(model)))
+        self._now = now
+        self._ttl = ttl
+        self._limit = limit
+        self._cipher = Cipher(keys, use=b"envelope", limit=MAX_SEALED_BYTES)
+        self._opened_blobs: dict[str, bytes | str] = {}
+        self._room_left = self._copy_room_left = limit
+        self.opened = 0
+        self.dropped: Counter[str] = Counter()
+
+    def seal(self, envelope: Envelope) -> str:
+        """Return the blob; empty if it could not be opened again."""
+        key, encoded = self._keys.primary, _encode_envelope(envelope)
+        tenant = self._tenant_tags.get(key.id)
+        if tenant is None or len(encoded) > self._limit:
+            return ""
+        salt = secrets.token_bytes(_SALT_BYTES)
+        header = _BLOB_HEADER.pack(int(self._now), salt, self._owner_tag(key, salt, tenant))
+        blob_start = f"{ENVELOPE_PREFIX}{key.id}."
+        data = header + self._cipher.seal(encoded, blob_start.encode() + header)
+        return blob_start + urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    def open(self, blob: str, param: str, turn: Turn, item_id: str = "") -> Envelope | None:
+        """See `OpenEnvelope`."""
+        content = self._open_cached(blob, param)
+        if isinstance(content, str):
+            self.dropped[content] += 1
+            return None
+        envelope = _parse_envelope(loads_exact(content))
+        if not envelope.is_for(turn, item_id):
+            self.dropped["edited"] += 1
+            return None
+        self.opened += 1
+        return envelope
+
+    def release(self) -> None:
+        """Free the opened content. Call it when the request has been rewritten."""
+        self._opened_blobs.clear()
+
+    def _open_cached(self, blob: str, param: str) -> bytes | str:
+        """Return a blob's content, or the reason it cannot be used. A repeated blob is decrypted
+        only once and counted against a separate limit for copies: each copy makes the request
+        larger, too."""
+        cached = self._opened_blobs.get(blob)
+        if cached is None:
+            return self._opened_blobs.setdefault(blob, self._check_and_inflate(blob, param))
+        if isinstance(cached, bytes):
+            if len(cached) > self._copy_room_left:
+                return "oversize"
+            self._copy_room_left -= len(cached)
+        return cached
+
+    def _check_and_inflate(self, blob: str, param: str) -> bytes | str:
+        """Check the cheap things first: owner, age and size before inflating."""
+        key, header, compressed = self._decrypt(blob, param)
+        sealed_at, salt, owner = _BLOB_HEADER.unpack(header)
+        tenant = self._tenant_tags.get(key.id)
+        if tenant is None or not compare_digest(owner, self._owner_tag(key, salt, tenant)):
+            return "foreign"
+        if self._now - sealed_at > self._ttl:
+            return "expired"
+        if compressed.size > self._room_left:
+            return "oversize"
+        self._room_left -= compressed.size
+        content = compressed.inflate()
+        if content is None:
+            raise damaged_error(param)
+        return content
+
+    def _decrypt(self, blob: str, param: str) -> tuple[Key, bytes, CompressedValue]:
+        key_id, _, encoded = blob.removeprefix(ENVELOPE_PREFIX).partition(".")
+        key, data = self._keys.get(key_id), _decode_base64url(encoded)
+        if key is None or data is None:
+            raise damaged_error(param)
+        header, sealed = data[: _BLOB_HEADER.size], data[_BLOB_HEADER.size :]
+        compressed = self._cipher.decrypt(sealed, f"{ENVELOPE_PREFIX}{key_id}.".encode() + header)
+        if compressed is None:
+            raise damaged_error(param)
+        return key, header, compressed
+
+    def _owner_tag(self, key: Key, salt: bytes, tenant: bytes) -> bytes:
+        """Return the owner tag, salted so that nobody else sees which blobs belong together."""
+        return keyed_digest(key.tenant, b"blob", salt, tenant, *self._audience)
+
+
+def _encode_envelope(envelope: Envelope) -> bytes:
+    return dumps(
+        {
+            "reasoning": envelope.reasoning,
+            "item": envelope.item_id,
+            "calls": envelope.call_ids,
+            "text": envelope.text,
+        }
+    )
+
+
+def _parse_envelope(fields: Json) -> Envelope:
+    calls = fields["calls"]
+    call_ids = None if calls is None else tuple(calls)
+    return Envelope(fields["reasoning"], fields["item"], call_ids, fields["text"])
+
+
+def _decode_base64url(encoded: str) -> bytes | None:
+    """Decode unpadded base64url. Return None for anything but the canonical encoding."""
+    try:
+        data = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+    except (Error, ValueError):
+        return None
+    return data if urlsafe_b64encode(data).rstrip(b"=") == encoded.encode() else None
+
+
+def _encode_name(name: str) -> bytes:
+    return name.encode(errors="surrogatepass")

@@ -1,0 +1,185 @@
+"""Text held back because it may become a tag: none is lost, and nothing overtakes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.checker import check_chat
+from tests.pipeline import chat
+from tests.scripts import CHAT_USAGE, DONE, call, chunk, frame
+
+ROLE = chunk({"role": "assistant", "content": ""})
+STOP = [chunk({}, finish="stop"), DONE]
+CALL = {"tool_calls": [call("add", "{}")]}
+
+
+def chunk_beside(delta: dict[str, Any], **beside: Any) -> bytes:
+    """Return a chunk whose choice has fields beside its delta."""
+    whole = json.loads(chunk(delta).removeprefix(b"data: "))
+    whole["choices"][0].update(beside)
+    return frame(whole)
+
+
+def logged(text: str) -> bytes:
+    return chunk_beside({"content": text}, logprobs={"content": [{"token": text}], "refusal": None})
+
+
+def choices(out: bytes) -> list[dict[str, Any]]:
+    return [choice for chunk in check_chat(out).chunks for choice in chunk.get("choices", ())]
+
+
+def tokens(choice: dict[str, Any]) -> list[str]:
+    return [entry["token"] for entry in (choice.get("logprobs") or {}).get("content", ())]
+
+
+@pytest.mark.parametrize("expose", ["both", "summary", "none"])
+class TestOrder:
+    @pytest.mark.parametrize("held", ["<", "\n", "<think", "\n\n<"])
+    @pytest.mark.parametrize(
+        ("later", "field"),
+        [(CALL, "tool_calls"), ({"refusal": "No."}, "refusal"), ({"content": "So."}, "content")],
+    )
+    def test_inline_reasoning_comes_before_whatever_follows(
+        self, held: str, later: dict[str, Any], field: str, expose: str
+    ) -> None:
+        stream = [ROLE, chunk({"content": held}), chunk(later), *STOP]
+        seen = check_chat(chat(expose=expose).stream(b"".join(stream))).choices[0]
+        assert seen.text == held + later.get("content", "")
+        assert seen.order == ["content"] + [field] * (field != "content")
+
+    def test_inline_reasoning_comes_before_an_end_without_finish(self, expose: str) -> None:
+        for end in (DONE, b'data: {"error":{"message":"Overloaded"}}\n\n', b""):
+            out = chat(expose=expose).stream(b"".join([ROLE, chunk({"content": "<t"}), end]))
+            assert check_chat(out).choices[0].text == "<t"
+
+    def test_choices_are_split_independently(self, expose: str) -> None:
+        roles = [chunk({"role": "assistant", "content": ""}, index=index) for index in (0, 1)]
+        held = [chunk({"content": f"<{index}"[: 2 - index]}, index=index) for index in (0, 1)]
+        seen = check_chat(chat(expose=expose).stream(b"".join([*roles, *held, DONE])))
+        assert [choice.text for choice in seen.choices.values()] == ["<0", "<"]
+
+    def test_a_block_may_go_on_after_a_tool_call(self, expose: str) -> None:
+        texts = ("<think>odd", " thoughts</thi"), ("nk>So.",)
+        before, after = [[chunk({"content": text}) for text in several] for several in texts]
+        stream = [ROLE, *before, chunk(CALL), *after, *STOP]
+        out = chat(expose=expose).stream(b"".join(stream))
+        assert check_chat(out).choices[0].text == "So."
+        assert (b"odd" in out) == (expose == "both")
+
+
+def test_text_held_back_when_a_field_turns_up_is_text() -> None:
+    stream = [
+        ROLE,
+        chunk({"content": "\n"}),
+        chunk({"reasoning": "Hm."}),
+        chunk({"content": "So."}),
+        *STOP,
+    ]
+    assert check_chat(chat(expose="both").stream(b"".join(stream))).choices[0].text == "\nSo."
+
+
+class TestOtherFields:
+    def test_log_probabilities_go_with_the_text(self) -> None:
+        stream = [ROLE, *map(logged, ("\n", "<", "div", ">")), *STOP]
+        seen = [
+            (choice["delta"].get("content"), tokens(choice))
+            for choice in choices(chat().stream(b"".join(stream)))
+        ]
+        assert seen == [("", []), ("\n<div", ["\n", "<", "div"]), (">", [">"]), (None, [])]
+
+    @pytest.mark.parametrize(
+        ("texts", "expose", "passed", "dropped"),
+        [
+            (["<th", "ink>odd", "</think>", "\n", "So."], "both", slice(None), 0),
+            (["<th", "ink>odd", "</think>", "\n", "So."], "summary", slice(3, None), 6),
+            (["<think>", "odd", "</think>So."], "none", slice(3, None), 9),
+            (["<th", "eme>"], "none", slice(None), 0),
+            (["\n", "So."], "none", slice(None), 0),
+        ],
+    )
+    def test_unknown_fields_go_with_the_text_that_was_held_back(
+        self, texts: list[str], expose: str, passed: slice, dropped: int
+    ) -> None:
+        stream = [
+            chunk_beside(
+                {"content": text, "copies": [text]}, text=[text], logprobs={"content": [text]}
+            )
+            for text in texts
+        ]
+        pipeline = chat(expose=expose)
+        spoken = choices(pipeline.stream(b"".join([ROLE, *stream, *STOP])))
+        for seen in (
+            [choice.get("text", ()) for choice in spoken],
+            [choice["delta"].get("copies", ()) for choice in spoken],
+            [choice.get("logprobs", {}).get("content", ()) for choice in spoken],
+        ):
+            assert [text for several in seen for text in several] == texts[passed]
+        assert pipeline.reader.dropped == dropped
+
+    def test_unknown_fields_of_the_chunk_go_out_at_once(self) -> None:
+        held = chunk({"content": "<"}, citations=["u"])
+        seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
+        assert [chunk.get("citations") for chunk in seen.chunks] == [None, ["u"], None, None]
+        assert seen.choices[0].text == "<b>"
+
+    def test_a_chunk_without_anything_else_goes_nowhere(self) -> None:
+        held = chunk({"content": "<"}, service_tier=None, x_vendor=None, usage=None)
+        seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
+        assert len(seen.chunks) == 3
+
+    @pytest.mark.parametrize(
+        ("delta", "beside", "more"),
+        [
+            ({"annotations": [{"url": "x"}]}, {}, {}),
+            ({}, {"content_filter_results": {"hate": {"filtered": False}}}, {}),
+            ({}, {}, {"citations": ["u"]}),
+        ],
+    )
+    def test_a_repeated_role_is_removed_alone(
+        self, delta: dict[str, Any], beside: dict[str, Any], more: dict[str, Any]
+    ) -> None:
+        whole = json.loads(
+            chunk_beside({"role": "assistant", "content": "", **delta}, **beside)[6:]
+        )
+        stream = [ROLE, chunk({"content": "So."}), frame({**whole, **more}), *STOP]
+        seen = check_chat(chat().stream(b"".join(stream)))
+        carrier = seen.chunks[2]
+        assert carrier["choices"][0]["delta"] == delta
+        assert {**carrier["choices"][0], **beside} == carrier["choices"][0]
+        assert {**carrier, **more} == carrier
+
+    def test_usage_with_a_repeated_role_stays_last(self) -> None:
+        stream = [
+            ROLE,
+            chunk({"content": "So."}, finish="stop"),
+            chunk_beside({"role": "assistant", "content": "", "annotations": [1]})[:-3]
+            + b', "usage": %b}\n\n' % json.dumps(CHAT_USAGE).encode(),
+            DONE,
+        ]
+        seen = check_chat(chat().stream(b"".join(stream)))
+        assert seen.usage == CHAT_USAGE
+        assert seen.chunks[-1]["choices"][0]["delta"] == {"annotations": [1]}
+
+
+TAGGED = [{"type": "text", "text": "<think>odd</think>"}, {"type": "text", "text": "So."}]
+PICTURED = [{"type": "image", "image": "…"}, {"type": "text", "text": "<think>quoted</think>"}]
+
+
+@pytest.mark.parametrize("expose", ["both", "summary", "none"])
+class TestContentLists:
+    def test_tags_in_text_chunks_are_found(self, expose: str) -> None:
+        out = chat(expose=expose).stream(b"".join([ROLE, chunk({"content": TAGGED}), *STOP]))
+        contents = [choice["delta"].get("content") for choice in choices(out)]
+        assert [content for content in contents if content] == [TAGGED[1:]]
+        assert (b"odd" in out) == (expose == "both")
+
+    def test_tags_across_lists_and_strings_are_found(self, expose: str) -> None:
+        several = ([{"type": "text", "text": "<thi"}], "nk>odd</think>\n", TAGGED[1:])
+        stream = [ROLE, *(chunk({"content": content}) for content in several), *STOP]
+        out = chat(expose=expose).stream(b"".join(stream))
+        contents = [choice["delta"].get("content") for choice in choices(out)]
+        assert [content for content in contents if content] == [TAGGED[1:]]
+        assert (b"odd" in out) == (expose == "both")

@@ -1,0 +1,59 @@
+"""The fields in which providers put their reasoning."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from abridge.providers.catalog import TEXT_FIELDS
+
+
+def test_the_text_fields_are_those_that_rows_name() -> None:
+    """A place that is misspelt in a row would be taken for one more."""
+    assert TEXT_FIELDS == ("reasoning_content", "reasoning")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What becomes of a field that only a new row names."""
+    command = [sys.executable, "-m", "tests.apis.chat.newcomer"]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, env=paths)  # noqa: S603 -- fixed
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.parametrize("profile", ["newcomer", "auto"])
+class TestNewTextField:
+    """One more row is all it takes."""
+
+    def test_its_reasoning_is_found(self, found: dict[str, Any], profile: str) -> None:
+        assert found[f"{profile} both"]["reasoning"] == found["thought"]
+        assert found[f"{profile} both"]["reasoning_content"].startswith("**Part**")
+        assert found[f"{profile} seen"] == "thoughts"
+
+    def test_a_summary_alone_takes_its_place(self, found: dict[str, Any], profile: str) -> None:
+        assert found[f"{profile} summary"].keys() == {"thoughts", "content"}
+        assert found[f"{profile} summary"]["thoughts"].startswith("**Part**")
+        assert found[f"{profile} whole"]["thoughts"].startswith("**Part**")
+
+    def test_it_is_hidden(self, found: dict[str, Any], profile: str) -> None:
+        assert "thoughts" not in found[f"{profile} hidden"]
+        assert not any(text in found[f"{profile} hidden"] for text in found["thought"].split(". "))
+
+    def test_it_is_remembered(self, found: dict[str, Any], profile: str) -> None:
+        assert found[f"{profile} recorded"] == [[{"thoughts": found["thought"]}]]
+
+
+def test_a_new_text_field_is_replayed(found: dict[str, Any]) -> None:
+    assert found["placed"] == "moved"
+    assert found["replayed"] == {"role": "assistant", "thoughts": found["thought"]}
+
+
+def test_a_new_text_field_is_translated(found: dict[str, Any]) -> None:
+    assert found["translated"] == {"thoughts": found["thought"], "content": "Yes"}

@@ -1,0 +1,91 @@
+"""Chat Completions streams that leave out what the rules demand, and how they come out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display, Exposure
+from abridge.providers.catalog import PROFILES
+from tests.checker import check_chat
+from tests.openapi import faults
+from tests.pipeline import chat
+from tests.scripts import DONE, THOUGHT, call, chat_stream, chunk, frame
+from tests.shared import needs_openapi
+from tests.sloppy import CALLS, SLOPPY_CHAT, TEXT
+
+
+@pytest.fixture(params=SLOPPY_CHAT)
+def sloppy(request: pytest.FixtureRequest) -> list[bytes]:
+    return SLOPPY_CHAT[request.param]()
+
+
+@pytest.mark.parametrize("expose", ["auto", "both", "none"])
+def test_missing_fields_are_supplied(sloppy: list[bytes], expose: Exposure) -> None:
+    seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
+    choice = seen.choices[0]
+    assert (choice.role, choice.text, seen.done) == ("assistant", TEXT, True)
+    assert [(each["name"], each["arguments"]) for each in choice.calls.values()] == [*CALLS]
+    assert choice.finish in ("stop", "tool_calls")
+    assert {each["object"] for each in seen.chunks} == {"chat.completion.chunk"}
+    assert len({each["id"] for each in seen.chunks}) == 1
+
+
+@needs_openapi
+def test_every_chunk_matches_the_description(sloppy: list[bytes]) -> None:
+    """All but a finish reason of null, which many providers leave out."""
+    seen = check_chat(chat(expose="none").stream(b"".join(sloppy)))
+    for each in seen.chunks:
+        for choice in each["choices"]:
+            choice.setdefault("finish_reason", None)
+        assert not faults("CreateChatCompletionStreamResponse", each)
+
+
+def test_a_cut_anywhere_fails(sloppy: list[bytes]) -> None:
+    finishes = [b'"finish_reason": "stop"' in each for each in sloppy]
+    whole = finishes.index(True) if True in finishes else len(sloppy) - 2
+    for place in range(1, whole + 1):
+        assert check_chat(chat().stream(b"".join(sloppy[:place]))).error is not None
+
+
+@pytest.mark.parametrize(("calls", "finish"), [([call("f", "{}")], "tool_calls"), ([], "stop")])
+def test_done_finishes_unfinished_choices(calls: list[dict[str, object]], finish: str) -> None:
+    stream = [
+        each.replace(b'"finish_reason": "stop"', b'"finish_reason": null')
+        for each in chat_stream(THOUGHT, "So.", calls=calls)
+    ]
+    seen = check_chat(chat().stream(b"".join(stream)))
+    assert seen.choices[0].finish == finish
+    assert seen.usage is not None
+    assert seen.usage["total_tokens"] > 81
+
+
+def test_usage_before_the_answer_is_passed_on() -> None:
+    usage = {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
+    stream = [chunk({"role": "assistant"}), chunk(usage=usage), chunk({"content": "So."})]
+    out = chat().stream(b"".join([*stream, chunk({}, finish="stop"), DONE]))
+    assert out.index(b'"total_tokens": 1}') < out.index(b"So.")
+
+
+def test_frames_that_are_no_chunks_are_left_alone() -> None:
+    """Azure's filter results come with an empty `object`, by which strict clients know them."""
+    prelude = frame(
+        {"choices": [], "object": "", "id": "", "model": "", "prompt_filter_results": []}
+    )
+    later = {"index": 0, "finish_reason": None, "content_filter_offsets": {"check_offset": 1}}
+    results = frame({"choices": [later], "object": "", "id": "", "model": "", "created": 0})
+    out = chat().stream(b"".join([prelude, *chat_stream("", "So.")[:2], results, *STOP]))
+    assert prelude in out
+    assert json.loads(results[6:]) in [json.loads(each[6:]) for each in out.split(b"\n\n")[:-2]]
+
+
+STOP = [chunk({}, finish="stop"), DONE]
+
+
+def test_a_complete_stream_keeps_its_bytes() -> None:
+    stream = chat_stream(THOUGHT, TEXT, calls=[call("f", "{}")])
+    reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
+    read = [each.frame for one in stream for each in reader.read(one)]
+    assert [one for one in read if one is not None] == stream

@@ -1,0 +1,57 @@
+"""Anthropic's errors, translated for a client of OpenAI's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from openai.types import shared
+
+from abridge.apis.chat.api import CHAT
+from abridge.apis.errors import translate_error
+from abridge.apis.messages.api import MESSAGES
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "code"),
+    [
+        ("invalid_request_error", "invalid_request_error", None),
+        ("authentication_error", "invalid_request_error", "invalid_api_key"),
+        ("billing_error", "insufficient_quota", "insufficient_quota"),
+        ("permission_error", "invalid_request_error", "permission_error"),
+        ("not_found_error", "invalid_request_error", "not_found_error"),
+        ("request_too_large", "invalid_request_error", "request_too_large"),
+        ("rate_limit_error", "rate_limit_error", "rate_limit_exceeded"),
+        ("api_error", "server_error", None),
+        ("timeout_error", "server_error", "timeout_error"),
+        ("overloaded_error", "server_error", "overloaded_error"),
+        ("an error of tomorrow", "server_error", "an error of tomorrow"),
+        (None, "server_error", None),
+    ],
+)
+def test_types_are_mapped(given: str | None, kind: str, code: str | None) -> None:
+    body = {"type": "error", "error": {"type": given, "message": "No."}, "request_id": "req_1"}
+    translated = json.loads(translate_error(json.dumps(body).encode(), MESSAGES, CHAT))
+    error = {"message": "No.", "type": kind, "param": None, "code": code}
+    assert translated == {"error": error, "request_id": "req_1"}
+    assert shared.ErrorObject.model_validate(translated["error"]).message == "No."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>",
+        b"",
+        b"[1]",
+        b'{"error": {"message": "No.", "type": "x"}}',
+        b'{"type": "error", "error": "No."}',
+        b'{"type": "message", "content": []}',
+    ],
+)
+def test_anything_else_is_left_as_it_is(body: bytes) -> None:
+    assert translate_error(body, MESSAGES, CHAT) == body
+
+
+def test_the_row() -> None:
+    assert (MESSAGES.name, MESSAGES.path) == ("messages", "/messages")
+    assert MESSAGES.headers == {"anthropic-version": "2023-06-01"}

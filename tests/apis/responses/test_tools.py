@@ -1,0 +1,149 @@
+"""Tools of Responses' own kinds, and the calls of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.apis.json import parse_object
+from abridge.apis.openai import mint_id
+from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.translated_items import TranslatedCall
+from abridge.apis.tools import (
+    AS_FUNCTION_NOTE,
+    as_function,
+    read_shell_action,
+    wrap_free_text,
+    write_shell_arguments,
+)
+from abridge.core.conversation import Json
+from abridge.core.events import ToolCallDelta
+from abridge.core.model_request import Tool
+from tests.openapi import check
+from tests.scripts import pieces
+
+PATCH = as_function(Tool("apply_patch", "custom", client_name="apply_patch"))
+SHELL = as_function(Tool("local_shell", "local_shell", client_name="local_shell"))
+
+
+class TestSpellCall:
+    def test_of_a_tool_nobody_offered(self) -> None:
+        item = write_call(None, "c1", "guess", "{}", "fc_1")
+        assert item == {
+            "type": "function_call",
+            "id": "fc_1",
+            "status": "completed",
+            "call_id": "c1",
+            "name": "guess",
+            "arguments": "{}",
+        }
+        check("FunctionToolCall", item)
+
+    def test_of_a_namespace_by_the_client_s_own_name(self) -> None:
+        tool = Tool("mcp__docs__find", client_name="find", group="mcp__docs")
+        item = write_call(tool, "c1", "mcp__docs__find", '{"q": 1}', "fc_1")
+        assert (item["namespace"], item["name"]) == ("mcp__docs", "find")
+        assert item["arguments"] == '{"q": 1}'
+        check("FunctionToolCall", item)
+
+    @pytest.mark.parametrize("text", ["*** Begin Patch\n+ä", '{"input": "x"}', ""])
+    def test_of_a_custom_tool_unwraps_its_input(self, text: str) -> None:
+        item = write_call(PATCH, "c1", "apply_patch", wrap_free_text(text), "ctc_1")
+        assert (item["type"], item["name"], item["input"]) == (
+            "custom_tool_call",
+            "apply_patch",
+            text,
+        )
+        check("CustomToolCall", item)
+
+    def test_of_a_custom_tool_offered_as_one_is_free_text_already(self) -> None:
+        tool = Tool("apply_patch", "custom", client_name="apply_patch")
+        item = write_call(tool, "c1", "apply_patch", '{"input": "x"}', "ctc_1")
+        assert item["input"] == '{"input": "x"}'
+
+    @pytest.mark.parametrize("arguments", ["*** Begin Patch", '{"patch": 1}', '["x"]', '"x"'])
+    def test_of_a_custom_tool_with_arguments_of_another_shape(self, arguments: str) -> None:
+        assert write_call(PATCH, "c1", "apply_patch", arguments, "i")["input"] == arguments
+
+    def test_of_a_local_shell(self) -> None:
+        arguments = {
+            "command": ["ls", "-l"],
+            "workdir": "/src",
+            "timeout_ms": 1000,
+            "env": {"A": "b"},
+        }
+        item = write_call(SHELL, "c1", "local_shell", json.dumps(arguments), "lsc_1")
+        assert item["type"] == "local_shell_call"
+        assert item["action"] == {
+            "type": "exec",
+            "command": ["ls", "-l"],
+            "timeout_ms": 1000,
+            "working_directory": "/src",
+            "env": {"A": "b"},
+        }
+        check("LocalShellToolCall", item)
+
+    def test_that_has_only_begun(self) -> None:
+        item = write_call(SHELL, "c1", "local_shell", "", "lsc_1", status="in_progress")
+        assert (item["status"], item["action"]["command"]) == ("in_progress", [])
+        check("LocalShellToolCall", item)
+
+    @pytest.mark.parametrize(
+        ("arguments", "command"),
+        [
+            ('{"command": "ls | wc"}', ["bash", "-lc", "ls | wc"]),
+            ("ls | wc", ["bash", "-lc", "ls | wc"]),
+            ('{"command": ["sleep", 1]}', ["sleep", "1"]),
+            ('{"command": 1}', []),
+            ("{}", []),
+        ],
+    )
+    def test_of_a_local_shell_with_a_command_line(self, arguments: str, command: Any) -> None:
+        assert read_shell_action(arguments)["command"] == command
+
+
+def test_a_long_call_is_not_parsed_again_for_each_fragment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = []
+
+    def reading(data: bytes) -> Json | None:
+        read.append(len(data))
+        return parse_object(data)
+
+    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", reading)
+    written = TranslatedCall(
+        ToolCallDelta(0, None, call_index=0, id="c", name="f"), None, 0, mint_id
+    )
+    text = json.dumps({"x": "y" * 100_000})
+    for piece in pieces(text, 50):
+        list(written.write(piece))
+        assert not written.is_complete or written.build_done("completed")["arguments"] == text
+    assert sum(read) < 20 * len(text)
+
+
+def test_a_shell_action_comes_back_as_it_was() -> None:
+    action = {
+        "type": "exec",
+        "command": ["ls"],
+        "timeout_ms": 5,
+        "working_directory": "/src",
+        "env": {"A": "b"},
+    }
+    assert read_shell_action(write_shell_arguments(action)) == action
+
+
+def test_the_grammar_of_a_custom_tool_is_in_the_description() -> None:
+    grammar = {"syntax": "lark", "definition": 'start: "a"+'}
+    tool = as_function(Tool("t", "custom", description="Edits.", grammar=grammar))
+    lines = ["Edits.", AS_FUNCTION_NOTE, '`input` must match this lark grammar:\nstart: "a"+']
+    assert tool.description == "\n\n".join(lines)
+    assert tool.parameters is not None
+    assert tool.parameters["required"] == ["input"]
+
+
+def test_a_function_is_one_already() -> None:
+    tool = Tool("f", parameters={"type": "object"})
+    assert as_function(tool) is tool

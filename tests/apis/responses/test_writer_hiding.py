@@ -1,0 +1,274 @@
+"""Raw reasoning that is to be hidden, in all the places where upstreams put it on Responses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+
+from abridge.apis.display import Exposure
+from tests.checker import ResponsesStream, check_responses
+from tests.pipeline import Pipeline, responses
+from tests.scripts import frame, message_item, numbered, reasoning_item, response, responses_stream
+
+THOUGHT = 'First I recall the rule.\n\nIt says "n squared", so the sum of ten is a hundred — done.'
+SECRETS = ("recall the rule", "n squared", "is a hundred")
+BARE = {"id": "rs_0", "type": "reasoning", "summary": []}
+FULL = {**BARE, "content": [{"type": "reasoning_text", "text": THOUGHT}]}
+MESSAGE = message_item(1, "One hundred.")
+BLOB = "gAAAAABo" + "q3Jd-_8h" * 40
+
+CREATED = {"type": "response.created", "response": response([], status="in_progress", usage=None)}
+ADDED = {"type": "response.output_item.added", "output_index": 0, "item": BARE}
+DONE = {"type": "response.output_item.done", "output_index": 0, "item": FULL}
+ANSWER = (
+    {"type": "response.output_item.added", "output_index": 1, "item": {**MESSAGE, "content": []}},
+    {"type": "response.output_item.done", "output_index": 1, "item": MESSAGE},
+)
+COMPLETED = {"type": "response.completed", "response": response([FULL, MESSAGE])}
+HIDING: list[Exposure] = ["summary", "none"]
+
+pytestmark = pytest.mark.parametrize("expose", HIDING)
+
+
+def of_item(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "output_index": 0, "item_id": "rs_0", "content_index": 0, **fields}
+
+
+RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
+
+
+def hidden(out: bytes) -> ResponsesStream:
+    """The stream, of which nothing is reasoning, however that is encoded."""
+    for secret in SECRETS:
+        assert secret.encode() not in out
+    return check_responses(out)
+
+
+def run(expose: Exposure, *events: dict[str, Any], ended: bool = True) -> ResponsesStream:
+    ending = (DONE, *ANSWER, COMPLETED) if ended else ()
+    return hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, *events, *ending))))
+
+
+CLEAR = {
+    "as it is": THOUGHT,
+    "its parts joined": f"Note:\n{THOUGHT}\n\nEnd.",
+    "json": json.dumps({"thinking": THOUGHT}),
+    "json in utf-8": json.dumps([{"type": "thinking", "thinking": THOUGHT}], ensure_ascii=False),
+    "no text at all": {"thinking": THOUGHT},
+}
+
+
+@pytest.mark.parametrize("state", CLEAR.values(), ids=CLEAR)
+@pytest.mark.parametrize("parts", [(THOUGHT,), tuple(THOUGHT.splitlines())], ids=["one", "several"])
+def test_opaque_state_that_is_in_the_clear_is_hidden(
+    expose: Exposure, parts: tuple[str, ...], state: Any
+) -> None:
+    content = [{"type": "reasoning_text", "text": text} for text in parts]
+    item = {**BARE, "content": content, "encrypted_content": state}
+    stream = b"".join(responses_stream([item, MESSAGE]))
+    seen = hidden(responses(expose=expose).stream(stream))
+    assert "encrypted_content" not in seen.response["output"][0]
+    whole = responses(expose=expose).whole(json.dumps(response([item, MESSAGE])).encode())
+    assert not any(secret.encode() in whole for secret in SECRETS)
+
+
+@pytest.mark.parametrize("thought", [THOUGHT, "Hm", "gAAA", "q3Jd\n\nSo it is."])
+def test_opaque_state_stays_though_a_short_word_is_in_it_by_chance(
+    expose: Exposure, thought: str
+) -> None:
+    stream = responses_stream([reasoning_item(0, thought, encrypted_content=BLOB), MESSAGE])
+    seen = check_responses(responses(expose=expose).stream(b"".join(stream)))
+    assert seen.response["output"][0]["encrypted_content"] == BLOB
+
+
+def test_a_known_field_is_hidden_unless_its_value_has_the_right_type(
+    expose: Exposure,
+) -> None:
+    item = {**FULL, "status": {"reasoning": THOUGHT}}
+    hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
+
+
+SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
+
+
+@pytest.mark.parametrize("state", SNAPSHOTS)
+def test_a_snapshot_of_the_response_holds_no_more_than_is_shown(
+    expose: Exposure, state: str
+) -> None:
+    messages = [{"content": THOUGHT}]
+    snapshot = response([FULL], status=state, input_messages=messages, output_messages=messages)
+    seen = run(expose, ADDED, RAW, {"type": f"response.{state}", "response": snapshot})
+    shown = next(event for event in seen.events if event["type"] == f"response.{state}")
+    assert shown["response"]["output"] == [{**BARE, "content": []}]
+
+
+def test_an_error_that_carries_the_response_carries_no_more_than_is_shown(
+    expose: Exposure,
+) -> None:
+    error = {"type": "error", "error": {"message": "Quota."}, "response": response([FULL])}
+    failed = {"type": "response.failed", "response": response([FULL], status="failed")}
+    seen = run(expose, ADDED, RAW, error, failed, ended=False)
+    assert seen.errors[0]["response"]["output"][0]["content"] == []
+
+
+def test_a_keep_alive_repeats_no_more_than_is_shown(expose: Exposure) -> None:
+    pipeline = responses(expose=expose)
+    snapshot = {"type": "response.in_progress", "response": response([FULL], status="in_progress")}
+    for raw in numbered(CREATED, ADDED, snapshot):
+        pipeline.frame(raw)
+    pipeline.out += pipeline.writer.keep_alive()
+    assert hidden(bytes(pipeline.out)).kinds.count("response.in_progress") == 2
+
+
+def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Exposure) -> None:
+    item = {**BARE, "summary": [{"type": "summary_text", "text": "Theirs."}]}
+    pipeline = responses(expose=expose)
+    snapshot = {"type": "response.in_progress", "response": response([item], status="in_progress")}
+    for raw in numbered(CREATED, ADDED, snapshot):
+        pipeline.frame(raw)
+    assert (b"Theirs." in pipeline.out) == (expose == "summary")
+
+
+class TestOfAnyKind:
+    """Any event of a reasoning item may contain reasoning."""
+
+    EVENTS = (
+        of_item("response.content_part.added", part={"type": "text", "text": THOUGHT}),
+        of_item("response.content_part.done", part={"type": "output_text", "text": THOUGHT}),
+        of_item("response.output_text.delta", delta=THOUGHT),
+        of_item("response.output_text.done", text=THOUGHT),
+        of_item("response.refusal.delta", delta=THOUGHT),
+        of_item("response.thinking.delta", delta=THOUGHT),
+        of_item("vendor:trace", trace=[THOUGHT]),
+    )
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_it_is_hidden(self, expose: Exposure, event: dict[str, Any]) -> None:
+        kinds = run(expose, ADDED, event, RAW).kinds
+        assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_it_is_hidden_under_another_id(self, expose: Exposure, event: dict[str, Any]) -> None:
+        kinds = run(expose, ADDED, {**event, "item_id": "odd"}, RAW).kinds
+        assert kinds.count(event["type"]) == run(expose, ADDED, RAW).kinds.count(event["type"])
+
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
+    def test_after_its_done_it_is_a_fault(self, expose: Exposure, event: dict[str, Any]) -> None:
+        pipeline = responses(expose=expose)
+        stream = numbered(CREATED, ADDED, RAW, DONE, event, *ANSWER, COMPLETED)
+        hidden(pipeline.stream(b"".join(stream)))
+        assert pipeline.reader.faults == 1
+
+    def test_a_second_beginning_is_a_fault(self, expose: Exposure) -> None:
+        pipeline = responses(expose=expose)
+        again = {**ADDED, "item": FULL}
+        stream = numbered(CREATED, ADDED, again, RAW, DONE, *ANSWER, COMPLETED)
+        hidden(pipeline.stream(b"".join(stream)))
+        assert pipeline.reader.faults == 1
+
+    def test_an_end_that_is_another_items_is_a_fault(self, expose: Exposure) -> None:
+        other = {**DONE, "item": {**MESSAGE, "content": FULL["content"]}}
+        run(expose, ADDED, RAW, other)
+
+
+NO_OBJECTS = (
+    json.dumps([RAW]),
+    json.dumps(THOUGHT),
+    '{"type": "response.reasoning_text.delta", "delta": "' + THOUGHT.splitlines()[0],
+)
+
+
+def interrupted(expose: Exposure, raw: bytes) -> Pipeline:
+    pipeline = responses(expose=expose)
+    stream = numbered(CREATED, ADDED, RAW, DONE, *ANSWER, COMPLETED)
+    pipeline.stream(b"".join([*stream[:3], raw, *stream[3:]]))
+    return pipeline
+
+
+@pytest.mark.parametrize("data", NO_OBJECTS)
+def test_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> None:
+    pipeline = interrupted(expose, frame(data))
+    assert pipeline.reader.faults == 1
+    assert hidden(bytes(pipeline.out)).response["status"] == "completed"
+
+
+def test_a_comment_passes(expose: Exposure) -> None:
+    pipeline = interrupted(expose, b": waiting\n\n")
+    assert b": waiting\n\n" in pipeline.out
+    assert pipeline.reader.faults == 0
+
+
+def test_a_frame_cut_in_its_middle_is_not_shown(expose: Exposure) -> None:
+    stream = b"".join(numbered(CREATED, ADDED, RAW))
+    seen = hidden(responses(expose=expose).stream(stream[:-12]))
+    assert seen.response["status"] == "failed"
+
+
+@pytest.mark.parametrize("more", [{}, {"content": []}, {"content": None}])
+def test_reasoning_that_was_only_streamed_is_recognized_in_opaque_state(
+    expose: Exposure, more: dict[str, Any]
+) -> None:
+    item = {**BARE, **more, "encrypted_content": json.dumps(THOUGHT)}
+    done = {**DONE, "item": item}
+    completed = {"type": "response.completed", "response": response([item, MESSAGE])}
+    stream = numbered(CREATED, ADDED, RAW, done, *ANSWER, completed)
+    seen = hidden(responses(expose=expose).stream(b"".join(stream)))
+    assert "encrypted_content" not in seen.response["output"][0]
+
+
+class TestASummaryThatIsTheReasoning:
+    """As Ollama has it, and no profile says so."""
+
+    MASKED: ClassVar = {
+        **BARE,
+        "summary": [{"type": "summary_text", "text": THOUGHT}],
+        "encrypted_content": THOUGHT,
+    }
+    TEXT_EVENTS = (
+        of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[:30]),
+        of_item("response.reasoning_summary_text.delta", summary_index=0, delta=THOUGHT[30:]),
+        of_item("response.reasoning_summary_text.done", summary_index=0, text=THOUGHT),
+    )
+
+    def stream(self, item: dict[str, Any], *inside: dict[str, Any]) -> bytes:
+        final = {"type": "response.completed", "response": response([item, MESSAGE])}
+        events = (CREATED, ADDED, *inside, {**DONE, "item": item}, *ANSWER, final)
+        return b"".join(numbered(*events))
+
+    @pytest.mark.parametrize("count", [0, 2, 3])
+    def test_it_is_recognized_by_the_same_text_in_opaque_state(
+        self, expose: Exposure, count: int
+    ) -> None:
+        pipeline = responses(expose=expose)
+        seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS[:count])))
+        assert [passage.text for passage in pipeline.passages] == [THOUGHT] * (expose == "summary")
+        assert pipeline.heard()[0].original[0]["encrypted_content"] == THOUGHT
+        assert pipeline.reader.faults == 0
+        assert len(seen.summary) == (expose == "summary")
+
+    def test_it_is_shown_as_raw_reasoning(self, expose: Exposure) -> None:
+        pipeline = responses()
+        seen = check_responses(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS)))
+        assert seen.raw == THOUGHT
+        assert seen.summary == [f"**Part**\n\nSaid of {len(THOUGHT)} characters."]
+
+    def test_it_is_recognized_in_a_whole_response_too(self, expose: Exposure) -> None:
+        body = json.dumps(response([self.MASKED, MESSAGE])).encode()
+        whole = responses(expose=expose).whole(body)
+        assert not any(secret.encode() in whole for secret in SECRETS)
+
+    def test_a_summary_beside_true_opaque_state_is_native(self, expose: Exposure) -> None:
+        item = {**self.MASKED, "encrypted_content": BLOB}
+        pipeline = responses(expose=expose)
+        seen = check_responses(pipeline.stream(self.stream(item, *self.TEXT_EVENTS)))
+        assert seen.summary == [THOUGHT] * (expose == "summary")
+        assert not pipeline.passages
+
+    def test_it_is_not_shown_if_the_stream_is_cut_before_it_is_recognized(
+        self, expose: Exposure
+    ) -> None:
+        hidden(
+            responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.TEXT_EVENTS)))
+        )

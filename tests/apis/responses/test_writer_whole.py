@@ -1,0 +1,114 @@
+"""Responses that are no stream: the same rules, patched into the body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
+from tests.pipeline import responses
+from tests.scripts import (
+    RESPONSES_USAGE,
+    THOUGHT,
+    call_item,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+
+OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "So.")]
+
+
+def run(output: list[dict[str, Any]], more: dict[str, Any] | None = None, **settings: Any) -> Any:
+    body = json.dumps(response(output, **(more or {}))).encode()
+    return json.loads(responses(**settings).whole(body))
+
+
+def test_the_summary_is_in_the_item_and_raw_beside_it() -> None:
+    item = run(OUTPUT)["output"][0]
+    assert item["summary"][0]["type"] == "summary_text"
+    assert item["summary"][0]["text"].startswith("**Part**")
+    assert item["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
+
+
+def test_streamed_and_whole_agree() -> None:
+    whole = run(OUTPUT)
+    pipeline = responses()
+    stream = pipeline.stream(b"".join(responses_stream(OUTPUT)))
+    final = json.loads(stream.split(b"event: response.completed\ndata: ")[1])["response"]
+    assert final == whole
+
+
+def test_a_response_without_reasoning_stays_as_it_is() -> None:
+    assert run([message_item(0, "So.")]) == response(
+        [message_item(0, "So.")], reasoning={"effort": None, "summary": "auto"}
+    )
+
+
+def test_hidden_reasoning_is_nowhere_in_the_bytes() -> None:
+    for expose in ("summary", "none"):
+        body = json.dumps(run(OUTPUT, expose=expose))
+        assert "odd numbers" not in body
+        assert "So." in body
+
+
+def test_two_items_two_summaries() -> None:
+    output = [
+        reasoning_item(0, THOUGHT),
+        call_item(1, "a", "{}"),
+        reasoning_item(2, "Short."),
+        call_item(3, "b", "{}"),
+    ]
+    items = run(output)["output"]
+    assert items[0]["summary"] != items[2]["summary"]
+    assert len(items[0]["summary"]) == len(items[2]["summary"]) == 1
+
+
+def test_usage_is_merged() -> None:
+    usage = run(OUTPUT)["usage"]
+    assert usage["total_tokens"] == RESPONSES_USAGE["total_tokens"] + 15
+    assert usage["reasoning_summary"]["output_tokens"] == 5
+
+
+def test_a_failed_summary_marks_the_item() -> None:
+    item = run(OUTPUT, write=None)["output"][0]
+    assert item["summary"] == []
+    assert item["summary_error"] == {
+        "code": "upstream_error",
+        "message": "The summarizer answered 500.",
+    }
+
+
+def test_fail_gives_the_whole_object_under_the_error() -> None:
+    body = run(OUTPUT, write=None, plan=SummaryPlan(fail_response=True))
+    assert body["error"]["code"] == "upstream_error"
+    inner = body["error"]["response"]
+    assert inner["status"] == "failed"
+    assert inner["output"][1]["content"][0]["text"] == "So."
+
+
+def test_a_native_summary_stays() -> None:
+    native = [{"type": "summary_text", "text": "Theirs."}]
+    item = run([{**reasoning_item(0, THOUGHT), "summary": native}, message_item(1, "So.")])
+    assert item["output"][0]["summary"][-1:] == native
+
+
+def test_a_summary_that_is_raw_is_treated_as_raw() -> None:
+    raw = {**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": THOUGHT}]}
+    item = run([raw, message_item(1, "So.")], profile=PROFILES["ollama"])["output"][0]
+    assert item["summary"][0]["text"].startswith("**Part**")
+    assert item["content"][0]["text"] == THOUGHT
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":{"message":"no"}}'])
+def test_a_body_that_is_not_a_response_passes_as_it_came(body: bytes) -> None:
+    assert responses().whole(body) == body
+
+
+def test_an_item_without_summary_gets_one() -> None:
+    bare = {"id": "rs_0", "type": "reasoning", "encrypted_content": "x"}
+    assert run([bare, message_item(1, "So.")])["output"][0]["summary"] == []

@@ -1,0 +1,46 @@
+"""Answers with something odd anywhere in them, translated for each client API: the result is legal,
+and hides what is to be hidden.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abridge.apis.api import Api
+from abridge.apis.registry import APIS
+from tests.checker import check_chat, check_responses
+from tests.exchange.test_mutated import DOCUMENTS, ODD, SECRET, changed, places
+from tests.pipeline import bridged
+from tests.scripts import frame
+from tests.told import tell, turn_of
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
+@settings(max_examples=100)
+@given(data=st.data())
+def test_whatever_stands_anywhere(name: str, client: Api, data: st.DataObject) -> None:
+    _, stream, document = DOCUMENTS[name]
+    odd = changed(document, data.draw(st.sampled_from(list(places(document)))), data.draw(ODD))
+    upstream = name.split(maxsplit=1)[0]
+    body = b"".join(map(written, odd if isinstance(odd, list) else [odd])) if stream else None
+    read = written(odd)[6:] if body is None else body
+    turn_of(tell(upstream, read, streamed=stream))
+    pipeline = bridged(upstream, client, expose=data.draw(st.sampled_from(["summary", "none"])))
+    out = pipeline.stream(read) if stream else pipeline.whole(read)
+    assert SECRET.encode() not in out
+    if not stream:
+        assert isinstance(json.loads(out), dict)
+    elif client.name == "chat":
+        check_chat(out)
+    else:
+        check_responses(out)
+
+
+def written(payload: Any) -> bytes:
+    return frame(json.dumps(payload))

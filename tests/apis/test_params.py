@@ -1,0 +1,427 @@
+"""A request's plain parameters, translated from one API to the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat import request as chat
+from abridge.apis.params import PARAMS
+from abridge.apis.responses import request as responses
+from abridge.errors import RequestError
+from abridge.providers.catalog import PROFILES
+from tests.apis.translation import (
+    HELLO,
+    Json,
+    chat_request,
+    responses_request,
+    to_chat,
+    to_responses,
+    unfit,
+)
+
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+SAME: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "user": "u",
+    "service_tier": "flex",
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+    "top_k": 40,
+}
+OPENAI: dict[str, Any] = {
+    "safety_identifier": "s",
+    "prompt_cache_key": "k",
+    "prompt_cache_retention": "24h",
+    "prompt_cache_options": {"ttl": "30m"},
+}
+
+
+@pytest.mark.parametrize(("key", "value"), SAME.items())
+def test_what_both_apis_call_the_same(key: str, value: Any) -> None:
+    request_fields = to_responses(chat_request(**{key: value}))
+    assert (request_fields.body[key], request_fields.unsupported) == (value, [])
+    request_fields = to_chat(responses_request(**{key: value}))
+    assert (request_fields.body[key], request_fields.unsupported) == (value, [])
+
+
+@pytest.mark.parametrize(("key", "value"), OPENAI.items())
+def test_what_openai_alone_has_is_not_sent_to_others_chats(key: str, value: Any) -> None:
+    question = responses_request(**{key: value})
+    assert to_chat(question, "openai").body[key] == value
+    written = to_chat(question, "vllm")
+    assert key not in written.body
+    assert unfit(written) == {key: False}
+    assert to_responses(chat_request(**{key: value})).body[key] == value
+
+
+@pytest.mark.parametrize(
+    ("written_body", "request_fields"),
+    [
+        ({"max_tokens": 100}, {"max_output_tokens": 100}),
+        ({"max_completion_tokens": 100}, {"max_output_tokens": 100}),
+        ({"max_tokens": 1, "max_completion_tokens": 100}, {"max_output_tokens": 100}),
+        ({"verbosity": "low"}, {"text": {"verbosity": "low"}}),
+        ({"reasoning_effort": "high"}, {"reasoning": {"effort": "high"}}),
+        ({"reasoning": {"effort": "high"}}, {"reasoning": {"effort": "high"}}),
+        ({"reasoning": {"summary": "auto"}}, {"reasoning": {"summary": "auto"}}),
+        ({"reasoning": {"max_tokens": 9}}, {"reasoning": {"max_tokens": 9}}),
+        ({"stream": True, "stream_options": {"include_usage": True}}, {"stream": True}),
+        ({"metadata": {"a": "b"}}, {"metadata": {"a": "b"}}),
+        ({"store": True}, {"store": True}),
+        (
+            {"logprobs": True, "top_logprobs": 3},
+            {
+                "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+                "top_logprobs": 3,
+            },
+        ),
+        ({"response_format": {"type": "text"}}, {}),
+        (
+            {"response_format": {"type": "json_object"}},
+            {"text": {"format": {"type": "json_object"}}},
+        ),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": "n",
+                        "description": "d",
+                        "schema": SCHEMA,
+                        "strict": True,
+                    },
+                },
+                "verbosity": "low",
+            },
+            {
+                "text": {
+                    "format": {
+                        "type": "json_schema",
+                        "name": "n",
+                        "description": "d",
+                        "schema": SCHEMA,
+                        "strict": True,
+                    },
+                    "verbosity": "low",
+                }
+            },
+        ),
+        ({"chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs": {"x": 1}}),
+    ],
+)
+def test_a_chat_request_to_responses(written_body: Json, request_fields: Json) -> None:
+    written = to_responses(chat_request(**written_body))
+    always = {
+        "model": "m",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "input": [{"type": "message", **HELLO}],
+    }
+    assert written.body == {**always, **request_fields}
+    assert written.unsupported == []
+
+
+@pytest.mark.parametrize(
+    ("written_body", "request_fields"),
+    [
+        ({"max_output_tokens": 100}, {"max_completion_tokens": 100}),
+        ({"text": {"verbosity": "low"}}, {"verbosity": "low"}),
+        ({"reasoning": {"effort": "high", "summary": "auto"}}, {"reasoning_effort": "high"}),
+        ({"reasoning": {"effort": "none"}}, {"reasoning_effort": "none"}),
+        ({"reasoning": {"context": "auto", "mode": "standard"}}, {}),
+        (
+            {"stream": True, "stream_options": {"include_obfuscation": False}},
+            {"stream": True, "stream_options": {"include_usage": True}},
+        ),
+        ({"include": ["reasoning.encrypted_content"]}, {}),
+        ({"include": ["message.output_text.logprobs"]}, {"logprobs": True}),
+        ({"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
+        ({"top_logprobs": 0}, {}),
+        ({"text": {"format": {"type": "text"}}}, {}),
+        (
+            {"text": {"format": {"type": "json_object"}}},
+            {"response_format": {"type": "json_object"}},
+        ),
+        (
+            {
+                "text": {
+                    "format": {
+                        "type": "json_schema",
+                        "name": "n",
+                        "description": "d",
+                        "schema": SCHEMA,
+                        "strict": False,
+                    }
+                }
+            },
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {
+                        "name": "n",
+                        "description": "d",
+                        "schema": SCHEMA,
+                        "strict": False,
+                    },
+                }
+            },
+        ),
+        ({"parallel_tool_calls": False}, {}),
+        ({"chat_template_kwargs": {"x": 1}}, {"chat_template_kwargs": {"x": 1}}),
+    ],
+)
+def test_a_responses_request_to_chat(written_body: Json, request_fields: Json) -> None:
+    written = to_chat(responses_request(**written_body), "openai")
+    assert written.body == {"model": "m", "messages": [HELLO], **request_fields}
+    assert written.unsupported == []
+
+
+def test_unknown_keys_of_an_object_are_passed_on_in_it() -> None:
+    reasoning = {"effort": "high", "exclude": True}
+    question = responses_request(reasoning=reasoning, text={"verbosity": "low", "tone": "kind"})
+    assert question.extra == {"reasoning": {"exclude": True}, "text": {"tone": "kind"}}
+    assert to_responses(question).body["reasoning"] == reasoning
+    written = to_chat(question)
+    assert written.body["reasoning_effort"] == "high"
+    assert written.body["reasoning"] == {"exclude": True}
+
+
+def test_a_known_field_wins_over_an_unknown_one() -> None:
+    question = chat_request(instructions="x", store_=1)
+    question.extra["store"] = True
+    body = to_responses(question).body
+    assert (body["store"], body["instructions"], body["store_"]) == (False, "x", 1)
+
+
+def test_the_profile_names_the_bound_of_an_answer() -> None:
+    assert to_chat(responses_request(max_output_tokens=9), "vllm").body["max_tokens"] == 9
+
+
+def test_a_limit_below_openais_minimum_is_raised() -> None:
+    question = chat_request(max_tokens=1)
+    assert to_responses(question, "openai").body["max_output_tokens"] == 16
+
+
+def test_the_effort_is_in_the_profiles_field() -> None:
+    question = responses_request(reasoning={"effort": "none"})
+    assert to_chat(question, "deepseek").body["thinking"] == {"type": "disabled"}
+    question = responses_request(reasoning={"effort": "high"})
+    assert unfit(to_chat(question, "qwen")) == {"reasoning.effort": False}
+
+
+def test_a_summary_that_is_raw_is_not_requested() -> None:
+    question = chat_request(reasoning={"summary": "auto"})
+    assert "reasoning" not in to_responses(question, "ollama").body
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1-mini", "openai/gpt-4o", "gpt-5-chat-latest"])
+def test_encrypted_content_is_not_requested_of_models_that_refuse_it(model: str) -> None:
+    assert "include" not in to_responses(chat_request(model=model)).body
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "matters"),
+    [
+        ("stop", ["."], True),
+        ("logit_bias", {"1": 1}, True),
+        ("n", 2, True),
+        ("modalities", ["text", "audio"], True),
+        ("audio", {"voice": "alloy", "format": "wav"}, True),
+        ("web_search_options", {"search_context_size": "low"}, True),
+        ("functions", [{"name": "f"}], True),
+        ("seed", 1, False),
+        ("prediction", {"type": "content", "content": "x"}, False),
+    ],
+)
+def test_what_responses_cannot_carry(key: str, value: Any, matters: bool) -> None:  # noqa: FBT001
+    written = to_responses(chat_request(**{key: value}))
+    assert unfit(written) == {key: matters}
+    assert key not in written.body
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "matters"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id", True),
+        ({"conversation": "conv_1"}, "conversation", True),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt", True),
+        ({"background": True}, "background", True),
+        ({"truncation": "auto"}, "truncation", False),
+        ({"max_tool_calls": 3}, "max_tool_calls", False),
+        ({"metadata": {"a": "b"}}, "metadata", False),
+        ({"reasoning": {"mode": "pro"}}, "reasoning.mode", False),
+        ({"include": ["file_search_call.results"]}, "include", False),
+        ({"client_metadata": {"session_id": "s"}}, "client_metadata", False),
+        ({"access_programs": {}}, "access_programs", False),
+        ({"context_management": [{"type": "compaction"}]}, "context_management", False),
+    ],
+)
+def test_what_chat_cannot_carry(fields: Json, param: str, matters: bool) -> None:  # noqa: FBT001
+    written = to_chat(responses_request(**fields))
+    assert unfit(written) == {param: matters}
+    assert written.body == {"model": "m", "messages": [HELLO]}
+
+
+IDLE = {
+    "truncation": "disabled",
+    "store": True,
+    "background": False,
+    "service_tier": "auto",
+    "metadata": {},
+    "top_logprobs": 0,
+    **dict.fromkeys(("temperature", "tools", "tool_choice", "text", "reasoning", "include")),
+    **dict.fromkeys(("previous_response_id", "prompt", "stream", "whatever", "instructions")),
+}
+
+
+def test_defaults_and_nulls_are_left_out() -> None:
+    written = to_chat(responses_request(**IDLE))
+    assert (written.body, written.unsupported) == ({"model": "m", "messages": [HELLO]}, [])
+    fields: Json = {
+        "n": 1,
+        "logprobs": False,
+        "presence_penalty": 0,
+        "stop": None,
+        "store": False,
+        "modalities": ["text"],
+        "logit_bias": {},
+        "functions": [],
+        "stream": False,
+        "response_format": None,
+        "tool_choice": None,
+    }
+    written = to_responses(chat_request(**fields))
+    assert written.unsupported == []
+    assert set(written.body) == {"model", "input", "store", "include"}
+
+
+def test_a_flag_is_no_figure() -> None:
+    """In Python, but not on the wire."""
+    assert unfit(to_responses(chat_request(n=True))) == {"n": True}
+
+
+@pytest.mark.parametrize("fields", [chat.PARAM_FIELDS, responses.PARAM_FIELDS])
+def test_every_field_has_a_meaning(fields: Json) -> None:
+    assert fields.keys() <= PARAMS.keys()
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "messages"),
+        ({"messages": "x"}, "messages"),
+        ({"messages": ["x"]}, "messages[0]"),
+        ({"messages": [{"role": "narrator"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [1]}]}, "messages[0].content[0]"),
+        ({"messages": [HELLO], "tools": {}}, "tools"),
+        ({"messages": [HELLO], "tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"messages": [HELLO], "tools": [{"function": {}}]}, "tools[0].function.name"),
+        (
+            {"messages": [HELLO], "tools": [{"function": {"name": "f", "parameters": 1}}]},
+            "tools[0].function.parameters",
+        ),
+        ({"messages": [HELLO], "tool_choice": "any"}, "tool_choice"),
+        (
+            {
+                "messages": [HELLO],
+                "tool_choice": {"type": "allowed_tools", "allowed_tools": {"tools": []}},
+            },
+            "tool_choice.allowed_tools.mode",
+        ),
+        ({"messages": [HELLO], "response_format": {"type": "x"}}, "response_format.type"),
+        ({"messages": [HELLO], "stream": "yes"}, "stream"),
+        ({"messages": [HELLO], "reasoning": {"summary": "long"}}, "reasoning.summary"),
+    ],
+)
+def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        chat.read_request(body)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "input"),
+        ({"input": 1}, "input"),
+        ({"input": [1]}, "input[0]"),
+        ({"input": [{"role": "narrator", "content": ""}]}, "input[0].role"),
+        ({"input": [{"role": "user", "content": 1}]}, "input[0].content"),
+        ({"input": "x", "tools": [{}]}, "tools[0].type"),
+        ({"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"input": "x", "tools": [{"type": "custom"}]}, "tools[0].name"),
+        ({"input": "x", "tools": [{"type": "namespace", "name": "n"}]}, "tools[0].tools"),
+        (
+            {"input": "x", "tools": [{"type": "namespace", "name": "n", "tools": [{}]}]},
+            "tools[0].tools[0].type",
+        ),
+        ({"input": "x", "tool_choice": {"type": "function"}}, "tool_choice.name"),
+        ({"input": "x", "tool_choice": {"type": "allowed_tools", "tools": []}}, "tool_choice.mode"),
+        ({"input": "x", "text": "x"}, "text"),
+        ({"input": "x", "text": {"format": {"type": "x"}}}, "text.format.type"),
+        ({"input": "x", "include": "x"}, "include"),
+        ({"input": [{"type": "local_shell_call"}]}, "input[0].action"),
+    ],
+)
+def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        responses.read_request(body)
+    assert caught.value.param == param
+
+
+def test_a_missing_field_is_reported() -> None:
+    with pytest.raises(RequestError, match="Missing required parameter: 'messages'") as caught:
+        chat.read_request({})
+    assert caught.value.code == "missing_required_parameter"
+    assert responses.read_request({"prompt": {"id": "p"}}).messages == []
+
+
+NOT_THAT: dict[str, Any] = {
+    "max_completion_tokens": "many",
+    "max_tokens": 0,
+    "temperature": "hot",
+    "top_p": True,
+    "stop": [1],
+    "top_logprobs": 2.5,
+    "parallel_tool_calls": "no",
+    "service_tier": 1,
+    "user": 7,
+    "model": 5,
+    "reasoning_effort": 3,
+}
+
+
+@pytest.mark.parametrize("field", NOT_THAT)
+def test_what_is_no_value_is_refused_by_the_clients_name_for_it(field: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        chat.read_request({"messages": [HELLO], field: NOT_THAT[field]})
+    assert refused.value.param == field
+
+
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [
+        ("max_output_tokens", {"max_output_tokens": -1}),
+        ("reasoning.effort", {"reasoning": {"effort": 3}}),
+        ("text.format.schema", {"text": {"format": {"type": "json_schema", "schema": 3}}}),
+    ],
+)
+def test_on_responses_too(param: str, fields: Json) -> None:
+    with pytest.raises(RequestError) as refused:
+        responses_request(**fields)
+    assert refused.value.param == param
+
+
+def test_no_model_is_no_empty_one() -> None:
+    """Some upstreams have one, and none by that name."""
+    question = chat.read_request({"messages": [HELLO]})
+    options = UpstreamOptions(PROFILES["auto"])
+    for write in (chat.write_request, responses.write_request):
+        assert "model" not in write(question, options).body

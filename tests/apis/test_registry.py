@@ -1,0 +1,45 @@
+"""The registry of APIs: by path, by name, and in the order in which they are tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from abridge.apis.api import Api
+from abridge.apis.chat.api import CHAT
+from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api, is_api_path
+from abridge.apis.responses.api import RESPONSES
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_fallbacks_are_other_apis_of_upstreams(api: Api) -> None:
+    assert api.name not in api.fallbacks
+    assert [found.name for found in fallbacks(api)] == list(api.fallbacks)
+    assert set(api.fallbacks) <= UPSTREAM_APIS.keys()
+
+
+def test_openais_apis_fall_back_on_each_other() -> None:
+    assert fallbacks(CHAT) == (RESPONSES.upstream,)
+    assert fallbacks(RESPONSES) == (CHAT.upstream,)
+
+
+@pytest.mark.parametrize(
+    ("path", "raw_path", "api"),
+    [
+        ("/v1/chat/completions", "/v1/chat/completions", CHAT),
+        ("/v1//responses", "/v1//responses", RESPONSES),
+        ("/v1/responses", "/v1/%72esponses", RESPONSES),
+        ("/v1/x/../responses", "/v1/x/../responses", RESPONSES),
+        ("/v1/responses/resp_1", "/v1/responses/resp_1", None),
+        ("/v1/models", "/v1/models", None),
+    ],
+)
+def test_an_endpoint_is_found_however_its_path_is_written(
+    path: str, raw_path: str, api: object
+) -> None:
+    assert find_api(path, raw_path) is api
+
+
+def test_paths_below_an_endpoint_are_the_apis() -> None:
+    assert is_api_path("/v1/responses/resp_1/input_items", "")
+    assert is_api_path("/v1/chat/completions", "")
+    assert not is_api_path("/v1/embeddings", "/v1/embeddings")

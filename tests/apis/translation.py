@@ -1,0 +1,63 @@
+"""Requests of one API, written for an upstream of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.chat import request as chat
+from abridge.apis.responses import request as responses
+from abridge.core.model_request import ModelRequest, TranslatedRequest
+from abridge.providers.catalog import PROFILES
+from tests.openapi import check
+
+Json = dict[str, Any]
+
+HELLO = {"role": "user", "content": "Hello"}
+
+
+def chat_request(*messages: Json, **fields: Any) -> ModelRequest:
+    return chat.read_request({"model": "m", "messages": list(messages or [HELLO]), **fields})
+
+
+def responses_request(*items: Json, **fields: Any) -> ModelRequest:
+    return responses.read_request({"model": "m", "input": list(items or [HELLO]), **fields})
+
+
+def to_responses(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
+    """What a Responses upstream is asked, which its description allows."""
+    written = responses.write_request(question, UpstreamOptions(PROFILES[profile]))
+    check("CreateResponse", described(written.body))
+    return written
+
+
+def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
+    """What a chat upstream is asked, which the description allows unless the profile does not."""
+    options = UpstreamOptions(PROFILES[profile])
+    written = chat.write_request(question, options)
+    if options.profile.returns.place != "chunks":
+        check("CreateChatCompletionRequest", written.body)
+    return written
+
+
+def described(body: Json) -> Json:
+    """The body as far as the description goes: it demands ids of what a client says the model said,
+    which the API itself does not, and of a message with parts it allows two readings, where it
+    wants to have one."""
+    return {**body, "input": [_described(item) for item in body["input"]]}
+
+
+def _described(item: Json) -> Json:
+    if item.get("type") == "reasoning":
+        return {"id": "rs_1", **item}
+    if item.get("type") != "message" or isinstance(item["content"], str):
+        return item
+    if item["role"] == "assistant":
+        return {**item, "id": "msg_1", "status": "completed"}
+    check("InputMessage", item)
+    return {**item, "content": ""}
+
+
+def unfit(written: TranslatedRequest) -> dict[str, bool]:
+    """What upstream could not be told, and whether that matters."""
+    return {left_out.param: left_out.essential for left_out in written.unsupported}

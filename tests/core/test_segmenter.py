@@ -1,0 +1,156 @@
+"""The cuts at which reasoning becomes a part."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.core.segmenter import MAX_CONTEXT, MAX_CONTEXT_RATIO, Cut, Segmenter
+
+
+def segmenter(**settings: object) -> Segmenter:
+    chosen = {
+        "part_chars": 40,
+        "max_parts": 3,
+        "tail_chars": 10,
+        "min_chars": 1,
+        "max_chars": 10_000,
+        "live": True,
+    }
+    return Segmenter(**{**chosen, **settings})  # type: ignore[arg-type]
+
+
+def cuts(text: str, **settings: object) -> list[str]:
+    made = segmenter(**settings)
+    found = made.feed(text)
+    last = made.end_stretch()
+    return [cut.text for cut in (*found, *([last] if last else []))]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        pytest.param("a" * 38 + ".\n\nThe rest follows here", "a" * 38 + ".\n\n", id="paragraph"),
+        pytest.param(
+            "First one. Then a second sentence.\n\nAnd so on without any end " * 2,
+            "First one. Then a second sentence.\n\n",
+            id="a paragraph before the mark, where none follows soon",
+        ),
+        pytest.param(
+            "One sentence is here. Another one is there and goes on and on " * 2,
+            "One sentence is here. ",
+            id="sentence",
+        ),
+        pytest.param(
+            "no stop at all but words and more words and more words and ever more",
+            "no stop at all but words and more words and more ",
+            id="word",
+        ),
+        pytest.param("x" * 200, "x" * 50, id="one endless word"),
+        pytest.param("我" * 30 + "。" + "他" * 80, "我" * 30 + "。", id="Chinese"),
+        pytest.param("- item\n" * 20, "- item\n" * 7, id="list"),
+        pytest.param(
+            "pi is 3.14159 and e is 2.71828 and so it goes on and on", None, id="decimals"
+        ),
+    ],
+)
+def test_it_cuts_where_a_person_would(text: str, first: str | None) -> None:
+    found = cuts(text, tail_chars=0)
+    assert "".join(found) == text
+    if first is not None:
+        assert found[0] == first
+    assert not any(cut.endswith(("3.", "2.")) for cut in found)
+
+
+def test_each_part_is_a_quarter_larger_then_twice_as_large() -> None:
+    found = cuts("x" * 2000, part_chars=100, max_parts=3, tail_chars=0)
+    assert [round(len(cut) / 1.25) for cut in found[:4]] == [100, 125, 156, 312]
+
+
+def test_twelve_parts_reach_some_eighty_thousand_characters() -> None:
+    found = cuts("word " * 100_000, part_chars=1500, max_parts=12, tail_chars=0, max_chars=1 << 22)
+    assert 70_000 < sum(map(len, found[:12])) < 100_000
+    assert len(found) < 18
+
+
+def test_a_short_rest_after_a_cut_stays() -> None:
+    assert cuts("a" * 38 + ".\n\n" + "tail") == ["a" * 38 + ".\n\n"]
+
+
+def test_a_short_text_is_one_part_all_the_same() -> None:
+    assert cuts("tail") == ["tail"]
+
+
+@pytest.mark.parametrize("text", ["", "   \n\n\t "])
+def test_whitespace_alone_is_never_cut(text: str) -> None:
+    assert cuts(text) == []
+
+
+def test_less_than_the_least_is_nothing_and_whitespace_never_counts() -> None:
+    assert cuts("a b c d", min_chars=5) == []
+    assert cuts("a b c d e", min_chars=5) == ["a b c d e"]
+
+
+def test_a_cut_has_the_text_before_it() -> None:
+    made = segmenter(tail_chars=0)
+    first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
+    assert first.before == ""
+    assert second == Cut("b" * 60 + "\n\n", first.text[-6:])
+
+
+@given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))
+def test_context_stays_in_proportion_to_the_reasoning(stretches: list[str]) -> None:
+    made = segmenter(part_chars=200, tail_chars=0)
+    sent = reasoning_text = 0
+    for stretch in stretches:
+        last = [*made.feed(stretch), made.end_stretch()]
+        for cut in filter(None, last):
+            assert len(cut.before) <= MAX_CONTEXT
+            sent += len(cut.text) + len(cut.before)
+        reasoning_text += len(stretch) + 2
+        made.begin_stretch()
+    assert sent <= (1 + MAX_CONTEXT_RATIO) * reasoning_text
+
+
+def test_a_rest_is_taken_along_by_the_next_stretch() -> None:
+    made = segmenter()
+    made.feed("a" * 38 + ".\n\nrest")
+    assert made.end_stretch() is None
+    made.begin_stretch()
+    made.feed("and a second stretch")
+    cut = made.end_stretch()
+    assert cut is not None
+    assert cut.text == "rest\n\nand a second stretch"
+
+
+def test_over_the_limit_head_and_tail_remain() -> None:
+    made = segmenter(live=False, max_chars=1000)
+    for number in range(10_000):
+        made.feed(f"{number} ")
+    cut = made.end_stretch()
+    assert cut is not None
+    assert len(cut.text) <= 1000
+    assert cut.text.startswith("0 1 2")
+    assert cut.text.endswith("9998 9999 ")
+
+
+@given(
+    st.text(alphabet="ab.\n 。!", max_size=400),
+    st.lists(st.integers(min_value=0, max_value=400), max_size=12),
+)
+def test_any_split_of_the_text_gives_the_same_cuts(text: str, places: list[int]) -> None:
+    whole, split = segmenter(), segmenter()
+    edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
+    found = [cut for start, end in pairwise(edges) for cut in split.feed(text[start:end])]
+    assert found == whole.feed(text)
+    assert split.end_stretch() == whole.end_stretch()
+
+
+@given(st.text(max_size=500))
+def test_nothing_is_lost_but_a_short_rest(text: str) -> None:
+    found = "".join(cuts(text))
+    assert text.startswith(found)
+    assert len(text[len(found) :].strip()) < 10

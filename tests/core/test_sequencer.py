@@ -1,0 +1,540 @@
+"""The ordering rules, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from abridge.core.conversation import RecordedTurn, Turn
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Event,
+    ItemSummary,
+    NativeSummary,
+    Passthrough,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
+    ToolCallDelta,
+    TurnRecorded,
+    UsageReported,
+)
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import Tokens
+from tests.core.sequencer_driver import BROKEN, SequencerDriver
+
+LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
+NEXT = "word " * 5 + "\n\n"  # and this the second, which is a quarter larger
+PARTS = SummaryPlan(part_chars=20, tail_chars=5)
+
+
+@pytest.fixture
+def driver() -> SequencerDriver:
+    return SequencerDriver()
+
+
+def test_a_part_is_emitted_while_the_model_still_reasons(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.say(1, "first")
+    driver.raw("more ")
+    driver.finish(1)
+    driver.raw("and more")
+    assert driver.emitted_labels == [
+        "started",
+        "raw",
+        "part 0",
+        "0: first",
+        "raw",
+        "part 0 done",
+        "raw",
+    ]
+
+
+def test_without_a_style_nothing_is_requested() -> None:
+    driver = SequencerDriver(SummaryPlan(style=None))
+    driver.think("x" * 5000)
+    driver.answer()
+    driver.end()
+    assert not driver.requested
+    assert driver.emitted_labels == ["started", "raw", "closed", "answer", "ended"]
+    assert driver.ended.share is None
+
+
+def test_whitespace_is_no_reasoning(driver: SequencerDriver) -> None:
+    driver.think("  \n\n \t ")
+    assert not driver.requested
+    assert driver.emitted_labels == ["started", "raw", "closed"]
+
+
+def test_the_answer_waits_for_the_last_part(driver: SequencerDriver) -> None:
+    driver.think("short thought")
+    driver.answer()
+    assert driver.emitted_labels == ["started", "raw"]
+    assert driver.sequencer.holding
+    driver.say(1, "sum")
+    driver.wait(0.5)
+    driver.finish(1)
+    assert driver.emitted_labels[2:] == ["part 0", "0: sum", "part 0 done", "closed", "answer"]
+    assert not driver.sequencer.holding
+    assert driver.sequencer.held_seconds == pytest.approx(0.5)
+
+
+def test_parts_requested_together_are_emitted_in_order(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.raw(NEXT)
+    assert sorted(driver.requested) == [1, 2]
+    driver.write(2, "second")
+    assert "1: second" not in driver.emitted_labels
+    driver.write(1, "first")
+    upstream_events = [
+        word for word in driver.emitted_labels if not word.startswith(("raw", "started"))
+    ]
+    assert upstream_events == [
+        "part 0",
+        "0: first",
+        "part 0 done",
+        "part 1",
+        "1: second",
+        "part 1 done",
+    ]
+
+
+def test_a_part_that_fails_without_text_leaves_no_trace(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.raw(NEXT)
+    driver.say(2, "second")
+    driver.fail(1)
+    assert driver.emitted_labels[-2:] == ["part 0", "0: second"]
+    driver.close()
+    driver.finish(2)
+    assert driver.emitted_labels[-1] == "closed: upstream_error"
+
+
+def test_a_part_that_fails_midway_is_closed_as_it_stands(driver: SequencerDriver) -> None:
+    driver.think("short thought")
+    driver.say(1, "half a sen")
+    driver.fail(1)
+    assert driver.emitted_labels[2:] == [
+        "part 0",
+        "0: half a sen",
+        "part 0 cut",
+        "closed: upstream_error",
+    ]
+
+
+def test_an_empty_part_is_a_failure_whose_cost_is_counted(driver: SequencerDriver) -> None:
+    driver.think("short thought")
+    driver.finish(1, Tokens(10, 0, 10))
+    driver.end()
+    assert driver.emitted_labels[-2:] == ["closed: empty", "ended"]
+    assert driver.ended.share is not None
+    assert driver.ended.share.tokens == Tokens(10, 0, 10)
+
+
+def test_a_short_rest_is_not_worth_a_call_nor_a_hold(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.write(1, "first")
+    driver.raw("tail")
+    driver.close()
+    driver.answer()
+    assert not driver.requested
+    assert driver.emitted_labels[-2:] == ["closed", "answer"]
+
+
+class TestDeadline:
+    def test_a_silent_part_is_given_up_after_first_token(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.answer()
+        assert driver.sequencer.deadline == pytest.approx(2.0)
+        driver.wait(1.9)
+        assert "answer" not in driver.emitted_labels
+        driver.wait(0.1)
+        assert driver.emitted_labels[-2:] == ["closed: timeout", "answer"]
+        assert driver.cancelled == [1]
+
+    def test_a_part_being_emitted_is_closed_at_the_end_of_the_grace(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.think("short thought")
+        driver.answer()
+        driver.say(1, "so far")
+        assert driver.sequencer.deadline == pytest.approx(5.0)
+        driver.wait(5.0)
+        assert driver.emitted_labels[-3:] == ["part 0 cut", "closed: deadline", "answer"]
+        assert driver.sequencer.missed_deadline
+
+    def test_complete_parts_are_emitted_whole(self) -> None:
+        driver = SequencerDriver(replace(PARTS, first_token_timeout=9.0))
+        driver.open()
+        driver.raw(LINE)
+        driver.raw(NEXT)
+        driver.close()
+        driver.answer()
+        driver.write(2, "second")
+        driver.wait(5.0)
+        assert driver.emitted_labels[-5:] == [
+            "part 0",
+            "0: second",
+            "part 0 done",
+            "closed: deadline",
+            "answer",
+        ]
+
+    def test_the_grace_is_one_budget_for_the_lane(self, driver: SequencerDriver) -> None:
+        driver.think("first item thinks")
+        driver.answer("call")
+        driver.say(1, "one")
+        driver.wait(4.0)
+        driver.finish(1)
+        driver.think("second item thinks", item=2)
+        driver.answer("text")
+        driver.say(2, "two")
+        assert driver.sequencer.deadline == pytest.approx(driver.now + 1.0)
+        driver.wait(1.0)
+        assert driver.emitted_labels[-1] == "text"
+        assert driver.sequencer.held_seconds == pytest.approx(5.0)
+
+    def test_without_grace_the_answer_never_waits(self) -> None:
+        driver = SequencerDriver(replace(PARTS, grace=0.0))
+        driver.think("short thought")
+        driver.answer()
+        assert driver.emitted_labels == ["started", "raw", "closed: deadline", "answer"]
+
+    def test_nothing_is_due_while_nothing_is_held(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        assert driver.sequencer.deadline is None
+
+    def test_a_cancelled_call_leaves_its_share_incomplete(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.wait(5.0)
+        driver.end()
+        assert driver.ended.share is not None
+        assert driver.ended.share.incomplete
+        assert driver.ended.share.tokens == Tokens()
+
+    def test_later_text_of_a_cancelled_part_is_ignored(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.wait(5.0)
+        before = list(driver.emitted_labels)
+        driver.write(1, "late")
+        assert driver.emitted_labels == before
+
+
+class TestLanes:
+    def test_lanes_do_not_wait_for_each_other(self, driver: SequencerDriver) -> None:
+        driver.think("lane nought thinks", lane=0)
+        driver.answer("held", lane=0)
+        driver.answer("free", lane=1)
+        assert "free" in driver.emitted_labels
+        assert "held" not in driver.emitted_labels
+
+    def test_the_end_waits_for_all_lanes(self, driver: SequencerDriver) -> None:
+        driver.think("lane nought thinks", lane=0)
+        driver.answer("held", lane=0)
+        driver.end()
+        assert driver.emitted_labels[-1] != "ended"
+        driver.write(1, "sum")
+        assert driver.emitted_labels[-2:] == ["held", "ended"]
+        assert driver.sequencer.done
+
+    def test_a_recorded_turn_waits_in_its_place(self, driver: SequencerDriver) -> None:
+        recorded_turn = RecordedTurn(Turn("assistant"), "lane nought thinks", [], ())
+        driver.think("lane nought thinks", lane=0)
+        driver.answer("held", lane=0)
+        for lane in (0, 1):
+            driver.upstream(TurnRecorded(lane, None, recorded_turn))
+            driver.upstream(Passthrough(lane, driver.frame()))
+        assert driver.emitted_labels[-2:] == ["recorded", "other"]
+        assert "held" not in driver.emitted_labels
+        driver.write(1, "sum")
+        assert driver.emitted_labels[-3:] == ["held", "recorded", "other"]
+
+    def test_the_bill_waits_and_carries_the_share(self, driver: SequencerDriver) -> None:
+        driver.think("lane nought thinks", lane=0)
+        driver.upstream(UsageReported(None, driver.frame(), Tokens(1, 2, 3)))
+        assert driver.emitted_labels[-1] != "usage"
+        driver.write(1, "sum")
+        bill = driver.emitted[-1]
+        assert isinstance(bill, UsageReported)
+        assert bill.share is not None
+        assert bill.share.tokens == Tokens(10, 5, 15)
+
+    def test_what_belongs_to_no_lane_passes_at_once(self, driver: SequencerDriver) -> None:
+        driver.think("lane nought thinks")
+        driver.answer("held")
+        driver.upstream(Passthrough(None, b"prelude"))
+        assert driver.emitted_labels[-1] == "other"
+
+
+class TestStretches:
+    def test_a_new_stretch_of_an_item_gets_new_parts(self, driver: SequencerDriver) -> None:
+        driver.think("the first stretch")
+        driver.write(1, "one")
+        driver.answer("text")
+        driver.think("the second stretch")
+        driver.answer("more")
+        assert driver.emitted_labels[-1] == "raw"
+        driver.write(2, "two")
+        assert driver.emitted_labels[-5:] == ["part 1", "1: two", "part 1 done", "closed", "more"]
+
+    def test_a_later_stretchs_part_is_not_emitted_before_its_turn(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.think("the first stretch")
+        driver.answer("text")
+        driver.think("the second stretch")
+        driver.write(2, "two")
+        assert "0: two" not in driver.emitted_labels
+        driver.write(1, "one")
+        emitted_text = [
+            word for word in driver.emitted_labels if word[0].isdigit() or word == "text"
+        ]
+        assert emitted_text == ["0: one", "text", "1: two"]
+
+    def test_a_short_rest_joins_the_next_stretch(self, driver: SequencerDriver) -> None:
+        driver.think(LINE + "abc")
+        driver.write(1, "one")
+        driver.answer("text")
+        driver.think("and something longer")
+        passage = driver.requested[2].passage
+        assert passage.text == "abc\n\nand something longer"
+        assert passage.titles == ()
+
+    def test_reasoning_outside_a_stretch_passes_and_is_not_summarized(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.raw("stray " * 10)
+        assert driver.emitted_labels == ["raw"]
+        assert not driver.requested
+
+
+class TestNative:
+    def test_a_native_summary_that_comes_first_replaces_ours(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "delta", "theirs"))
+        assert driver.cancelled == [1]
+        driver.raw(LINE * 3)
+        driver.close()
+        assert not driver.requested
+        assert driver.emitted_labels[-1] == "closed"
+        driver.end()
+        assert driver.ended.summaries[0, 0].native
+
+    def test_native_parts_follow_ours(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.say(1, "ours")
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "added"))
+        assert "native" not in driver.emitted_labels
+        driver.finish(1)
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "delta", "theirs"))
+        natives = [event for event in driver.emitted if isinstance(event, NativeSummary)]
+        assert [event.index for event in natives] == [1, 1]
+        assert driver.emitted_labels[-3:] == ["part 0 done", "native", "native"]
+
+    def test_native_parts_wait_no_longer_than_the_grace(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.say(1, "ours")
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "added"))
+        driver.wait(5.0)
+        assert driver.emitted_labels[-2:] == ["part 0 cut", "native"]
+
+
+class TestRefused:
+    def test_a_refused_part_joins_the_next_one(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.refuse(1)
+        driver.raw(LINE * 2)
+        assert list(driver.requested) == [1]
+        assert driver.requested[1].passage.text.startswith(LINE)
+        assert len(driver.requested[1].passage.text) > len(LINE)
+
+    def test_a_refused_part_is_requested_again_at_the_end(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.refuse(1)
+        driver.close()
+        driver.write(1, "at last")
+        assert driver.emitted_labels[-3:] == ["0: at last", "part 0 done", "closed"]
+
+    def test_refused_at_the_end_it_is_shed(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.refuse(1)
+        driver.end()
+        assert driver.emitted_labels[-2:] == ["closed: shed", "ended"]
+        assert driver.ended.share is None
+
+
+class TestFailure:
+    def test_a_failure_drains_the_queue_and_comes_last(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE)
+        driver.say(1, "spoken")
+        driver.raw(NEXT)
+        driver.upstream(ErrorReported(None, driver.frame(), BROKEN))
+        assert driver.emitted_labels[-2:] == ["part 0 cut", "failed"]
+        assert driver.cancelled == [1, 2]
+        driver.end(ok=False)
+        assert not driver.ended.ok
+
+    def test_a_held_answer_is_let_out_before_the_failure(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.answer()
+        driver.end(ok=False)
+        assert driver.emitted_labels[-3:] == ["closed: upstream_error", "answer", "ended"]
+
+    def test_after_a_failure_nothing_is_requested(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.upstream(ErrorReported(None, driver.frame(), BROKEN))
+        driver.raw(LINE * 3)
+        assert not driver.requested
+
+    def test_a_failed_summary_ends_the_response_where_that_is_the_plan(self) -> None:
+        driver = SequencerDriver(replace(PARTS, fail_response=True))
+        driver.think("short thought")
+        driver.fail(1)
+        driver.answer()
+        driver.end()
+        assert driver.emitted_labels[-2:] == ["answer", "ended"]
+        assert driver.ended.ok
+        assert driver.ended.error == BROKEN
+
+
+class TestFallback:
+    @pytest.fixture
+    def driver(self) -> SequencerDriver:
+        return SequencerDriver(
+            replace(PARTS, fallback=lambda passage: f"extract of {len(passage.text)}")
+        )
+
+    def test_an_extract_stands_in_for_a_failed_part(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.fail(1)
+        driver.end()
+        assert "0: extract of 13" in driver.emitted_labels
+        assert driver.emitted_labels[-2:] == ["closed: upstream_error", "ended"]
+        assert driver.ended.share is not None
+        assert driver.ended.share.model == "extractive"
+        assert driver.ended.summaries[0, 0] == ItemSummary(
+            parts=("extract of 13",), error=BROKEN, extracted=1
+        )
+
+    def test_it_stands_in_at_the_deadline_too(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.answer()
+        driver.wait(5.0)
+        assert driver.emitted_labels[-3:] == ["part 0 done", "closed: deadline", "answer"]
+
+    def test_the_fallback_does_not_replace_emitted_text(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.say(1, "half")
+        driver.fail(1)
+        assert driver.emitted_labels[-2:] == ["part 0 cut", "closed: upstream_error"]
+
+
+class TestBounds:
+    def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+        driver = SequencerDriver(replace(PARTS, held_limit=100))
+        driver.think("short thought")
+        for _ in range(5):
+            driver.upstream(Passthrough(0, b"x" * 30))
+        assert driver.emitted_labels == ["started", "raw", "closed: deadline", *["other"] * 5]
+        assert driver.sequencer.held_bytes == 0
+        assert driver.sequencer.over_held_limit
+
+    def test_held_bytes_are_counted_on_frames(self, driver: SequencerDriver) -> None:
+        driver.think("short thought")
+        driver.upstream(Passthrough(0, b"x" * 30))
+        assert driver.sequencer.held_bytes == 30 + len(b"frame 3")
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            ContentDelta(0, None, "x" * 30),
+            ContentDelta(0, None, "x", logprobs=[{"token": "x"}]),
+            RefusalDelta(0, None, refusal="x" * 30),
+            ToolCallDelta(0, None, call_index=0, arguments="x" * 30),
+            ProviderState(0, None, 0, "x" * 30),
+        ],
+        ids=lambda event: type(event).__name__,
+    )
+    def test_translated_events_count_against_the_held_limit(
+        self, driver: SequencerDriver, event: Event
+    ) -> None:
+        driver = SequencerDriver(replace(PARTS, held_limit=1000))
+        driver.upstream(ReasoningStarted(0, None, 0))
+        driver.upstream(ReasoningDelta(0, None, 0, "short thought"))
+        driver.upstream(ReasoningEnded(0, None, 0))
+        for _ in range(10):
+            driver.upstream(event)
+        assert driver.sequencer.over_held_limit
+        assert driver.sequencer.held_bytes == 0
+        assert len(driver.emitted) == 13
+
+
+def test_passages_hold_titles_and_what_came_before(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.write(1, "**Adding up**\n\nI add.")
+    driver.raw(NEXT)
+    passage = driver.requested[2].passage
+    assert passage.titles == ("Adding up",)
+    assert passage.before
+    assert LINE.endswith(passage.before)
+    assert not passage.whole
+
+
+def test_reasoning_that_ends_before_the_first_cut_is_a_whole(driver: SequencerDriver) -> None:
+    driver.think("short thought")
+    assert driver.requested[1].passage.whole
+
+
+def test_concise_is_one_part_requested_at_the_end() -> None:
+    driver = SequencerDriver(replace(PARTS, style="concise"))
+    driver.open()
+    driver.raw(LINE * 10)
+    assert not driver.requested
+    driver.close()
+    assert driver.requested[1].passage.text == LINE * 10
+    assert driver.requested[1].passage.whole
+
+
+def test_live_false_asks_at_the_end() -> None:
+    driver = SequencerDriver(replace(PARTS, live=False))
+    driver.open()
+    driver.raw(LINE * 10)
+    assert not driver.requested
+    driver.close()
+    assert list(driver.requested) == [1]
+
+
+def test_the_shares_of_several_parts_add_up(driver: SequencerDriver) -> None:
+    driver.open()
+    driver.raw(LINE)
+    driver.raw(NEXT)
+    driver.write(1, "one")
+    driver.write(2, "two")
+    driver.close()
+    driver.end()
+    share = driver.ended.share
+    assert share is not None
+    assert (share.tokens, share.parts, share.incomplete) == (Tokens(20, 10, 30), 2, False)
+
+
+def test_events_of_a_type_never_seen_pass_in_order(driver: SequencerDriver) -> None:
+    driver.upstream(ReasoningStarted(0, b"a", 0))
+    driver.upstream(Passthrough(0, b"b"))
+    driver.upstream(ReasoningDelta(0, b"c", 0, "text"))
+    assert [event.frame for event in driver.emitted] == [b"a", b"b", b"c"]

@@ -1,0 +1,204 @@
+"""Rules that hold for every run of the Sequencer, in whatever order its inputs come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    NativeSummary,
+    Passthrough,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    UsageReported,
+)
+from abridge.core.plan import SummaryPlan
+from abridge.core.usage import Tokens
+from tests.core.sequencer_driver import SequencerDriver
+
+REASONING = "Think of it. Then again.\n\n"
+
+
+@st.composite
+def turns(draw: st.DrawFn, lane: int, *, reopened: bool) -> list[Event]:
+    """One lane's events: reasoning, answers and other things, legal as a Reader's are.
+
+    `reopened`: as on Chat Completions, where a choice has one item with many stretches; else as on
+    Responses, where each item has its own number.
+    """
+    events: list[Event] = []
+    for number in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["think", "think", "native", "mixed", "say", "other"]))
+        item = 0 if reopened else number
+        if kind in ("say", "other"):
+            make = ContentDelta if kind == "say" else Passthrough
+            events += [make(lane, b"") for _ in range(draw(st.integers(1, 3)))]
+            continue
+        events.append(ReasoningStarted(lane, b"", item))
+        if kind in ("think", "mixed"):
+            for _ in range(draw(st.integers(0, 5))):
+                events.append(ReasoningDelta(lane, b"", item, REASONING * draw(st.integers(0, 2))))
+        if kind in ("native", "mixed"):
+            for part in range(draw(st.integers(1, 2))):
+                events.append(NativeSummary(lane, b"", item, part, "added"))
+                events.append(NativeSummary(lane, b"", item, part, "delta", "native"))
+        events.append(ReasoningEnded(lane, b"", item))
+    return events
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.DataObject]:
+    reopened = draw(st.booleans())
+    lanes = draw(st.integers(1, 3)) if reopened else 1
+    plan = SummaryPlan(
+        style=draw(st.sampled_from(["auto", "concise", "detailed", None])),
+        live=draw(st.booleans()),
+        part_chars=40,
+        max_parts=3,
+        tail_chars=20,
+        grace=draw(st.sampled_from([0.0, 1.0, 5.0])),
+        first_token_timeout=draw(st.sampled_from([0.5, 2.0])),
+        held_limit=draw(st.sampled_from([60, 10_000])),
+        max_overhead=draw(st.sampled_from([None, 0.1, 1.0])),
+        fallback=draw(st.sampled_from([None, lambda _: "an extract"])),
+        fail_response=draw(st.booleans()),
+    )
+    upstream_events = [draw(turns(lane, reopened=reopened)) for lane in range(lanes)]
+    return plan, upstream_events, draw(st.booleans()), draw(st.data())
+
+
+@settings(max_examples=400)
+@given(runs())
+def test_every_interleaving_is_legal(
+    run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
+) -> None:
+    plan, lanes, ok, data = run
+    driver = SequencerDriver(plan)
+    upstream_events = play(driver, lanes, data, ok=ok)
+    drain(driver)
+    assert driver.sequencer.done
+    assert driver.sequencer.held_bytes == 0
+    assert driver.sequencer.deadline is None
+    assert not driver.requested
+    check_upstream_order(driver, upstream_events)
+    check_parts(driver)
+    check_end(driver)
+
+
+def play(
+    driver: SequencerDriver, lanes: list[list[Event]], data: st.DataObject, *, ok: bool
+) -> list[Event]:
+    """Let everything happen in an order that Hypothesis chooses; return what upstream said."""
+    waiting = [list(lane) for lane in lanes]
+    broken_at = None if ok else data.draw(st.integers(0, sum(map(len, lanes))))
+    upstream_events: list[Event] = []
+    while any(waiting) and len(upstream_events) != broken_at:
+        choices = ["upstream", "upstream"] + ["summarizer"] * bool(driver.requested) + ["time"]
+        match data.draw(st.sampled_from(choices)):
+            case "upstream":
+                lane = data.draw(st.sampled_from([lane for lane in waiting if lane]))
+                event = replace(lane.pop(0), frame=driver.frame())
+                upstream_events.append(event)
+                driver.upstream(event)
+            case "summarizer":
+                summarize(driver, data)
+            case _:
+                driver.wait(data.draw(st.sampled_from([0.1, 0.6, 3.0])))
+    if ok and data.draw(st.booleans()):
+        upstream_events.append(UsageReported(None, driver.frame(), Tokens(1, 2, 3)))
+        driver.upstream(upstream_events[-1])
+    upstream_events.append(ResponseEnded(None, driver.frame(), ok=ok))
+    driver.upstream(upstream_events[-1])
+    return upstream_events
+
+
+def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
+    part = data.draw(st.sampled_from(sorted(driver.requested)))
+    match data.draw(st.sampled_from(["say", "say", "finish", "fail", "refuse"])):
+        case "say":
+            driver.say(part, "some words ")
+        case "finish":
+            driver.finish(part, data.draw(st.sampled_from([None, Tokens(1, 1, 2)])))
+        case "fail":
+            driver.fail(part)
+        case "refuse":
+            driver.refuse(part)
+
+
+def drain(driver: SequencerDriver) -> None:
+    """Time passes until nothing waits any more."""
+    for _ in range(100):
+        deadline = driver.sequencer.deadline
+        if deadline is None:
+            return
+        driver.wait(deadline - driver.now)
+    raise AssertionError("deadlines without end")
+
+
+def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) -> None:
+    """Everything upstream said is there, in its order within each lane."""
+    for lane in {event.lane for event in upstream_events}:
+        expected = [event.frame for event in upstream_events if event.lane == lane]
+        found = [
+            event.frame
+            for event in driver.emitted
+            if event.lane == lane
+            and not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone)
+        ]
+        assert found == expected
+
+
+def check_parts(driver: SequencerDriver) -> None:
+    """Parts open and close one after the other, inside their open item, with dense indexes."""
+    open_items: set[tuple[int | None, int]] = set()
+    indexes: dict[tuple[int | None, int], int] = defaultdict(int)
+    streaming: dict[tuple[int | None, int], str] = {}
+    for event in driver.emitted:
+        match event:
+            case ReasoningStarted():
+                open_items.add((event.lane, event.item))
+            case ReasoningEnded():
+                assert (event.lane, event.item) not in streaming
+                open_items.discard((event.lane, event.item))
+            case NativeSummary():
+                assert (event.lane, event.item) not in streaming
+                indexes[event.lane, event.item] = max(
+                    indexes[event.lane, event.item], event.index + 1
+                )
+            case SummaryPartAdded():
+                key = event.lane, event.item
+                assert key in open_items
+                assert key not in streaming
+                assert event.index == indexes[key]
+                indexes[key] += 1
+                streaming[key] = ""
+            case SummaryTextDelta():
+                assert event.text
+                streaming[event.lane, event.item] += event.text
+            case SummaryPartDone():
+                assert streaming.pop((event.lane, event.item)) == event.text
+    assert not streaming
+
+
+def check_end(driver: SequencerDriver) -> None:
+    """The end comes last, with the summaries that were said."""
+    ends = [event for event in driver.emitted if isinstance(event, ResponseEnded)]
+    assert driver.emitted[-1] is ends[0]
+    assert len(ends) == 1
+    emitted_text = defaultdict(list)
+    for event in driver.emitted:
+        if isinstance(event, SummaryPartDone):
+            emitted_text[event.lane, event.item].append(event.text)
+    for key, summary in ends[0].summaries.items():
+        assert list(summary.parts) == emitted_text[key]
+        assert summary.parts or summary.error is None or summary.unfinished

@@ -1,0 +1,194 @@
+"""Clients that return more or less of an answer, on either API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import count
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from starlette.types import ASGIApp
+
+from tests.asgi import Call, call
+from tests.end_to_end.histories.chat_provider import INLINE, text_of
+from tests.end_to_end.histories.provider import SERIAL, Json, Plain, Provider
+from tests.end_to_end.translation.test_translation import TOOLS
+from tests.end_to_end.translation.tool_loops import answered, results
+from tests.end_to_end.translation.turn import PATHS
+
+Keep = Callable[[Json], Json]
+"""What of an item, or a message, a client returns; nothing where that is empty."""
+
+NUMBER = "x-number"
+NUMBERS = count()
+"""Each request has its own, by which it is known upstream."""
+
+STANDARD = ("role", "content", "tool_calls")
+
+
+def _everything(each: Json) -> Json:
+    return each
+
+
+def _standard(each: Json) -> Json:
+    """The fields that OpenAI's own models have."""
+    if each.get("type") == "reasoning":
+        return {key: each[key] for key in each if key != "content"}
+    if "role" in each and "type" not in each:
+        return _message(each, STANDARD)
+    return each
+
+
+def _summaries(each: Json) -> Json:
+    """As Codex does, but for what is sealed."""
+    if each.get("type") == "reasoning":
+        return {"type": "reasoning", "summary": each["summary"]}
+    if "role" in each and "type" not in each:
+        return _message(each, (*STANDARD, "reasoning_content"))
+    return each
+
+
+def _answers(each: Json) -> Json:
+    if each.get("type") == "reasoning":
+        return {}
+    if "role" in each and "type" not in each:
+        return _message(each, STANDARD)
+    return {key: value for key, value in each.items() if key not in ("id", "status")}
+
+
+def _message(message: Json, fields: tuple[str, ...]) -> Json:
+    kept = {key: message[key] for key in fields if key in message}
+    for made in kept.get("tool_calls") or ():
+        made.pop("extra_content", None)
+    return kept
+
+
+KINDS: Mapping[str, Keep] = MappingProxyType(
+    {
+        "keeps everything": _everything,
+        "keeps standard fields": _standard,
+        "keeps summaries": _summaries,
+        "keeps answers": _answers,
+    }
+)
+
+
+class Refused(Exception):
+    """An answer that is an error."""
+
+
+class Sent(NamedTuple):
+    """A request as it reached upstream. `serials` are the answers the client had by then,
+    `plain_turns` those answers as it sent them, without reasoning."""
+
+    body: Json
+    text: str
+    serials: list[int]
+    plain_turns: list[Plain]
+
+
+@dataclass
+class Client:
+    """One conversation. `more` are fields of its requests; `serials` are the answers it has, by the
+    provider's count."""
+
+    app: ASGIApp
+    provider: Provider
+    api: str
+    keeps: str = "keeps everything"
+    stream: bool = False
+    tenant: str = "anna"
+    conversation: str = "blue"
+    more: Json = field(default_factory=dict)
+    history: list[Json] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    serials: list[int] = field(default_factory=list)
+
+    async def ask(self, rounds: int = 0) -> None:
+        """A question, and all the rounds it takes."""
+        self.question(rounds)
+        while await self.step():
+            pass
+
+    async def again(self, *, keeps_first: bool) -> None:
+        """The same request twice; one of the answers is kept."""
+        first, second = await self.send(), await self.send()
+        self.take(first if keeps_first else second)
+
+    def fork(self, app: ASGIApp | None = None, **changes: Any) -> Client:
+        """Another client with the same past."""
+        past = {"history": deepcopy(self.history), "serials": list(self.serials), "sent": []}
+        return replace(self, app=app or self.app, **past, **changes)
+
+    def question(self, rounds: int = 0) -> None:
+        words = f"In conversation {self.conversation}: where is it? Take {rounds} rounds."
+        self.history.append({"role": "user", "content": words})
+
+    async def step(self) -> bool:
+        """One request; whether its answer calls for another."""
+        return self.take(await self.send())
+
+    async def send(self) -> Call:
+        number = str(next(NUMBERS))
+        headers = {"authorization": f"Bearer sk-{self.tenant}-1234567890", NUMBER: number}
+        serials, plain_turns = list(self.serials), self.plain_turns()
+        came = await call(self.app, PATHS[self.api], self.body(), headers)
+        asked = [asked for asked in self.provider.asked if asked.header(NUMBER) == number]
+        self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in asked]
+        if came.status != 200:
+            raise Refused(came.data.decode())
+        return came
+
+    def body(self) -> Json:
+        shown: Json = {"reasoning": {"summary": "auto"}, "tools": TOOLS[self.api]}
+        body = {"model": self.provider.model, "stream": self.stream, **shown, **self.more}
+        if self.api == "chat":
+            return {**body, "messages": self.history}
+        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
+        return {**body, "input": self.history, **stateless}
+
+    def take(self, came: Call) -> bool:
+        """What the client makes of an answer; whether it calls."""
+        items = deepcopy(answered(self.api, came, stream=self.stream))
+        kept = [item for each in items if (item := KINDS[self.keeps](each))]
+        outputs = results(kept)
+        self.history += [*kept, *outputs]
+        self.serials.append(int(came.headers[SERIAL]))
+        return bool(outputs)
+
+    def edit(self, old: str, new: str) -> None:
+        """Change what was said, wherever."""
+        history = json.dumps(self.history, ensure_ascii=False)
+        assert old in history
+        self.history = json.loads(history.replace(old, new))
+
+    def plain_turns(self) -> list[Plain]:
+        """The answers it has, less all that was thought."""
+        return [_plain(turn) for turn in _turns(self.history)]
+
+
+def _turns(history: list[Json]) -> list[list[Json]]:
+    turns: list[list[Json]] = [[]]
+    for item in history:
+        if item.get("role") in ("user", "tool") or "output" in item:
+            turns.append([])
+        else:
+            turns[-1].append(item)
+    return [turn for turn in turns if turn]
+
+
+def _plain(turn: list[Json]) -> Plain:
+    text, calls = "", []
+    for item in turn:
+        content = item.get("content") or ""
+        if item.get("role") == "assistant":
+            text += INLINE.sub("", text_of(content), count=1)
+        if item.get("type") == "function_call":
+            calls.append((item["call_id"], item["name"], json.loads(item["arguments"])))
+        for made in item.get("tool_calls") or ():
+            called = made["function"]
+            calls.append((made["id"], called["name"], json.loads(called["arguments"])))
+    return text, calls

@@ -1,0 +1,122 @@
+"""Providers that require earlier reasoning, and clients that drop it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.histories.assertions import assert_due, assert_safe, demanded, everything
+from tests.end_to_end.histories.clients import KINDS, Client
+from tests.end_to_end.histories.providers import PROVIDERS
+from tests.end_to_end.histories.stage import stage
+
+APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+STRICT = pytest.mark.parametrize("name", [n for n, kind in PROVIDERS.items() if kind.demands])
+EVEN_EMPTY = pytest.mark.parametrize("name", ["deepseek", "kimi"])
+
+
+SHOWN = [
+    *(("chat", expose) for expose in ("auto", "both", "summary", "raw", "none")),
+    *(("responses", expose) for expose in ("auto", "summary", "raw", "none")),
+]
+"""On Responses, `auto` shows both."""
+
+
+async def loop(client: Client) -> None:
+    """Three rounds of tools, and an answer."""
+    await client.ask(rounds=3)
+    assert len(client.serials) == 4
+    assert client.history[-1] != client.history[-2]
+
+
+@pytest.mark.matrix(3)
+@BOTH
+@STRICT
+@pytest.mark.parametrize(("api", "expose"), SHOWN)
+async def test_a_client_that_drops_everything_completes_three_rounds(
+    api: str, name: str, expose: str, *, stream: bool
+) -> None:
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider, expose), provider, api, "keeps answers", stream)
+    await loop(client)
+    assert_due(client, demanded(PROVIDERS[name]))
+
+
+@pytest.mark.matrix(2)
+@BOTH
+@APIS
+@STRICT
+@pytest.mark.parametrize("restore", ["altered", "always"])
+async def test_a_client_without_summaries_completes_them_too(
+    api: str, name: str, restore: str, *, stream: bool
+) -> None:
+    provider = PROVIDERS[name]()
+    app = stage(provider, history={"restore": restore})
+    client = Client(app, provider, api, "keeps answers", stream, more=thinking(api))
+    await loop(client)
+    assert_due(client, demanded(PROVIDERS[name]))
+
+
+def thinking(api: str) -> dict[str, Any]:
+    """A wish to think, without one for a summary."""
+    if api == "responses":
+        return {"reasoning": {"effort": "medium"}}
+    return {"reasoning_effort": "medium", "reasoning": None}
+
+
+@pytest.mark.matrix(2)
+@BOTH
+@APIS
+@EVEN_EMPTY
+@pytest.mark.parametrize("keeps", KINDS)
+@pytest.mark.parametrize("quiet", [(0,), (1,), (0, 1, 2)])
+async def test_present_even_when_empty(
+    api: str, name: str, keeps: str, quiet: tuple[int, ...], *, stream: bool
+) -> None:
+    provider = PROVIDERS[name](*quiet)
+    client = Client(stage(provider), provider, api, keeps, stream)
+    await loop(client)
+    for sent in client.sent:
+        script = [one for one in sent.body["messages"] if one["role"] == "assistant"]
+        thoughts = [provider.ledger[serial].script.reasoning_text() for serial in sent.serials]
+        assert [message["reasoning_content"] for message in script] == thoughts
+        assert_safe(sent, provider)
+
+
+@BOTH
+@APIS
+@pytest.mark.parametrize("name", ["anthropic", "anthropic adaptive", "deepseek", "glm", "kimi"])
+async def test_forgotten_reasoning_ends_no_conversation(
+    api: str, name: str, *, stream: bool
+) -> None:
+    """As after a restart."""
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider), provider, api, "keeps answers", stream)
+    client.question(rounds=3)
+    await client.step()
+    await client.step()
+    later = client.fork(stage(provider))
+    while await later.step():
+        pass
+    assert len(later.serials) == 4
+    assert not provider.refusals
+    for sent in later.sent:
+        assert_safe(sent, provider)
+
+
+@pytest.mark.matrix(2)
+@BOTH
+@APIS
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_with_always_dropped_reasoning_is_restored(
+    api: str, name: str, *, stream: bool
+) -> None:
+    """All of it, of whoever made it, sealed or in the clear."""
+    provider = PROVIDERS[name]()
+    app = stage(provider, "both", history={"restore": "always"})
+    client = Client(app, provider, api, "keeps answers", stream)
+    await client.ask(rounds=3)
+    await client.ask(rounds=1)
+    assert_due(client, everything)

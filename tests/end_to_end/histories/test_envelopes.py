@@ -1,0 +1,92 @@
+"""Reasoning in envelopes that the client carries between processes without memory."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.histories.answers import labels
+from tests.end_to_end.histories.assertions import assert_due, assert_hidden, assert_safe, everything
+from tests.end_to_end.histories.chat_dialects import Gemini
+from tests.end_to_end.histories.clients import Client
+from tests.end_to_end.histories.provider import Provider
+from tests.end_to_end.histories.providers import PROVIDERS
+from tests.end_to_end.histories.responses_provider import OpenAI
+from tests.end_to_end.histories.stage import stage
+from tests.end_to_end.translation.turn import CLIENTS
+
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+OWN = [(kind.api, name) for name, kind in PROVIDERS.items() if kind.api != "messages"]
+BRIDGED = [(api, name) for name in PROVIDERS for api in CLIENTS if (api, name) not in OWN]
+EACH = [one for one in OWN if not PROVIDERS[one[1]].seals]
+CARRIED = [one for one in BRIDGED if not issubclass(PROVIDERS[one[1]], (Gemini, OpenAI))]
+"""Gemini's signatures have no place on Responses, and what OpenAI seals is sealed."""
+
+KEYLESS = {"store": "none", "seal_keys_env": "SEAL"}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEAL", f"a:{b64encode(bytes(32)).decode()}")
+
+
+async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
+    """A conversation whose every request another process answers."""
+    replicas = cycle([stage(provider, "summary", history=KEYLESS) for _ in range(2)])
+    client = Client(next(replicas), provider, api, stream=stream)
+    for rounds in (2, 0):
+        client.question(rounds)
+        while await client.step():
+            client.app = next(replicas)
+        client.app = next(replicas)
+    return client
+
+
+@BOTH
+@pytest.mark.parametrize(("api", "name"), EACH)
+async def test_reasoning_survives_in_the_clients_envelopes(
+    api: str, name: str, *, stream: bool
+) -> None:
+    client = await carried(PROVIDERS[name](), api, stream=stream)
+    assert_hidden(client)
+    assert_due(client, everything)
+
+
+@BOTH
+@pytest.mark.parametrize(("api", "name"), CARRIED)
+async def test_reasoning_survives_in_envelopes_of_another_api(
+    api: str, name: str, *, stream: bool
+) -> None:
+    """Its text, to the letter, and what signs it."""
+    provider = PROVIDERS[name]()
+    client = await carried(provider, api, stream=stream)
+    for sent in client.sent:
+        for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
+            written = provider.ledger[serial].written
+            assert labels(str(turn)).keys() == labels(str(written)).keys()
+            assert provider.ledger[serial].script.reasoning_text() in texts(turn)
+        assert_safe(sent, provider)
+    assert not provider.refusals
+
+
+def texts(each: Any) -> str:
+    """All that is said in it, somewhere."""
+    if isinstance(each, dict):
+        return "".join(map(texts, each.values()))
+    return "".join(map(texts, each)) if isinstance(each, list) else str(each)
+
+
+@pytest.mark.parametrize(("api", "name"), EACH + CARRIED)
+async def test_an_envelope_opens_for_its_tenant_only(api: str, name: str) -> None:
+    """It is left out, and the summary beside it with it; the conversation goes on."""
+    provider = PROVIDERS[name]()
+    client = await carried(provider, api, stream=False)
+    thief = client.fork(tenant="bert")
+    thief.question()
+    await thief.send()
+    (sent,) = thief.sent
+    assert not [label for label in labels(sent.text) if label.piece == "t"]
+    assert_safe(sent, provider)

@@ -1,0 +1,104 @@
+"""The earlier reasoning that is sent, by setting and by what a provider requires."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.end_to_end.histories.assertions import assert_due, assert_safe, demanded, everything
+from tests.end_to_end.histories.clients import Client, Refused
+from tests.end_to_end.histories.providers import PROVIDERS
+from tests.end_to_end.histories.stage import stage
+
+APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+SHOWN = pytest.mark.parametrize(
+    ("api", "expose"), [("chat", "auto"), ("chat", "both"), ("responses", "auto")]
+)
+EACH = pytest.mark.parametrize("name", PROVIDERS)
+KEEPS = pytest.mark.parametrize("keeps", ["keeps everything", "keeps answers"])
+
+
+async def two_questions(api: str, name: str, keeps: str, expose: str, keep: str) -> Client:
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider, expose, history={"keep": keep}), provider, api, keeps)
+    await client.ask(rounds=2)
+    await client.ask(rounds=1)
+    return client
+
+
+@pytest.mark.matrix(2)
+@SHOWN
+@EACH
+@KEEPS
+async def test_only_required_reasoning_is_sent(
+    api: str, name: str, keeps: str, expose: str
+) -> None:
+    client = await two_questions(api, name, keeps, expose, "none")
+    assert_due(client, demanded(PROVIDERS[name]))
+
+
+@pytest.mark.matrix(2)
+@SHOWN
+@EACH
+@KEEPS
+async def test_finished_rounds_get_no_reasoning_back(
+    api: str, name: str, keeps: str, expose: str
+) -> None:
+    client = await two_questions(api, name, keeps, expose, "tool_rounds")
+    insists = demanded(PROVIDERS[name])
+    assert_due(client, lambda entry, current: current or insists(entry, current))
+
+
+@pytest.mark.matrix(2)
+@SHOWN
+@EACH
+@KEEPS
+async def test_with_all_everything_is_sent(api: str, name: str, keeps: str, expose: str) -> None:
+    client = await two_questions(api, name, keeps, expose, "all")
+    assert_due(client, everything)
+
+
+@APIS
+@EACH
+async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
+    """What a client dropped is gone, whatever its provider says to that."""
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider, history={"restore": "never"}), provider, api, "keeps answers")
+    client.question(rounds=1)
+    await client.step()
+    try:
+        await client.step()
+    except Refused:
+        assert provider.refusals
+    sent = client.sent[-1]
+    assert "raw[" not in sent.text
+    assert_safe(sent, provider)
+
+
+@APIS
+@EACH
+async def test_reasoning_that_a_client_returns_is_sent_once(api: str, name: str) -> None:
+    """In whatever places it was told of it."""
+    provider = PROVIDERS[name]()
+    client = Client(stage(provider, "both", history={"restore": "never"}), provider, api)
+    try:
+        await client.ask(rounds=1)
+        await client.ask()
+    except Refused:
+        assert provider.refusals
+    for sent in client.sent:
+        assert_safe(sent, provider)
+
+
+@APIS
+@pytest.mark.parametrize("name", ["deepseek", "vllm", "openrouter", "vllm responses"])
+async def test_nothing_outlives_its_time(api: str, name: str) -> None:
+    provider = PROVIDERS[name]()
+    app = stage(provider, "summary", history={"ttl": 0.001, "restore": "always"})
+    client = Client(app, provider, api, "keeps answers")
+    await client.ask(rounds=0)
+    await asyncio.sleep(0.01)
+    await client.ask(rounds=0)
+    assert "raw[" not in client.sent[-1].text
+    assert_safe(client.sent[-1], provider)

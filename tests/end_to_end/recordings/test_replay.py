@@ -1,0 +1,139 @@
+"""Every recording of real provider traffic, replayed by a scripted upstream."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.asgi import Call, call
+from tests.checker import check_chat, check_responses
+from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
+from tests.forms import abridged
+from tests.openapi import event_faults, faults
+from tests.shared import needs_openapi, needs_recordings
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+pytestmark = needs_recordings
+
+RECORDED = recordings()
+SUMMARY = "**Adding up**\n\nI add the numbers."
+CUTS = ["whole", "frames", "bytes", "random"]
+
+
+@pytest.fixture(params=RECORDED, ids=lambda recording: recording.name)
+def recording(request: pytest.FixtureRequest) -> Recording:
+    return request.param  # type: ignore[no-any-return]
+
+
+def cut(data: bytes, how: str) -> list[bytes]:
+    """The bytes as they may arrive. Byte by byte is for what is short: it is one message each."""
+    if how == "whole":
+        return [data]
+    if how == "frames":
+        return re.findall(rb".*?\n\n|.+", data, re.DOTALL)
+    if how == "bytes":
+        step = 1 if len(data) < 20_000 else 13
+        return [data[start : start + step] for start in range(0, len(data), step)]
+    places = sorted(random.Random(len(data)).sample(range(len(data)), min(50, len(data) - 1)))
+    edges = [0, *places, len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+async def replay(
+    recording: Recording, how: str, writer: Scripted, *, ask: bool = True, **settings: Any
+) -> Call:
+    answer = Answer(cut(recording.data, how), headers={"content-type": recording.content_type})
+    app = abridged(
+        "mounted", Upstream(answer), writer=writer, registry=CollectorRegistry(), **settings
+    )
+    body = {"model": "m", "input": "Hi", "messages": [{"role": "user", "content": "Hi"}]}
+    asking = {"reasoning": {"summary": "auto"}} if ask else {}
+    return await call(app, recording.endpoint, {**body, **asking, "stream": recording.streamed})
+
+
+def checked(recording: Recording, data: bytes) -> Any:
+    """What a stream says, the stream checker having passed it."""
+    return check_chat(data) if recording.api == "chat" else check_responses(data)
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("how", CUTS)
+async def test_summaries_off_the_bytes_are_identical(recording: Recording, how: str) -> None:
+    answer = await replay(recording, how, Scripted(), ask=False)
+    assert answer.data == recording.data
+
+
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("how", CUTS)
+async def test_summaries_on_the_answer_is_identical(recording: Recording, how: str) -> None:
+    writer = Scripted()
+    answer = await replay(recording, how, writer)
+    said, shown = said_in(recording, recording.data), said_in(recording, answer.data)
+    assert shown.text == said.text
+    assert shown.calls == said.calls
+    assert shown.finish == said.finish
+    due = bool(said.raw.strip()) and not said.native
+    assert bool(writer.asked) == due
+    assert (b"I add the numbers" in answer.data or b"Adding up" in answer.data) == due
+    if recording.streamed:
+        checked(recording, answer.data)
+
+
+async def test_what_the_summarizer_gets_is_the_reasoning(recording: Recording) -> None:
+    writer = Scripted()
+    await replay(recording, "random", writer, summary={"tail_chars": 0})
+    said = said_in(recording, recording.data)
+    if not said.native:
+        given = "".join(passage.text for passage in writer.asked)
+        assert given.split() == said.raw.split()
+
+
+@pytest.mark.parametrize("expose", ["summary", "none"])
+async def test_hidden_reasoning_is_nowhere_in_the_bytes(recording: Recording, expose: str) -> None:
+    said = said_in(recording, recording.data)
+    answer = await replay(recording, "whole", Scripted(), reasoning={"expose": expose})
+    if recording.streamed:
+        checked(recording, answer.data)
+    shown = said_in(recording, answer.data)
+    assert shown.text == said.text
+    if not said.native:
+        assert not shown.raw.replace(SUMMARY, "").strip()
+        for line in said.raw.splitlines():
+            if len(line) > 40 and line not in said.text:
+                assert json.dumps(line)[1:-1].encode() not in answer.data
+                assert line.encode() not in answer.data
+
+
+@pytest.mark.matrix(1)
+@needs_openapi
+@pytest.mark.parametrize("expose", ["auto", "both", "summary"])
+async def test_every_body_and_event_is_what_openai_describes(
+    recording: Recording, expose: str
+) -> None:
+    """What departs from the description departed from it when it came."""
+    answer = await replay(recording, "frames", Scripted(), reasoning={"expose": expose})
+    if recording.streamed and recording.api == "chat":
+        schema = "CreateChatCompletionStreamResponse"
+        came = {fault for chunk in chunks_of(recording.data) for fault in faults(schema, chunk)}
+        went = {fault for chunk in chunks_of(answer.data) for fault in faults(schema, chunk)}
+    elif recording.streamed:
+        came = {fault for event in chunks_of(recording.data) for fault in event_faults(event)}
+        went = {fault for event in chunks_of(answer.data) for fault in event_faults(event)}
+        ours = [event for event in chunks_of(answer.data) if "I add" in json.dumps(event)]
+        assert not any(event_faults(event) for event in ours if "summary_index" in event)
+    else:
+        schema = "CreateChatCompletionResponse" if recording.api == "chat" else "Response"
+        came, went = faults(schema, json.loads(recording.data)), faults(schema, answer.json)
+    assert went <= came
+
+
+def test_there_are_recordings_of_both_apis() -> None:
+    assert {recording.api for recording in RECORDED} == {"chat", "responses"}
+    assert len(RECORDED) > 50

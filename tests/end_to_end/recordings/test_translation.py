@@ -1,0 +1,158 @@
+"""Every recording, replayed to the clients of every other API, through the application."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from tests.asgi import Call, call
+from tests.checker import check_chat, check_responses
+from tests.end_to_end.recordings.recordings import Recording, Said, chunks_of, recordings, said_in
+from tests.end_to_end.translation.turn import PATHS, asking
+from tests.forms import ORIGIN, abridged
+from tests.openapi import event_faults, faults
+from tests.shared import OPENAPI, needs_recordings
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+pytestmark = needs_recordings
+
+RECORDED = recordings("chat", "responses", "messages")
+BRIDGED = [
+    pytest.param(recording, client, id=f"{client} <- {recording.name}")
+    for recording in RECORDED
+    for client in ("chat", "responses")
+    if client != recording.api
+]
+EACH = pytest.mark.parametrize(("recording", "client"), BRIDGED)
+SUMMARY = "**Adding up**\n\nI add the numbers."
+EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+async def replay(
+    recording: Recording, client: str, *, summary: str | None = None, expose: str = "both"
+) -> Call:
+    played = Answer([recording.data], headers={"content-type": recording.content_type})
+    app = abridged(
+        "sidecar",
+        Upstream(played),
+        writer=Scripted(SUMMARY),
+        upstreams=[{"api": recording.api, "base_url": f"{ORIGIN}/v1"}],
+        reasoning={"expose": expose},
+    )
+    body = asking(client, stream=recording.streamed, summary=summary)
+    return await call(app, PATHS[client], body)
+
+
+def bodies(recording: Recording, data: bytes) -> list[dict[str, Any]]:
+    return chunks_of(data) if recording.streamed else [json.loads(data)]
+
+
+def usage_of(recording: Recording, data: bytes) -> dict[str, Any]:
+    """All that was reported; what comes later replaces what came before."""
+    merged: dict[str, Any] = {}
+    for body in bodies(recording, data):
+        for holder in (body, body.get("response") or {}, body.get("message") or {}):
+            given = holder.get("usage") or {}
+            merged |= {name: figure for name, figure in given.items() if figure is not None}
+    return merged
+
+
+def spent(usage: dict[str, Any]) -> tuple[int, int]:
+    """The total, and what of it was reasoning."""
+    total = usage.get("total_tokens")
+    if total is None:
+        names = ("input", "output", "cache_read_input", "cache_creation_input")
+        total = sum(usage.get(f"{name}_tokens", 0) for name in names)
+    details = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
+    return total, details.get("reasoning_tokens") or details.get("thinking_tokens") or 0
+
+
+def failed(recording: Recording) -> bool:
+    return any(
+        body.get("error") or body.get("type") in ("error", "response.failed")
+        for body in bodies(recording, recording.data)
+    )
+
+
+def check(recording: Recording, client: str, came: Call) -> None:
+    """Legal, as OpenAI describes it, and of its own client's types."""
+    described = OPENAPI.is_file()
+    if not recording.streamed and client == "chat":
+        ChatCompletion.model_validate(came.json)
+        assert not described or not faults("CreateChatCompletionResponse", came.json)
+    elif not recording.streamed:
+        Response.model_validate(came.json)
+        assert not described or not faults("Response", came.json)
+    elif client == "chat":
+        seen = check_chat(came.data)
+        assert seen.done != failed(recording)
+        for chunk in (chunk for chunk in seen.chunks if "error" not in chunk):
+            ChatCompletionChunk.model_validate(chunk)
+            assert not described or not faults("CreateChatCompletionStreamResponse", chunk)
+    else:
+        terminal = check_responses(came.data).terminal
+        assert terminal is not None
+        assert (terminal["type"] == "response.failed") == failed(recording)
+        for event in chunks_of(came.data):
+            EVENT.validate_python(event)
+            assert not described or not event_faults(event)
+
+
+def words(said: Said) -> list[str]:
+    return said.text.split()
+
+
+def calls(said: Said) -> list[tuple[str, str, Any]]:
+    return [(identity, name, json.loads(text or "{}")) for identity, name, text in said.calls]
+
+
+@EACH
+async def test_the_answer_its_calls_its_reasoning_and_its_bill_are_the_same(
+    recording: Recording, client: str
+) -> None:
+    came = await replay(recording, client)
+    check(recording, client, came)
+    said = said_in(recording, recording.data)
+    shown = said_in(recording, came.data, client)
+    assert words(shown) == words(said)
+    assert calls(shown) == calls(said)
+    if said.native:
+        assert shown.raw or shown.native
+    else:
+        assert shown.raw.split() == said.raw.split()
+    if not failed(recording):
+        usage = usage_of(recording, recording.data)
+        assert spent(usage_of(recording, came.data)) == spent(usage)
+        ends = ("completed", "incomplete") if client == "responses" else ("stop", "length")
+        assert shown.finish in ("tool_calls" if said.calls and client == "chat" else ends)
+
+
+@pytest.mark.matrix(1)
+@EACH
+@pytest.mark.parametrize("expose", ["both", "summary", "none"])
+async def test_a_summary_is_all_that_is_added(
+    recording: Recording, client: str, expose: str
+) -> None:
+    came = await replay(recording, client, summary="auto", expose=expose)
+    check(recording, client, came)
+    said, shown = said_in(recording, recording.data), said_in(recording, came.data, client)
+    assert words(shown) == words(said)
+    assert calls(shown) == calls(said)
+    due = bool(said.raw.strip()) and not said.native and expose != "none"
+    assert (b"Adding up" in came.data or b"I add the numbers" in came.data) == due
+    if expose == "both" or said.native:
+        return
+    for line in said.raw.splitlines():
+        if len(line) > 40 and line not in said.text:
+            assert json.dumps(line)[1:-1].encode() not in came.data
+            assert line.encode() not in came.data
+
+
+def test_all_three_apis_were_recorded() -> None:
+    assert {recording.api for recording in RECORDED} == {"chat", "responses", "messages"}

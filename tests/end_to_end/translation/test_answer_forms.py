@@ -1,0 +1,85 @@
+"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of
+APIs.
+"""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tests.asgi import Call, call
+from tests.checker import check_chat, check_responses
+from tests.end_to_end.translation.test_translation import bridge
+from tests.end_to_end.translation.turn import BRIDGES, PATHS, WORDS, answer, asking, hear
+from tests.scripts import THOUGHT
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
+
+
+async def ask(client: str, upstream: str, played: Answer, *, stream: bool, **how: str) -> Call:
+    failing = Scripted("", error=ValueError("no")) if how else Scripted()
+    app = bridge(Upstream(played), upstream, writer=failing, summary=how)
+    return await call(app, PATHS[client], asking(client, stream=stream))
+
+
+@BOTH
+@EACH
+async def test_an_encoded_answer_is_decoded(client: str, upstream: str, *, stream: bool) -> None:
+    plain = answer(upstream, stream=stream)
+    data = gzip.compress(b"".join(step for step in plain.steps if isinstance(step, bytes)))
+    headers = {**plain.headers, "content-encoding": "gzip"}
+    packed = Answer([data[:40], data[40:]], headers=headers)
+    came = await ask(client, upstream, packed, stream=stream)
+    assert hear(client, came, stream=stream).text == WORDS
+    assert "content-encoding" not in came.headers
+
+
+@BOTH
+@EACH
+async def test_the_shape_is_upstreams(client: str, upstream: str, *, stream: bool) -> None:
+    """Whatever was asked for."""
+    came = await ask(client, upstream, answer(upstream, stream=not stream), stream=stream)
+    assert hear(client, came, stream=not stream).text == WORDS
+
+
+@BOTH
+@EACH
+async def test_an_extract_replaces_a_failed_summary(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    played = answer(upstream, stream=stream)
+    came = await ask(client, upstream, played, stream=stream, on_failure="extract")
+    heard = hear(client, came, stream=stream)
+    assert heard.text == WORDS
+    assert heard.summary
+    assert set(heard.summary.split()) <= set(THOUGHT.split())
+
+
+@EACH
+async def test_the_failure_ends_the_stream_after_the_answer(client: str, upstream: str) -> None:
+    played = answer(upstream, stream=True)
+    came = await ask(client, upstream, played, stream=True, on_failure="fail")
+    if client == "chat":
+        seen = check_chat(came.data)
+        assert (seen.choices[0].text, seen.done) == (WORDS, False)
+        assert seen.error is not None
+    else:
+        final = check_responses(came.data)
+        assert (final.text, final.response["status"]) == (WORDS, "failed")
+        assert final.response["usage"]["total_tokens"] > 0
+
+
+@EACH
+async def test_a_failed_summary_of_a_whole_answer_is_a_bad_gateway_with_the_answer(
+    client: str, upstream: str
+) -> None:
+    played = answer(upstream, stream=False)
+    came = await ask(client, upstream, played, stream=False, on_failure="fail")
+    assert came.status == 502
+    whole = came.json["error"]["response"]
+    assert WORDS in str(whole)
+    assert whole["usage"]["total_tokens"] > 0

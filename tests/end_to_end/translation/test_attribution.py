@@ -1,0 +1,138 @@
+"""The attribution of calls, through the whole application, for each pair of APIs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.asgi import call
+from tests.attribution import MARKS, Step, expected, gist, spelled, told
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
+from tests.forms import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+ON: dict[str, Any] = {"attribution": {"enabled": True}}
+SUMMARY = "**Adding up**\n\nI add the numbers."
+TURN: list[Step] = [("think", "A secret."), ("say", "Hm"), ("call", ""), ("call", "")]
+LATER: list[Step] = [*TURN, ("think", "Another secret."), ("call", "")]
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize("upstream", UPSTREAMS)
+ANY = pytest.mark.parametrize("client", CLIENTS)
+
+
+async def ask(
+    client: str,
+    upstream: str,
+    steps: list[Step],
+    *,
+    stream: bool,
+    form: Form = "mounted",
+    summary: str | None = "auto",
+    **tables: Any,
+) -> bytes:
+    """What a client is answered."""
+    kind = {"content-type": "text/event-stream" if stream else "application/json"}
+    played = Upstream(Answer([spelled(upstream, steps, stream=stream)], headers=kind))
+    entry = {"api": upstream, "base_url": f"{ORIGIN}/v1"}
+    app = abridged(form, played, writer=Scripted(SUMMARY), upstreams=[entry], **tables)
+    body = asking(client, stream=stream, summary=summary)
+    return (await call(app, PREFIX[form] + PATHS[client], body)).data
+
+
+@BOTH
+@EACH
+@ANY
+@pytest.mark.parametrize("form", FORMS)
+async def test_calls_are_attributed_on_every_pair_of_apis(
+    form: Form, client: str, upstream: str, *, stream: bool
+) -> None:
+    how: dict[str, Any] = {**ON, "reasoning": {"expose": "both"}}
+    out = await ask(client, upstream, LATER, stream=stream, form=form, **how)
+    led = gist(told(client, out, stream=stream))
+    if upstream == "chat" and not stream:
+        assert led == [["A secret.Another secret."], True, True]
+    else:
+        assert led == expected(LATER)
+
+
+@BOTH
+@EACH
+@ANY
+async def test_without_a_summary_raw_reasoning_is_attributed(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    out = await ask(client, upstream, TURN, stream=stream, summary=None, **ON)
+    raw = [{"type": "reasoning_text", "text": "A secret."}]
+    led = told(client, out, stream=stream)
+    assert led[0] == raw
+    assert isinstance(led[1], str)
+
+
+@BOTH
+@EACH
+@ANY
+@pytest.mark.parametrize("expose", ["summary", "none"])
+async def test_hidden_reasoning_is_in_no_byte(
+    expose: str, client: str, upstream: str, *, stream: bool
+) -> None:
+    out = await ask(client, upstream, LATER, stream=stream, **ON, reasoning={"expose": expose})
+    assert b"secret" not in out
+    led = told(client, out, stream=stream)
+    if expose == "none":
+        assert led == [None] * 3
+    else:
+        assert led[0] == [{"type": "summary_text", "text": SUMMARY}]
+
+
+@BOTH
+@EACH
+@ANY
+async def test_it_is_off_unless_it_is_switched_on(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    out = await ask(client, upstream, LATER, stream=stream)
+    assert told(client, out, stream=stream) == [None] * 3
+    assert b"reasoning_ref" not in out
+
+
+@BOTH
+@pytest.mark.parametrize("enabled", [True, False])
+@ANY
+async def test_attribution_of_an_inner_abridge_is_hidden(
+    client: str, *, enabled: bool, stream: bool
+) -> None:
+    behind = await ask(client, client, LATER, stream=stream, summary=None, **ON)
+    assert behind.count(b"secret") > 2
+    kind = {"content-type": "text/event-stream" if stream else "application/json"}
+    app = abridged(
+        "mounted",
+        Upstream(Answer([behind], headers=kind)),
+        writer=Scripted(SUMMARY),
+        reasoning={"expose": "none"},
+        attribution={"enabled": enabled},
+    )
+    out = (await call(app, PATHS[client], asking(client, stream=stream, summary=None))).data
+    assert b"secret" not in out
+    assert told(client, out, stream=stream) == [None] * 3
+    assert not any(f'"{mark}":[' in out.decode() for mark in MARKS)
+
+
+async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> None:
+    kind = {"content-type": "application/json"}
+    for client in CLIENTS:
+        played = Upstream(Answer([spelled(client, TURN, stream=False)], headers=kind))
+        app = abridged(
+            "mounted",
+            played,
+            writer=Scripted(error=RuntimeError("broken"), text=""),
+            summary={"on_failure": "fail"},
+            reasoning={"expose": "both"},
+            **ON,
+        )
+        came = await call(app, PATHS[client], asking(client, stream=False))
+        assert came.status == 502
+        held = json.dumps(came.json["error"]["response"]).encode()
+        assert gist(told(client, held, stream=False)) == [["A secret."], True]

@@ -1,0 +1,125 @@
+"""Answers with something odd anywhere in them, for each pair of APIs: each ends, is legal to its
+end, and hides what is to be hidden.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from abridge.apis.display import Exposure
+from tests.apis.messages import scripts as messages
+from tests.asgi import Call, call
+from tests.checker import check_chat, check_responses
+from tests.end_to_end.recordings.recordings import chunks_of
+from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
+from tests.exchange import test_mutated as same
+from tests.exchange.test_mutated import ODD, SECRET, THOUGHT, answer, changed, payloads, places
+from tests.forms import ORIGIN, abridged
+from tests.openapi import event_faults, faults
+from tests.scripts import call as tool_call
+from tests.scripts import (
+    chat_stream,
+    completion,
+    response,
+    responses_stream,
+)
+from tests.shared import OPENAPI
+from tests.upstream import Upstream
+from tests.writers import Scripted
+
+BLOCKS = [
+    messages.thinking(THOUGHT),
+    messages.redacted("b3BhcXVl"),
+    *messages.search(),
+    messages.text("Hello."),
+    messages.tool_use(0, "f", a=1),
+]
+WHOLE: dict[str, Any] = {
+    "chat": completion(same.MESSAGE),
+    "responses": response(same.OUTPUT),
+    "messages": messages.message(BLOCKS, "tool_use"),
+}
+STREAMS: dict[str, Any] = {
+    "chat": payloads(chat_stream(THOUGHT, "Hello.", calls=[tool_call("f", "{}")])),
+    "responses": payloads(responses_stream(same.OUTPUT)),
+    "messages": payloads(messages.stream(BLOCKS, "tool_use")),
+}
+
+
+async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream: bool) -> Call:
+    app = abridged(
+        "mounted",
+        Upstream(answer(odd, stream=stream)),
+        writer=Scripted("All is well."),
+        upstreams=[{"api": upstream, "base_url": f"{ORIGIN}/v1"}],
+        reasoning={"expose": expose},
+    )
+    return await call(app, PATHS[client], asking(client, stream=stream))
+
+
+def check(client: str, came: Call, *, stream: bool) -> None:
+    """Legal to its end, in the client's own API."""
+    if not stream:
+        body = came.json
+        if came.status == 502:
+            assert body["error"]["message"]
+            return
+        assert came.status == 200
+        schema = "CreateChatCompletionResponse" if client == "chat" else "Response"
+        assert not OPENAPI.is_file() or not faults(schema, body)
+        return
+    if client == "chat":
+        seen = check_chat(came.data)
+        assert seen.done != (seen.error is not None)
+    else:
+        assert check_responses(came.data).terminal is not None
+    for event in chunks_of(came.data) if OPENAPI.is_file() else ():
+        if client == "responses":
+            assert not event_faults(event), event
+        elif "error" not in event:
+            assert not faults("CreateChatCompletionStreamResponse", event), event
+
+
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
+EXPOSE = st.sampled_from(["both", "summary", "none"])
+
+
+@BOTH
+@EACH
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(expose=EXPOSE, data=st.data())
+async def test_whatever_stands_anywhere(
+    client: str, upstream: str, expose: Exposure, data: st.DataObject, *, stream: bool
+) -> None:
+    odd = (STREAMS if stream else WHOLE)[upstream]
+    for _ in range(data.draw(st.integers(1, 2))):
+        odd = changed(odd, data.draw(st.sampled_from(list(places(odd)))), data.draw(ODD))
+    came = await ask(client, upstream, odd, expose, stream=stream)
+    assert came.complete
+    check(client, came, stream=stream)
+    if expose != "both":
+        assert SECRET.encode() not in came.data
+
+
+@EACH
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(expose=EXPOSE, data=st.data())
+async def test_whatever_is_missing_repeated_or_out_of_order(
+    client: str, upstream: str, expose: Exposure, data: st.DataObject
+) -> None:
+    said = list(STREAMS[upstream])
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(said) - 1))
+        taken = [said[place]] if data.draw(st.booleans()) else [said.pop(place)]
+        where = data.draw(st.integers(0, len(said)))
+        said[where:where] = taken if data.draw(st.booleans()) else []
+    came = await ask(client, upstream, said, expose, stream=True)
+    assert came.complete
+    check(client, came, stream=True)
+    if expose != "both":
+        assert SECRET.encode() not in came.data

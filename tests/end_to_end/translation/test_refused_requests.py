@@ -1,0 +1,79 @@
+"""A field that cannot be translated is reported under the client's name for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.asgi import call
+from tests.end_to_end.translation.test_translation import KEY, bridge
+from tests.end_to_end.translation.turn import PATHS, answer
+from tests.upstream import Upstream
+
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+ITEMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "audio": ("input[0].content[0]", {"input": [{"role": "user", "content": [SOUND]}]}),
+    "an image of no kind": (
+        "input[0].content[0]",
+        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
+    ),
+    "a file of no kind": (
+        "input[0].content[0]",
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_data": "x"}]}]},
+    ),
+    "nothing": ("input", {"input": ""}),
+    "nothing but blanks": ("input", {"input": [{"role": "user", "content": " "}]}),
+    "nothing but thoughts": (
+        "input",
+        {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "x"}]},
+    ),
+    "a format": ("text.format", {"input": "Hi", "text": {"format": {"type": "json_object"}}}),
+    "what is kept elsewhere": (
+        "previous_response_id",
+        {"input": "Hi", "previous_response_id": "r"},
+    ),
+    "a temperature": ("temperature", {"input": "Hi", "temperature": "hot"}),
+    "a bound": ("max_output_tokens", {"input": "Hi", "max_output_tokens": 0}),
+}
+MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "audio": ("messages[0].content[0]", {"messages": [{"role": "user", "content": [SOUND]}]}),
+    "nothing": ("messages", {"messages": [{"role": "user", "content": ""}]}),
+    "stops": ("stop", {"messages": [{"role": "user", "content": "Hi"}], "stop": [1]}),
+}
+
+
+@pytest.mark.parametrize("case", ITEMS)
+async def test_toward_messages_by_the_names_of_responses(case: str) -> None:
+    param, fields = ITEMS[case]
+    await refused("responses", param, fields)
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+async def test_toward_messages_by_the_names_of_chat(case: str) -> None:
+    param, fields = MESSAGES[case]
+    await refused("chat", param, fields)
+
+
+async def refused(client: str, param: str, fields: dict[str, Any]) -> None:
+    played = Upstream(answer("messages", stream=False))
+    came = await call(bridge(played, "messages"), PATHS[client], {"model": "m", **fields}, KEY)
+    assert (came.status, came.json["error"]["param"]) == (400, param)
+    assert not played.asked
+
+
+@pytest.mark.parametrize("depth", [200, 700, 960, 980, 1000, 1020, 1024, 5000])
+@pytest.mark.parametrize("place", ["unknown", "tools", "content"])
+@pytest.mark.parametrize("api", ["same", "messages", "responses"])
+async def test_too_deep_nesting_is_the_clients_fault(api: str, place: str, depth: int) -> None:
+    nested = '{"a":' * depth + "1" + "}" * depth
+    fields = {
+        "unknown": f'"unknown":{nested},"messages":[{{"role":"user","content":"Hi"}}]',
+        "tools": f'"tools":[{{"type":"function","function":{{"name":"f","parameters":{nested}}}}}],'
+        '"messages":[{"role":"user","content":"Hi"}]',
+        "content": f'"messages":[{{"role":"assistant","content":[{nested}]}}]',
+    }
+    body = f'{{"model":"m","reasoning":{{"summary":"auto"}},{fields[place]}}}'.encode()
+    played = Upstream(answer("chat" if api == "same" else api, stream=False))
+    came = await call(bridge(played, api), PATHS["chat"], body, KEY)
+    assert came.status in (200, 400)

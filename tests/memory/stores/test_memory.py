@@ -1,0 +1,122 @@
+"""How much the store of a single process keeps, and for how long."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.store import ENTRY_OVERHEAD, StoreQuery
+from tests.memory.stores.cases import TTL, Time, in_memory
+
+PLACE = b"place"
+
+
+async def test_an_entry_costs_more_than_its_bytes() -> None:
+    case = in_memory()
+    await case.store.remember(PLACE, b"one", b"x" * 10)
+    await case.store.remember(PLACE, b"one", b"x" * 20)
+    assert case.store.size == 20 + ENTRY_OVERHEAD
+    await case.store.put({b"key": b"x" * 30})
+    assert case.store.size == 50 + 2 * ENTRY_OVERHEAD
+    await case.store.delete([b"key"])
+    assert case.store.size == 20 + ENTRY_OVERHEAD
+
+
+async def test_mlx_10_time_bounds_hold() -> None:
+    case = in_memory()
+    await case.store.remember(PLACE, b"p", b"x")
+    case.later(TTL + 1)
+    assert await case.recall(PLACE, b"p") is None
+    assert case.store.size == 0
+
+
+async def test_mlx_10_size_bounds_hold() -> None:
+    case = in_memory(3000)
+    for number in range(100):
+        await case.store.remember(bytes([number]), b"p", b"x" * 800)
+        assert (case.store.size or 0) <= 3000
+    assert await case.recall(bytes([99]), b"p") is not None
+    assert await case.recall(bytes([0]), b"p") is None
+
+
+async def test_what_was_asked_for_stays_the_longest() -> None:
+    case = in_memory(2200)
+    for place in (b"one", b"two"):
+        await case.store.remember(place, b"p", b"x" * 800)
+    await case.recall(b"one", b"p")
+    await case.store.put({b"key": b"x" * 800})
+    assert await case.recall(b"one", b"p") is not None
+    assert await case.recall(b"two", b"p") is None
+
+
+async def test_originals_and_other_values_share_the_room() -> None:
+    case = in_memory(3000)
+    await case.store.remember(PLACE, b"p", b"x" * 800)
+    await case.store.put({bytes([number]): b"x" * 800 for number in range(3)})
+    assert await case.recall(PLACE, b"p") is None
+    assert (case.store.size or 0) <= 3000
+
+
+async def test_what_is_larger_than_all_of_the_store_is_not_kept() -> None:
+    case = in_memory(1000)
+    await case.store.remember(b"small", b"p", b"x" * 10)
+    await case.store.remember(b"large", b"p", b"x" * 2000)
+    assert await case.recall(b"small", b"p") is not None
+    assert await case.recall(b"large", b"p") is None
+
+
+async def test_nor_does_an_older_value_stand_in_for_it() -> None:
+    case = in_memory(1000)
+    await case.store.put({b"key": b"old"})
+    await case.store.put({b"key": b"x" * 2000})
+    assert await case.get(b"key") is None
+    await case.store.remember(PLACE, b"one", b"old")
+    await case.store.remember(PLACE, b"two", b"other")
+    await case.store.remember(PLACE, b"one", b"x" * 2000)
+    assert await case.recall(PLACE, b"one") is None
+    assert await case.recall(PLACE, b"two") == b"other"
+
+
+async def test_conversations_that_share_a_turn_share_the_room_too() -> None:
+    case = in_memory(1000)
+    await case.store.remember(PLACE, b"one", b"x" * 500)
+    await case.store.remember(PLACE, b"two", b"y" * 500)
+    assert await case.recall(PLACE, b"one") is None
+    assert await case.recall(PLACE, b"two") == b"y" * 500
+
+
+async def test_a_store_of_no_size_keeps_marks_only() -> None:
+    case = in_memory(0)
+    await case.store.remember(PLACE, b"p", b"x")
+    await case.store.put({b"key": b""})
+    assert await case.recall(PLACE, b"p") is None
+    assert await case.get(b"key") is None
+    assert case.store.size == 0
+    await case.store.add_marks([b"mark"])
+    assert await case.store.has_marks([b"mark"]) == [True]
+
+
+async def test_marks_have_a_bound_of_their_own() -> None:
+    memory = MemoryStore(1000, TTL, Time(), max_marks=10)
+    await memory.add_marks([bytes([number]) for number in range(20)])
+    assert await memory.has_marks([bytes([5]), bytes([19])]) == [False, True]
+    assert memory.size == 0
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c"])
+PUTS = st.tuples(KEYS, KEYS, st.integers(0, 1200), st.sampled_from([0, 0, TTL / 2]))
+
+
+@given(st.lists(PUTS, max_size=30))
+async def test_whatever_is_kept_fits_and_is_the_newest(
+    puts: list[tuple[bytes, bytes, int, float]],
+) -> None:
+    case, said = in_memory(2500), {}
+    for number, (place, prefix, size, pause) in enumerate(puts):
+        said[place, prefix] = value = bytes([number]) * size
+        await case.store.remember(place, prefix, value)
+        case.later(pause)
+        assert (case.store.size or 0) <= 2500
+        found = await case.store.recall([StoreQuery(*one, False) for one in said])
+        assert all(one in (None, last) for one, last in zip(found, said.values(), strict=True))

@@ -1,0 +1,358 @@
+"""A store that is out of reach, or behaves oddly, costs nobody an answer, and hardly any time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from abridge.memory.stores import redis_client as line
+from abridge.memory.stores.redis import RedisBackend
+from abridge.memory.stores.redis_client import RedisConnection
+from abridge.memory.stores.store import LOG_INTERVAL, Store, StoreQuery
+from tests.memory.stores.cases import Seen, Time, redis_store
+from tests.redis import Server, forward, relay
+from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
+
+__all__ = ["nothing_left"]
+
+
+def address(server: Listener, credential: str = "") -> str:
+    return server.url.replace("http://", f"redis://{credential}")
+
+
+def opened() -> asyncio.Event:
+    gate = asyncio.Event()
+    gate.set()
+    return gate
+
+
+async def idle(store: Store) -> None:
+    """Wait until nothing goes on that nobody waits for."""
+    backend = store._backend
+    assert isinstance(backend, RedisBackend)
+    await until(lambda: not any(end._tasks for end in backend._connection._loop_clients.values()))
+
+
+class Patience:
+    """While it is entered, a store is waited for as long as it takes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+
+    def __enter__(self) -> None:
+        self._before = line.MAX_WAIT
+        self._patch.setattr(line, "MAX_WAIT", HANG)
+
+    def __exit__(self, *_: object) -> None:
+        self._patch.setattr(line, "MAX_WAIT", self._before)
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
+    return Patience(monkeypatch)
+
+
+@asynccontextmanager
+async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[Store, Seen]]:
+    seen = Seen()
+    store = redis_store(RedisConnection(url, clock or Time()), observe=seen)
+    try:
+        yield store, seen
+    finally:
+        await store.aclose()
+
+
+async def misses(store: Store) -> bool:
+    """Whether each operation ends, and finds nothing."""
+    await soon(store.remember(b"place", b"prefix", b"value"))
+    await soon(store.add_marks([b"mark"]))
+    await soon(store.put({b"key": b"value"}))
+    await soon(store.delete([b"key"]))
+    found: list[object] = [
+        *await soon(
+            store.recall([StoreQuery(b"place", b"prefix", True), StoreQuery(b"x", b"y", False)])
+        ),
+        *await soon(store.get([b"key", b"other"])),
+        *await soon(store.has_marks([b"mark", b"other", b"third"])),
+    ]
+    return found == [None, None, None, None, False, False, False]
+
+
+async def silent(peer: Peer) -> None:
+    """Accepts, and never answers."""
+    await peer.left()
+
+
+def says(rubbish: bytes) -> Script:
+    async def script(peer: Peer) -> None:
+        while await peer.reader.read(1 << 16):
+            await peer.send(rubbish)
+
+    return script
+
+
+async def test_nobody_listens() -> None:
+    async with store_at(refused().replace("http", "redis")) as (store, seen):
+        assert await misses(store)
+    assert {result for _, result in seen.told} == {"error"}
+    assert len(seen.told) == 7
+
+
+async def test_a_name_that_is_nobodys() -> None:
+    async with store_at("redis://nobody.invalid:6379") as (store, _):
+        assert await misses(store)
+
+
+async def test_a_server_that_never_answers_is_left_alone() -> None:
+    clock = Time()
+    async with listen(silent) as server, store_at(address(server), clock) as (store, seen):
+        assert await soon(store.get([b"key"])) == [None]
+        await until(lambda: server.connections == 1)
+        assert await misses(store)
+        assert server.connections == 1
+        assert {result for _, result in seen.told} == {"error"}
+        clock.pass_(line.COOLDOWN)
+        await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
+        await until(lambda: server.connections == 2)  # one of them has tried
+        await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
+        assert server.connections == 2
+
+
+async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 0.1)
+    left = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.left()
+        left.set()
+
+    async with listen(script) as server, store_at(address(server)) as (store, _):
+        assert await soon(store.get([b"key"])) == [None]
+        assert await soon(left.wait())
+
+
+RUBBISH = [
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"+OK\r\n",
+    b":1\r\n",
+    b"$-1\r\n",
+    b"*-1\r\n",
+    b"*0\r\n",
+    b"$5\r\nshort\r\n",
+    b"$5\r\nlonger\r\n",
+    b"$many\r\n",
+    b"$-7\r\n",
+    b"$1000000000000\r\n",
+    b"*1\r\n",
+    b"*1\r\n$1\r\nx\r\n",
+    b"*2\r\n:1\r\n:2\r\n",
+    b"*2\r\n+1\r\n+2\r\n",
+    b"*3\r\n$-1\r\n$-1\r\n",
+    b"*1000000000\r\n",
+    b"%1\r\n+a\r\n:1\r\n",
+    b">2\r\n+push\r\n+x\r\n",
+    b"\x00\xff\xfe",
+    b"\r\n",
+    b"-\r\n",
+    b"-ERR unknown command\r\n",
+    b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+    b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    b"-NOAUTH Authentication required.\r\n",
+    b"-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+    b"-LOADING Redis is loading the dataset in memory\r\n",
+    b"-READONLY You can't write against a read only replica.\r\n",
+    b"-MOVED 3999 127.0.0.1:6381\r\n",
+    b"-ERR max number of clients reached\r\n",
+]
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH, ids=repr)
+@pytest.mark.parametrize("credential", ["", ":hunter2@"])
+async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) -> None:
+    clock = Time()
+    async with (
+        listen(says(1000 * rubbish)) as server,
+        store_at(address(server, credential), clock) as (store, seen),
+    ):
+        for _ in range(2):
+            assert await misses(store)
+            clock.pass_(line.COOLDOWN)
+        reads = {result for name, result in seen.told if name in ("recall", "get", "known")}
+        assert reads <= {"error", "miss"}
+
+
+async def test_a_server_that_closes_at_once() -> None:
+    async with listen(Peer.close) as server, store_at(address(server)) as (store, _):
+        assert await misses(store)
+        assert server.connections == 1
+
+
+async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
+    redis_server: Server, patience: Patience, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, line.__name__)
+    clock, gate = Time(), asyncio.Event()
+    async with (
+        relay(redis_server, gate) as between,
+        store_at(address(between), clock) as (store, _),
+    ):
+        for _ in range(2):
+            gate.clear()
+            for _ in range(3):
+                assert await misses(store)
+                clock.pass_(line.COOLDOWN)
+            gate.set()
+            with patience:
+                await soon(store.has_marks([b"mark"]))
+                await soon(store.has_marks([b"mark"]))
+    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert told == 2 * ["out of reach (TimeoutError)", "within reach again"]
+
+
+async def test_no_password_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "anna:hunter2@"
+    for script in (silent, says(b"-ERR hunter2\r\n"), says(b"hunter2\r\n"), Peer.close):
+        async with listen(script) as server, store_at(address(server, secret)) as (store, _):
+            assert await misses(store)
+    assert "out of reach" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Patience) -> None:
+    clock, gate = Time(), opened()
+    async with (
+        relay(redis_server, gate) as between,
+        store_at(address(between), clock) as (store, _),
+    ):
+        with patience:
+            await store.put({b"a": b"of a", b"b": b"of b"})
+        gate.clear()
+        assert await soon(store.get([b"a"])) == [None]
+        gate.set()
+        await idle(store)
+        clock.pass_(line.COOLDOWN)
+        with patience:
+            assert await soon(store.get([b"b"])) == [b"of b"]
+        assert between.connections == 1
+
+
+async def test_nor_is_that_to_somebody_who_left(redis_server: Server, patience: Patience) -> None:
+    gate = opened()
+    async with relay(redis_server, gate) as between, store_at(address(between)) as (store, _):
+        with patience:
+            await store.put({b"a": b"of a", b"b": b"of b"})
+            gate.clear()
+            asking = asyncio.create_task(store.get([b"a"]))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait({asking})
+            assert asking.cancelled()
+            gate.set()
+            assert await soon(store.get([b"b"])) == [b"of b"]
+
+
+async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
+    redis_server: Server, patience: Patience
+) -> None:
+    clock, gate = Time(), asyncio.Event()
+    async with (
+        relay(redis_server, gate) as between,
+        store_at(address(between), clock) as (store, s),
+    ):
+        await soon(store.has_marks([b"mark"]))
+        assert s.last == ("known", "error")
+        gate.set()
+        await idle(store)
+        clock.pass_(line.COOLDOWN)
+        with patience:
+            await soon(store.has_marks([b"mark"]))
+        assert s.last == ("known", "miss")
+        assert between.connections == 1
+
+
+async def test_who_was_busy_does_not_take_that_for_silence(
+    redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line, "MAX_WAIT", 1.0)
+    async with store_at(redis_server.url) as (store, seen):
+        asyncio.get_running_loop().call_soon(time.sleep, 1.1)  # connecting takes several turns
+        await soon(store.has_marks([b"mark"]))
+        assert seen.last == ("known", "miss")
+
+
+async def test_connections_are_few_and_serve_many(redis_server: Server, patience: Patience) -> None:
+    async with (
+        relay(redis_server, opened()) as between,
+        store_at(address(between)) as (store, seen),
+    ):
+        with patience:
+            await soon(asyncio.gather(*(store.has_marks([b"mark"]) for _ in range(200))))
+        assert seen.told == 200 * [("known", "miss")]
+        assert between.connections <= line.MAX_CONNECTIONS
+
+
+async def test_who_refuses_is_within_reach(
+    caplog: pytest.LogCaptureFixture, patience: Patience
+) -> None:
+    clock, asked = Time(), 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal asked
+        while data := await peer.reader.read(1 << 16):
+            asked += data.count(b"MGET")
+            await peer.send(b"-NOPERM this user has no permissions\r\n" * data.count(b"*"))
+
+    async with listen(script) as server, store_at(address(server), clock) as (store, seen):
+        with patience:
+            for _ in range(5):
+                assert await soon(store.get([b"key"])) == [None]
+        assert seen.told == 5 * [("get", "error")]
+        assert asked == 5
+        assert caplog.text.count("refuses") == 1
+        clock.pass_(LOG_INTERVAL)
+        with patience:
+            await soon(store.get([b"key"]))
+        assert caplog.text.count("refuses") == 2
+
+
+async def test_who_may_no_longer_write_is_looked_for_anew(
+    redis_server: Server, patience: Patience
+) -> None:
+    """A server that has become a replica: its name may lead to its successor by now."""
+
+    async def replica(peer: Peer) -> None:
+        await peer.reader.read(1 << 16)
+        await peer.send(b"+OK\r\n" * 2)
+        while await peer.reader.read(1 << 16):
+            await peer.send(b"-READONLY You can't write against a read only replica.\r\n")
+
+    async def successor(peer: Peer) -> None:
+        await forward(redis_server, peer)
+
+    clock = Time()
+    async with (
+        listen(replica, successor) as server,
+        store_at(address(server), clock) as (store, seen),
+    ):
+        with patience:
+            await soon(store.add_marks([b"mark"]))
+            assert seen.last == ("mark", "error")
+            clock.pass_(line.COOLDOWN)
+            await soon(store.add_marks([b"mark"]))
+            assert seen.last == ("mark", "ok")
+
+
+async def test_closing_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 10 * HANG)
+    async with listen(silent) as server, store_at(address(server)) as (store, seen):
+        asking = asyncio.create_task(store.get([b"key"]))
+        await until(lambda: server.connections == 1)
+        await soon(store.aclose())
+        assert await soon(asking) == [None]
+        assert seen.last == ("get", "error")

@@ -1,0 +1,312 @@
+"""Blobs: whom they open for, and what becomes of those that were touched."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+import zlib
+from base64 import urlsafe_b64decode
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
+
+from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
+from abridge.core.conversation import ToolCall, Turn
+from abridge.errors import RequestError
+from abridge.memory.cipher import Cipher, CompressedValue
+from abridge.memory.client_envelopes import Sealer
+from abridge.memory.keys import Key, Keyring
+from tests.sealing import NEW, NOW, OLD, ring, sealer
+
+PARAM = "input[3].encrypted_content"
+TURN = Turn("assistant", "One hundred.", (ToolCall("call_1", "add", "{}"),))
+THOUGHT = "I recall the rule of odd numbers. "
+ENVELOPE = Envelope([{"type": "reasoning", "content": THOUGHT * 20}], "rs_1")
+SIZE = len(THOUGHT) * 20
+BLOB = (
+    "abr1.old.AAAAAGtJ0gCdjhmzjttywDdlvKPy_fdqpNgTFHwzwvRTZrOyXuKLpODYHPfyCPFzxfA7k9OiGkI"
+    "BA7IIwgIrpTrd6zh9-Hpf2soXks68p4G_LPd5-RioATQqAAAAUG9sZERtFlXRN-IyV7syJHfxcQB-2R1V04-"
+    "baeZYidVvLBhvJFm8DV8NA_7_U_LX0HkS36CiB-WRuX5nrv_cnLU6gedePl--SWG2rgU9JlZkSV7sO5YaUxn"
+    "QRQ"
+)
+"""`I recall.`, sealed with the key `old` for `anna`."""
+
+
+def opened(by: Sealer, blob: str, turn: Turn = TURN, item: str = "") -> Envelope | None:
+    return by.open(blob, PARAM, turn, item)
+
+
+def refused(by: Sealer, blob: str) -> bool:
+    """Whether it is an error that names what is wrong with it, and counts for nothing."""
+    with pytest.raises(RequestError) as caught:
+        opened(by, blob)
+    error = caught.value
+    named = (error.status, error.code, error.param) == (400, "invalid_encrypted_content", PARAM)
+    return named and PARAM in str(error) and not (by.opened or by.dropped)
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+envelopes = st.builds(
+    Envelope,
+    st.lists(st.dictionaries(st.text(max_size=8), json, max_size=4), max_size=3),
+    st.text(max_size=8),
+)
+
+
+class TestForWhom:
+    @given(envelopes)
+    def test_new_02_a_replica_that_shares_the_keys_opens_it(self, envelope: Envelope) -> None:
+        replica = sealer()
+        assert opened(replica, sealer().seal(envelope)) == envelope
+        assert (replica.opened, replica.dropped) == (1, {})
+
+    def test_new_02_calls_and_text_come_back(self) -> None:
+        envelope = Envelope([{"reasoning": "x"}], call_ids=("call_1",), text="One hundred.")
+        assert opened(sealer(), sealer().seal(envelope)) == envelope
+
+    def test_new_02_nobody_else_reads_it_and_no_two_are_alike(self) -> None:
+        one, two = (sealer().seal(ENVELOPE) for _ in range(2))
+        assert re.fullmatch(r"abr1\.old\.[A-Za-z0-9_-]+", one)
+        assert is_envelope(one)
+        encoded = one.split(".")[2]
+        assert b"odd numbers" not in urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+        assert len(one) < SIZE
+        after_the_time = slice(len("abr1.old.") + 11, None)
+        assert not set(_chunks(one[after_the_time])) & set(_chunks(two[after_the_time]))
+
+    def test_llm_09_what_was_sealed_once_opens_for_ever(self) -> None:
+        """The format is a promise: it was written by another replica, or before an update."""
+        assert opened(sealer(), BLOB) == Envelope([{"reasoning": "I recall."}], "rs_1")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"tenant": "bert"},
+            {"tenant": None},
+            {"api": "responses"},
+            {"upstream": "another"},
+            {"model": "thinker-2"},
+            {"upstream": "defaultt", "model": "hinker-1"},
+        ],
+    )
+    def test_new_02_it_is_of_no_use_to_others_and_no_error_either(
+        self, other: dict[str, Any]
+    ) -> None:
+        replica = sealer(**other)
+        assert opened(replica, sealer().seal(ENVELOPE)) is None
+        assert (replica.opened, replica.dropped) == (0, {"foreign": 1})
+
+    def test_new_02_nobody_in_particular_gets_none(self) -> None:
+        assert sealer(tenant=None).seal(ENVELOPE) == ""
+
+    def test_new_02_the_next_snapshot_of_a_model_knows_what_the_last_one_thought(self) -> None:
+        blob = sealer(model="openai/gpt-5-2025-08-07").seal(ENVELOPE)
+        assert opened(sealer(model="gpt-5"), blob) == ENVELOPE
+        assert opened(sealer(model="gpt-5-mini"), blob) is None
+
+    @pytest.mark.parametrize(
+        ("turn", "item", "fits"),
+        [
+            (TURN, "", True),
+            (TURN, "rs_1", True),
+            (TURN, "rs_2", False),
+            (Turn("assistant", "One hundred."), "", False),
+            (Turn("assistant", "One hundred and one.", TURN.calls), "", False),
+            (Turn("assistant", "One hundred.", (ToolCall("call_2", "add", "{}"),)), "", False),
+        ],
+    )
+    def test_new_02_it_is_of_use_in_its_own_turn_only(
+        self, turn: Turn, item: str, *, fits: bool
+    ) -> None:
+        envelope = Envelope([{}], "rs_1", call_ids=("call_1",), text="One hundred.")
+        replica = sealer()
+        assert (opened(replica, sealer().seal(envelope), turn, item) == envelope) is fits
+        assert replica.dropped == ({} if fits else {"edited": 1})
+
+
+class TestKeys:
+    def test_new_02_keys_are_rotated(self) -> None:
+        before = sealer(ring(OLD)).seal(ENVELOPE)
+        rotated = ring(NEW, OLD)
+        assert opened(sealer(rotated), before) == ENVELOPE
+        after = sealer(rotated).seal(ENVELOPE)
+        assert after.startswith("abr1.new.")
+        assert opened(sealer(ring(NEW)), after) == ENVELOPE
+
+    def test_new_02_others_stay_others_through_a_rotation(self) -> None:
+        bert = sealer(ring(NEW, OLD), tenant="bert")
+        assert opened(bert, sealer(ring(OLD)).seal(ENVELOPE)) is None
+        assert bert.dropped == {"foreign": 1}
+
+    def test_a_key_that_is_gone_opens_nothing(self) -> None:
+        assert refused(sealer(ring(NEW)), sealer(ring(OLD)).seal(ENVELOPE))
+
+    def test_a_key_is_not_known_by_its_id_alone(self) -> None:
+        namesake = Keyring((Key.derive("old", bytes([2] * 32)),))
+        assert refused(sealer(namesake), sealer().seal(ENVELOPE))
+
+
+class TestAge:
+    @pytest.mark.parametrize(
+        ("passed", "known"), [(0, True), (100, True), (101, False), (-3600, True)]
+    )
+    def test_new_02_it_is_good_for_a_time(self, passed: float, *, known: bool) -> None:
+        blob, later = sealer().seal(ENVELOPE), sealer(now=NOW + passed, ttl=100.0)
+        assert (opened(later, blob) is not None) is known
+        assert later.dropped == ({} if known else {"expired": 1})
+
+    def test_new_02_for_a_month_if_nothing_else_is_said(self) -> None:
+        blob, day = sealer().seal(ENVELOPE), 24 * 3600
+        assert opened(sealer(now=NOW + 30 * day), blob) == ENVELOPE
+        assert opened(sealer(now=NOW + 30 * day + 1), blob) is None
+
+
+class TestTouched:
+    @settings(max_examples=300)
+    @given(st.data())
+    def test_new_02_no_letter_of_it_can_be_another(self, data: st.DataObject) -> None:
+        place = data.draw(st.integers(len(ENVELOPE_PREFIX), len(BLOB) - 1))
+        letter = data.draw(st.characters().filter(lambda letter: letter != BLOB[place]))
+        assert refused(sealer(ring(OLD, NEW)), BLOB[:place] + letter + BLOB[place + 1 :])
+
+    def test_new_02_nor_any_bit_of_what_it_says(self) -> None:
+        encoded = BLOB.split(".")[2]
+        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        for place, letter in enumerate(encoded):
+            other = alphabet[alphabet.index(letter) ^ 1]
+            touched = encoded[:place] + other + encoded[place + 1 :]
+            assert refused(sealer(), f"abr1.old.{touched}")
+
+    @pytest.mark.parametrize("place", range(len(ENVELOPE_PREFIX), len(BLOB), 7))
+    def test_new_02_nor_can_it_be_cut(self, place: int) -> None:
+        assert refused(sealer(), BLOB[:place])
+
+    @pytest.mark.parametrize(
+        "blob",
+        [
+            "abr1.",
+            "abr1..",
+            "abr1.old",
+            "abr1.old.",
+            "abr1.old.A",
+            "abr1.old.AAAA",
+            "abr1.old." + "A" * 400,
+            "abr1.old.gAAAAABo_q3Jd-8h",
+            "abr1..gAAAAABo",
+            "abr1.old.ü",
+            "abr1.\ud800.\ud800",
+            BLOB + "=",
+            BLOB + "A",
+            BLOB + ".A",
+            BLOB + "\n",
+            BLOB.replace("abr1.old.", "abr1.old.."),
+            BLOB.replace("abr1.old.", "abr1.new."),
+            BLOB.replace("abr1.", "abr1.abr1."),
+        ],
+    )
+    def test_new_02_what_is_none_of_ours_but_says_so_is_an_error(self, blob: str) -> None:
+        assert refused(sealer(ring(OLD, NEW)), blob)
+
+    def test_new_02_parts_of_two_make_none(self) -> None:
+        one, two = (sealer(tenant=name).seal(ENVELOPE).split(".")[2] for name in ("anna", "bert"))
+        for place in (0, 11, 12, 32, 75, 76, 100, 150):
+            cut = min(place, len(one), len(two))
+            spliced = one[:cut] + two[cut:]
+            if spliced not in (one, two):
+                assert refused(sealer(), f"abr1.old.{spliced}")
+
+
+class TestSize:
+    def test_promise_9_what_is_opened_comes_to_no_more_than_the_limit(self) -> None:
+        blobs = [sealer().seal(ENVELOPE) for _ in range(3)]
+        room = 2 * _size(ENVELOPE)
+        replica = sealer(limit=room)
+        assert [opened(replica, blob) for blob in blobs] == [ENVELOPE, ENVELOPE, None]
+        assert replica.dropped == {"oversize": 1}
+        less = sealer(limit=room - 1)
+        assert [opened(less, blob) is None for blob in blobs] == [False, True, True]
+
+    def test_promise_9_what_is_too_much_is_not_even_inflated(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        blob = sealer().seal(ENVELOPE)
+        monkeypatch.setattr(CompressedValue, "inflate", lambda _: pytest.fail("inflated"))
+        assert opened(sealer(limit=_size(ENVELOPE) - 1), blob) is None
+        assert opened(sealer(tenant="bert"), blob) is None
+        assert opened(sealer(now=2 * NOW), blob) is None
+
+    def test_promise_9_a_bomb_never_inflates_past_what_it_says(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only who has the keys can make one."""
+        monkeypatch.setattr(zlib, "compress", lambda *_: _BOMB)
+        blob = sealer().seal(ENVELOPE)
+        tracemalloc.start()
+        assert refused(sealer(), blob)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 2_000_000
+
+    def test_promise_9_copies_are_opened_once_and_counted_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        boxes: list[bytes] = []
+        unwatched = Cipher.decrypt
+
+        def watched(cipher: Cipher, data: bytes, bound: bytes) -> CompressedValue | None:
+            boxes.append(data)
+            return unwatched(cipher, data, bound)
+
+        monkeypatch.setattr(Cipher, "decrypt", watched)
+        blob, other = sealer().seal(ENVELOPE), sealer().seal(ENVELOPE)
+        replica = sealer(limit=2 * _size(ENVELOPE))
+        found = [opened(replica, blob) for _ in range(3)]
+        assert found == [ENVELOPE] * 3
+        assert found[0].reasoning[0] is not found[1].reasoning[0]  # type: ignore[union-attr]
+        assert len(boxes) == 1
+        assert opened(replica, other) == ENVELOPE
+
+    def test_promise_9_no_number_of_copies_makes_more_of_it_than_the_limit_twice(self) -> None:
+        blob, replica = sealer().seal(ENVELOPE), sealer(limit=10 * _size(ENVELOPE))
+        assert sum(opened(replica, blob) is not None for _ in range(1000)) == 11
+        assert replica.dropped == {"oversize": 989}
+
+    def test_a_copy_of_what_is_foreign_is_foreign(self) -> None:
+        blob, replica = sealer().seal(ENVELOPE), sealer(tenant="bert")
+        assert [opened(replica, blob), opened(replica, blob)] == [None, None]
+        assert replica.dropped == {"foreign": 2}
+
+    def test_promise_9_what_could_not_be_opened_again_is_not_sealed(self) -> None:
+        assert sealer(limit=_size(ENVELOPE) - 1).seal(ENVELOPE) == ""
+        assert sealer(limit=_size(ENVELOPE)).seal(ENVELOPE) != ""
+
+    def test_promise_9_what_was_opened_is_let_go(self) -> None:
+        replica = sealer()
+        opened(replica, sealer().seal(ENVELOPE))
+        replica.release()
+        assert not replica._opened_blobs
+        assert opened(replica, sealer().seal(ENVELOPE)) == ENVELOPE
+
+
+_BOMB = zlib.compress(bytes(64_000_000))
+
+
+def _size(envelope: Envelope) -> int:
+    """What is opened of it, in bytes."""
+    low, high = 0, 1 << 20
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sealer(limit=middle).seal(envelope) else (middle + 1, high)
+    return low
+
+
+def _chunks(text: str) -> list[str]:
+    return [text[start : start + 8] for start in range(0, len(text) - 8, 8)]

@@ -1,0 +1,80 @@
+"""Opening the store that replicas share: what is wrong is said at the start."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from abridge.config.loading import require_extra
+from abridge.errors import SettingsError
+from abridge.memory.registry import open_shared_store
+from tests.memory.stores.cases import RING, TTL
+
+ADDRESSES = [
+    "redis://localhost",
+    "redis://anna:sesame@[::1]:6380/3",
+    "redis://localhost/",
+    "redis://localhost/?db=1",
+    "rediss://cache.example:6380?ssl_ca_certs=/etc/ca.pem",
+    "valkey://cache.example",
+    "valkeys://cache.example/1?ssl_cert_reqs=required",
+    "unix:///run/redis.sock?db=2",
+]
+
+NO_ADDRESSES = [
+    "",
+    "memory",
+    "http://localhost:6379",
+    "valkeyss://localhost",
+    "localhost:6379",
+    "redis://localhost:many",
+    "redis://localhost:sesame:6379",
+    "redis://anna:123/sesame@localhost",
+    "redis://localhost/sesame",
+    "redis://localhost?sesame=1",
+    "redis://localhost?decode_responses=sesame",
+    "redis://localhost?socket_timeout=100",
+    "redis://localhost?connection_class=sesame",
+    "redis://localhost?ssl_ca_certs=sesame",
+    "redis://localhost?db=sesame",
+    "rediss://localhost?ssl_cert_reqs=sesame",
+]
+
+
+@pytest.mark.parametrize("url", ADDRESSES)
+async def test_addresses(url: str) -> None:
+    store = open_shared_store(url, RING, ttl=TTL)
+    assert store.size is None
+    await store.aclose()
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
+def test_no_addresses(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^history\.store: takes an address such as") as raised:
+        open_shared_store(url, RING, ttl=TTL)
+    assert "sesame" not in str(raised.value)
+    assert "sesame" not in repr(raised.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("package", "who"),
+    [("redis.asyncio", "stores.redis_client"), ("cryptography.exceptions", "cipher")],
+)
+def test_a_package_that_is_missing_is_named(
+    package: str, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, f"abridge.memory.{who}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SettingsError) as raised:
+        open_shared_store("redis://localhost", RING, ttl=TTL)
+    name = package.partition(".")[0]
+    assert str(raised.value) == (
+        f"history.store: needs the package {name}, which comes with asgi-abridge[redis]"
+    )
+
+
+def test_what_is_there_is_not_missed() -> None:
+    with require_extra("redis", "history.store"):
+        import redis
+    assert redis

@@ -1,0 +1,268 @@
+"""Reasoning that its client carries: replicas that remember nothing, and share a key."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from abridge.apis.chat.accumulator import MessageAccumulator
+from tests.asgi import call
+from tests.checker import check_chat, check_responses
+from tests.forms import abridged
+from tests.scripts import (
+    THOUGHT,
+    call_item,
+    chat_stream,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.scripts import call as tool_call
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+KEY = {"authorization": "Bearer sk-anna-1234567890"}
+OTHER = {"authorization": "Bearer sk-bert-1234567890"}
+USER = {"role": "user", "content": "Hi"}
+ROOTS = {name: b64encode(bytes([number]) * 32).decode() for number, name in enumerate("ab")}
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEAL_A", f"a:{ROOTS['a']}")
+    monkeypatch.setenv("SEAL_BA", f"b:{ROOTS['b']},a:{ROOTS['a']}")
+    monkeypatch.setenv("SEAL_B", f"b:{ROOTS['b']}")
+
+
+def replica(
+    upstream: Upstream,
+    keys: str | None = "SEAL_A",
+    registry: CollectorRegistry | None = None,
+    **tables: Any,
+) -> ASGIApp:
+    history = {"store": "none", "seal_keys_env": keys, **tables.pop("history", {})}
+    history = {key: value for key, value in history.items() if value is not None}
+    return abridged(
+        "mounted", upstream, writer=Scripted(), registry=registry, history=history, **tables
+    )
+
+
+EXPOSE = pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
+STREAM = pytest.mark.parametrize("stream", [False, True])
+RAW = {"reasoning_content": THOUGHT}
+CALLS = [tool_call("f", '{"a": 1}')]
+
+
+async def chat_turn(app: ASGIApp, *, stream: bool, **more: Any) -> dict[str, Any]:
+    """An assistant's message, as a client that keeps lists of reasoning returns it."""
+    body = {"model": "m", "messages": [USER], "reasoning": {"summary": "auto"}, **more}
+    answer = await call(app, CHAT, {**body, "stream": stream}, KEY)
+    if not stream:
+        message: dict[str, Any] = answer.json["choices"][0]["message"]
+        return message
+    told = check_chat(answer.data)
+    whole = MessageAccumulator(sys.maxsize)
+    for chunk in told.chunks:
+        for choice in chunk["choices"]:
+            whole.add(choice["delta"])
+    return whole.as_dict()
+
+
+def chat_upstream(*, stream: bool) -> Upstream:
+    message = {"role": "assistant", "content": "So.", **RAW}
+    first = Answer(chat_stream(THOUGHT, "So.")) if stream else Answer.json(completion(message))
+    return Upstream(first)
+
+
+def done() -> Upstream:
+    return Upstream(Answer.json(completion({"content": "Done."})))
+
+
+class TestChat:
+    @EXPOSE
+    @STREAM
+    @pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
+    async def test_new_02_another_replica_carries_on(
+        self,
+        expose: str,
+        stream: bool,  # noqa: FBT001 -- a table
+        envelope: str,
+    ) -> None:
+        shown = {"reasoning": {"expose": expose}, "chat": {"envelope": envelope}}
+        returned = await chat_turn(replica(chat_upstream(stream=stream), **shown), stream=stream)
+        if expose != "both":
+            assert THOUGHT not in str(returned)
+        assert ("abr1." in str(returned.get(envelope))) == (expose != "both")
+        upstream = done()
+        app = replica(upstream, "SEAL_BA", **shown)
+        if expose == "both":  # there is nothing to seal: the client has it all
+            returned = {"role": "assistant", "content": "So.", **RAW}
+        await call(app, CHAT, {"model": "m", "messages": [USER, returned, USER]}, KEY)
+        assert upstream.asked[0].json["messages"][1] == {
+            "role": "assistant",
+            "content": "So.",
+            **RAW,
+        }
+
+    async def test_without_keys_nothing_is_sealed_and_a_blob_is_refused(self) -> None:
+        returned = await chat_turn(replica(chat_upstream(stream=False)), stream=False)
+        plain = await chat_turn(replica(chat_upstream(stream=False), None), stream=False)
+        assert "abr1." not in str(plain)
+        upstream, registry = done(), CollectorRegistry()
+        app = replica(upstream, None, registry)
+        body = {"model": "m", "messages": [USER, returned, USER]}
+        answer = await call(app, CHAT, body, KEY)
+        assert answer.status == 400
+        assert answer.json["error"]["code"] == "invalid_encrypted_content"
+        assert answer.json["error"]["param"] == "messages[1].reasoning_details[0].data"
+        assert not upstream.asked
+        labels = {"api": "chat", "upstream": "default"}
+        assert registry.get_sample_value("abridge_blobs_refused_total", labels) == 1
+
+    @pytest.mark.parametrize(
+        ("headers", "model", "text", "reason"),
+        [
+            (OTHER, "m", "So.", "foreign"),
+            (KEY, "n", "So.", "foreign"),
+            ({}, "m", "So.", "foreign"),
+            (KEY, "m", "Edited.", "edited"),
+            (KEY, "org/m-2025-01-01", "So.", None),
+        ],
+    )
+    async def test_new_02_what_belongs_elsewhere_is_left_out(
+        self, headers: dict[str, str], model: str, text: str, reason: str | None
+    ) -> None:
+        returned = await chat_turn(replica(chat_upstream(stream=False)), stream=False)
+        upstream, registry = done(), CollectorRegistry()
+        app = replica(upstream, registry=registry)
+        messages = [USER, {**returned, "content": text, "reasoning_content": None}, USER]
+        answer = await call(app, CHAT, {"model": model, "messages": messages}, headers)
+        assert answer.status == 200
+        sent = upstream.asked[0].json["messages"][1]
+        assert (sent.get("reasoning_content") == THOUGHT) == (reason is None)
+        assert "abr1." not in str(sent)
+        assert sent["content"] == text
+        where = {"api": "chat", "upstream": "default"}
+        dropped = registry.get_sample_value(
+            "abridge_reasoning_dropped_total", {**where, "reason": reason or "foreign"}
+        )
+        restored = registry.get_sample_value(
+            "abridge_reasoning_restored_total", {**where, "source": "sealed"}
+        )
+        assert (dropped, restored) == ((None, 1) if reason is None else (1, None))
+
+    async def test_no_envelope_where_settings_say_so(self) -> None:
+        app = replica(chat_upstream(stream=False), chat={"envelope": "none"})
+        assert "abr1." not in str(await chat_turn(app, stream=False))
+
+
+ASKING = [{"include": ["reasoning.encrypted_content"]}, {"store": False}]
+CALL = call_item(1, "f", '{"a": 1}')
+OUTPUT = {"type": "function_call_output", "call_id": CALL["call_id"], "output": "7"}
+
+
+async def response_items(app: ASGIApp, *, stream: bool, **more: Any) -> list[Any]:
+    body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}, "stream": stream}
+    answer = await call(app, RESPONSES, {**body, **more}, KEY)
+    if stream:
+        output: list[Any] = check_responses(answer.data).response["output"]
+        return output
+    return list(answer.json["output"])
+
+
+class TestResponses:
+    SAID = (reasoning_item(0, THOUGHT), CALL)
+
+    def upstream(self, *, stream: bool) -> Upstream:
+        said = list(self.SAID)
+        return Upstream(Answer(responses_stream(said)) if stream else Answer.json(response(said)))
+
+    @EXPOSE
+    @STREAM
+    @pytest.mark.parametrize("asking", ASKING)
+    async def test_new_02_open_models_get_encrypted_content(
+        self,
+        expose: str,
+        stream: bool,  # noqa: FBT001 -- a table
+        asking: dict[str, Any],
+    ) -> None:
+        shown = {"reasoning": {"expose": expose}}
+        app = replica(self.upstream(stream=stream), **shown)
+        thought, called = await response_items(app, stream=stream, **asking)
+        assert thought["encrypted_content"].startswith("abr1.a.")
+        upstream = Upstream(Answer.json(response([message_item(0, "Done.")])))
+        app = replica(upstream, "SEAL_BA", **shown)
+        returned = [{**thought, "content": []}, called, OUTPUT]
+        await call(app, RESPONSES, {"model": "m", "input": [USER, *returned]}, KEY)
+        assert upstream.asked[0].json["input"] == [USER, *self.SAID, OUTPUT]
+
+    @STREAM
+    async def test_new_02_even_where_no_summary_is_asked_for(self, *, stream: bool) -> None:
+        app = replica(self.upstream(stream=stream))
+        thought, _ = await response_items(app, stream=stream, reasoning=None, **ASKING[0])
+        assert thought["encrypted_content"].startswith("abr1.a.")
+        assert thought["content"] == self.SAID[0]["content"]
+
+    async def test_who_does_not_ask_gets_none(self) -> None:
+        thought, _ = await response_items(replica(self.upstream(stream=False)), stream=False)
+        assert not thought.get("encrypted_content")
+
+    async def test_new_02_a_key_that_is_gone_is_a_clear_error(self) -> None:
+        app = replica(self.upstream(stream=False))
+        items = await response_items(app, stream=False, store=False)
+        upstream = Upstream(Answer.json(response([])))
+        answer = await call(
+            replica(upstream, "SEAL_B"), RESPONSES, {"model": "m", "input": [USER, *items]}, KEY
+        )
+        assert answer.status == 400
+        assert answer.json["error"]["param"] == "input[1].encrypted_content"
+        assert not upstream.asked
+
+    async def test_llm_09_anothers_state_goes_back_byte_for_byte(self) -> None:
+        native = {
+            "id": "rs_9",
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "I think."}],
+            "encrypted_content": "gAAAA-opaque",
+        }
+        upstream = Upstream(Answer.json(response([native, CALL])), Answer.json(response([])))
+        app = replica(upstream)
+        items = await response_items(app, stream=False, store=False)
+        assert items[0] == native
+        await call(app, RESPONSES, {"model": "m", "input": [USER, *items, OUTPUT]}, KEY)
+        assert upstream.asked[1].json["input"] == [USER, native, CALL, OUTPUT]
+
+
+class TestBridges:
+    @EXPOSE
+    @STREAM
+    async def test_new_05_over_a_bridge_the_client_carries_it_as_well(
+        self,
+        expose: str,
+        stream: bool,  # noqa: FBT001 -- a table
+    ) -> None:
+        shown: dict[str, Any] = {"reasoning": {"expose": expose}, "upstreams": [{"api": "chat"}]}
+        frames = chat_stream(THOUGHT, "", calls=CALLS, finish="tool_calls")
+        message = {"role": "assistant", "content": None, **RAW, "tool_calls": CALLS}
+        first = Upstream(Answer(frames) if stream else Answer.json(completion(message)))
+        items = await response_items(replica(first, **shown), stream=stream, store=False)
+        upstream = done()
+        output = {**OUTPUT, "call_id": items[-1]["call_id"]}
+        returned = [{**item, "content": []} if "content" in item else item for item in items]
+        await call(
+            replica(upstream, **shown),
+            RESPONSES,
+            {"model": "m", "input": [USER, *returned, output], "store": False},
+            KEY,
+        )
+        sent = upstream.asked[0].json["messages"][1]
+        assert sent["reasoning_content"] == THOUGHT
+        assert "abr1." not in str(upstream.asked[0].json)

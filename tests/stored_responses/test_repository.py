@@ -1,0 +1,192 @@
+"""Responses that are remembered: whose they are, under which key, for how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.openai import is_minted
+from abridge.memory.keys import Key, Keyring
+from abridge.memory.stores.memory import MemoryStore
+from abridge.memory.stores.store import ENTRY_OVERHEAD, Store
+from abridge.stored_responses.repository import (
+    InputItems,
+    LocalResponse,
+    ResponseRepository,
+    UpstreamResponse,
+)
+from tests.memory.stores.cases import TTL, Case, in_memory
+
+OLD, NEW = (replace(Key.random(), id=name) for name in ("old", "new"))
+ANNA, BERT = b"anna", b"bert"
+WHOLE = LocalResponse("default", {"id": "resp_1", "output": []}, ["msg_1"], ["rs_2", "msg_2"])
+ITEMS = {"msg_1": b'{"a":1}', "rs_2": b'{"b":2}', "msg_2": b'{"c":3}'}
+NAMES = list(ITEMS)
+NOTE = UpstreamResponse("other", raw=False, fields={"usage": None}, made={"rs_9": {"summary": []}})
+
+
+def responses(store: Store, *keys: Key, whose: bytes = ANNA) -> ResponseRepository:
+    ring = Keyring(keys or (OLD,))
+    return ResponseRepository(store, ring, {key.id: whose + key.tenant for key in ring.keys})
+
+
+@pytest.fixture
+def case() -> Case:
+    return in_memory()
+
+
+async def test_a_response_is_found_with_its_items(case: Case) -> None:
+    known = responses(case.store)
+    await known.save_local("resp_1", WHOLE, ITEMS)
+    assert await known.find("resp_1", "resp_2") == [WHOLE, None]
+    assert await known.get_items(["msg_2", "msg_3", "msg_1"]) == [b'{"c":3}', None, b'{"a":1}']
+    assert await known.get_items([]) == []
+
+
+async def test_what_upstream_keeps_is_told_from_what_is_kept_here(case: Case) -> None:
+    known = responses(case.store)
+    await known.save_upstream("resp_1", NOTE)
+    assert await known.find("resp_1") == [NOTE]
+    assert await known.find_showing(["rs_9", "rs_8"]) == ["resp_1", ""]
+    assert await known.get_items(["rs_9"]) == [None]
+
+
+async def test_an_item_of_two_responses_is_nobodys(case: Case) -> None:
+    """Upstream gave an id again: what was made of the one is not to be told of the other."""
+    known = responses(case.store)
+    await known.save_upstream("resp_1", NOTE)
+    await known.save_upstream("resp_1", NOTE)
+    assert await known.find_showing(["rs_9"]) == ["resp_1"]
+    for identity in ("resp_2", "resp_2", "resp_1"):
+        await known.save_upstream(identity, NOTE)
+        assert await known.find_showing(["rs_9"]) == [""]
+
+
+async def test_promise_10_tenants_never_meet(case: Case) -> None:
+    await responses(case.store).save_local("resp_1", WHOLE, ITEMS)
+    await responses(case.store).save_upstream("resp_2", NOTE)
+    other = responses(case.store, whose=BERT)
+    assert await other.find("resp_1", "resp_2") == [None, None]
+    assert await other.get_items(NAMES) == [None] * 3
+    assert await other.find_showing(["rs_9"]) == [""]
+    await other.delete("resp_1")
+    assert await responses(case.store).find("resp_1") == [WHOLE]
+
+
+async def test_nothing_that_a_client_calls_its_own_can_be_anothers_place(case: Case) -> None:
+    """An item is no response, whatever it is called."""
+    known = responses(case.store)
+    await known.save_local("resp_1", WHOLE, {"resp_2": b"{}"})
+    assert await known.find("resp_2") == [None]
+    assert await known.get_items(["resp_1"]) == [None]
+
+
+async def test_new_02_keys_are_rotated_without_losing_any(case: Case) -> None:
+    await responses(case.store, OLD).save_local("resp_1", WHOLE, ITEMS)
+    both = responses(case.store, NEW, OLD)
+    assert await both.find("resp_1") == [WHOLE]
+    await both.save_local("resp_2", WHOLE, {})
+    await both.refresh({"msg_1": b'{"a":1}'})
+    new = responses(case.store, NEW)
+    assert await new.find("resp_1", "resp_2") == [None, WHOLE]
+    assert await new.get_items(NAMES) == [b'{"a":1}', None, None]
+
+
+async def test_what_is_deleted_is_gone_under_every_key(case: Case) -> None:
+    await responses(case.store, OLD).save_local("resp_1", WHOLE, ITEMS)
+    both = responses(case.store, NEW, OLD)
+    await both.delete("resp_1")
+    assert await both.find("resp_1") == [None]
+
+
+async def test_its_items_may_be_those_of_others(case: Case) -> None:
+    known = responses(case.store)
+    await known.save_local("resp_1", WHOLE, ITEMS)
+    await known.delete("resp_1")
+    assert await known.get_items(["msg_1"]) == [b'{"a":1}']
+
+
+async def test_ols_06_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_not(
+    case: Case,
+) -> None:
+    known = responses(case.store)
+    await known.save_local("resp_1", WHOLE, ITEMS)
+    case.later(TTL * 0.75)
+    await known.refresh(ITEMS)
+    case.later(TTL * 0.75)
+    assert await known.get_items(NAMES) == [b'{"a":1}', None, b'{"c":3}']
+    assert await known.find("resp_1") == [None]
+    case.later(TTL * 0.75)
+    assert await known.get_items(NAMES) == [None] * 3
+    assert not case.store.size
+
+
+async def test_promise_9_an_item_is_kept_once_however_often_it_is_told(case: Case) -> None:
+    known = responses(case.store)
+    for number in range(50):
+        await known.save_local(f"resp_{number}", WHOLE, {"msg_1": b"x" * 1000})
+    assert (case.store.size or 0) < 2000 + 50 * (ENTRY_OVERHEAD + 200)
+
+
+async def test_promise_9_it_takes_no_more_than_its_room() -> None:
+    store = MemoryStore(10_000, TTL)
+    known = responses(store)
+    for number in range(50):
+        await known.save_local(f"resp_{number}", WHOLE, {f"msg_{number}": b"x" * 1000})
+        assert store.size <= 10_000
+    assert await known.find("resp_49", "resp_0") == [WHOLE, None]
+
+
+TEXTS = st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=8)
+
+
+def base(*items: bytes, known: tuple[str, ...] = ()) -> InputItems:
+    basis = responses(MemoryStore(1, TTL)).create_input_items()
+    for name in known:
+        basis.add_known(name)
+    for item in items:
+        basis.add("msg_", item)
+    return basis
+
+
+class TestNames:
+    @given(TEXTS)
+    def test_no_two_items_have_the_same(self, items: list[bytes]) -> None:
+        basis = base(*items)
+        assert len(set(basis.ids)) == len(basis.ids) == len(items)
+        assert [basis.new[name] for name in basis.ids] == items
+        assert all(map(is_minted, basis.ids))
+
+    @given(TEXTS, TEXTS)
+    def test_who_sends_all_again_adds_only_what_is_new(
+        self, first: list[bytes], more: list[bytes]
+    ) -> None:
+        before = base(*first)
+        assert base(*first, *more).ids[: len(first)] == before.ids
+
+    @given(TEXTS, TEXTS)
+    def test_who_sends_only_what_is_new_has_the_same_names(
+        self, first: list[bytes], more: list[bytes]
+    ) -> None:
+        """So that whoever changes from one way to the other adds nothing either."""
+        before = base(*first)
+        after = base(*more, known=tuple(before.ids))
+        assert after.ids == base(*first, *more).ids
+        assert list(after.new.values()) == more
+
+    def test_an_id_that_was_there_is_not_given_twice(self) -> None:
+        basis = base(known=("msg_1",))
+        assert not basis.add_known("msg_1")
+        assert basis.ids == ["msg_1"]
+
+    def test_promise_10_another_tenant_has_other_names(self) -> None:
+        store = MemoryStore(1, TTL)
+        names = []
+        for whose in (ANNA, BERT):
+            basis = responses(store, whose=whose).create_input_items()
+            basis.add("msg_", b"a")
+            names += basis.ids
+        assert len(set(names)) == 2

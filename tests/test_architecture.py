@@ -1,0 +1,188 @@
+"""The shape of the package: which folder may import which, and what the modules have in common.
+
+`docs/architecture.md` says what each folder is for. A new folder takes its place in `FOLDERS`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import abridge
+from abridge.apis.registry import APIS, UPSTREAM_APIS
+
+PACKAGE = Path(abridge.__file__).parent
+
+FOLDERS = (
+    "errors",
+    "http",
+    "core",
+    "providers",
+    "apis",
+    "attribution",
+    "config",
+    "memory",
+    "observability",
+    "summarizers",
+    "proxy",
+    "page",
+    "stored_responses",
+    "pipeline",
+    "middleware",
+    "app",
+    "server",
+    "check",
+    "demo",
+    "cli",
+    "__main__",
+    "__init__",
+)
+"""Folders, and the modules beside them, from the bottom up: each may import those before it."""
+
+MAY_ONLY_IMPORT = {
+    "errors": set[str](),
+    "http": {"errors"},
+    "core": set[str](),
+    "providers": {"core"},
+    "apis": {"errors", "core", "providers"},
+    "attribution": {"errors", "core", "providers", "apis"},
+    "config": {"errors", "core", "providers", "apis"},
+    "page": {"core", "apis", "observability"},
+}
+"""Folders that may import only some of those before them."""
+
+UPWARD_IMPORTS = {
+    ("abridge.app", "abridge.server.admin"): "the app answers for its own health",
+    ("abridge.stored_responses.references", "abridge.pipeline.request"): "reads the request",
+}
+"""Imports against the order, with the reason."""
+
+PURE_FOLDERS = ("core", "providers", "apis", "attribution")
+
+IMPURE_MODULES = frozenset(
+    {
+        *("aiohttp", "anyio", "asyncio", "concurrent", "contextvars", "datetime", "httpx"),
+        *("logging", "multiprocessing", "os", "pathlib", "redis", "select", "selectors", "socket"),
+        *("ssl", "starlette", "subprocess", "threading", "time", "uvicorn"),
+    }
+)
+"""Sockets, clocks, tasks, files and frameworks."""
+
+API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
+"""The modules that each API has; one that clients speak has a `writer` as well."""
+
+MAX_LINES = 450
+
+LONGER_MODULES: dict[str, str] = {
+    "abridge.apis.responses.item_reader": "to be split",
+}
+
+
+class Import(NamedTuple):
+    """An import of a module of the package, or of another top-level module."""
+
+    importer: str
+    imported: str
+    line: int
+    is_deferred: bool  # in a function
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def module_name(path: Path) -> str:
+    parts = ("abridge", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def folder_of(module: str) -> str:
+    return f"{module}.__init__".split(".")[1]
+
+
+def imports_of(module: str) -> Iterator[Import]:
+    """Yield a module's imports, except those for type checkers.
+
+    The version is the package's own, and anybody may import it.
+    """
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(MODULES[module].read_text()), False)]
+    while pending:
+        node, is_deferred = pending.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        is_deferred = is_deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        pending += [(child, is_deferred) for child in ast.iter_child_nodes(node)]
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name != "abridge.__version__":
+                imported = name if name in MODULES else name.rpartition(".")[0] or name
+                yield Import(module, imported, node.lineno, is_deferred)
+
+
+IMPORTS = [found for module in MODULES for found in imports_of(module)]
+WITHIN_PACKAGE = [found for found in IMPORTS if found.imported in MODULES]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in WITHIN_PACKAGE:
+        if not found.is_deferred and found.imported != found.importer:
+            graph[found.importer].add(found.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " imports ".join(reversed(error.args[1]))
+        raise AssertionError(circle) from None
+
+
+def test_each_folder_has_its_place() -> None:
+    assert {folder_of(module) for module in MODULES} == set(FOLDERS)
+
+
+def test_folders_import_only_what_is_below_them() -> None:
+    wrong = [
+        str(found)
+        for found in WITHIN_PACKAGE
+        if not _is_below(folder_of(found.imported), folder_of(found.importer))
+        and (found.importer, found.imported) not in UPWARD_IMPORTS
+    ]
+    assert wrong == []
+
+
+def _is_below(imported: str, importer: str) -> bool:
+    below = FOLDERS[: FOLDERS.index(importer)]
+    return imported == importer or imported in MAY_ONLY_IMPORT.get(importer, below)
+
+
+def test_pure_folders_have_no_socket_no_clock_and_no_task() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if folder_of(found.importer) in PURE_FOLDERS
+        and found.imported.split(".")[0] in IMPURE_MODULES
+    ]
+    assert wrong == []
+
+
+def test_no_module_is_long() -> None:
+    lines = {module: len(path.read_text().splitlines()) for module, path in MODULES.items()}
+    long = {module: count for module, count in lines.items() if count > MAX_LINES}
+    assert {module: long[module] for module in long.keys() - LONGER_MODULES.keys()} == {}
+
+
+def test_the_folders_of_all_apis_have_the_same_modules() -> None:
+    clients = {api.name for api in APIS}
+    for name in UPSTREAM_APIS:
+        expected = {*API_MODULES, *(["writer"] if name in clients else [])}
+        present = {path.stem for path in (PACKAGE / "apis" / name).glob("*.py")}
+        assert expected - present == set(), f"abridge.apis.{name}"
