@@ -70,7 +70,7 @@ class Probe:
             more = self.received[-1].get("more_body", False)
 
 
-class TestPromise1Transparent:
+class TestTransparency:
     @pytest.mark.parametrize(
         ("method", "path"),
         [("GET", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/anything"), ("GET", "/")],
@@ -84,7 +84,7 @@ class TestPromise1Transparent:
         assert probe.send == request.send
         assert probe.received[0]["body"] == b"body"
 
-    async def test_a_request_that_asks_nothing_gets_the_clients_own_send(self) -> None:
+    async def test_a_request_without_a_summary_gets_the_clients_own_send(self) -> None:
         probe = Probe()
         request = begin(wrap(probe), CHAT_PATH, CHAT)
         await request.finish()
@@ -93,7 +93,7 @@ class TestPromise1Transparent:
         sent = {key: probe.scope[key] for key in probe.scope if not key.startswith("abridge.")}
         assert sent == request.scope
 
-    async def test_the_messages_of_a_body_that_was_read_come_again_as_they_came(self) -> None:
+    async def test_a_body_that_was_read_is_replayed_message_by_message(self) -> None:
         pieces = [b'{"model":', b'"m","x"', b":1}"]
         messages = [
             {"type": "http.request", "body": piece, "more_body": piece != pieces[-1]}
@@ -124,7 +124,7 @@ class TestPromise1Transparent:
         assert probe.received == [{"type": "websocket.connect"}]
 
     @pytest.mark.parametrize("body", [b"", b"not json", b"[1]", b'{"summary": '])
-    async def test_a_body_that_is_no_object_is_upstreams_to_judge(self, body: bytes) -> None:
+    async def test_a_body_that_is_no_object_is_left_to_upstream(self, body: bytes) -> None:
         upstream = Upstream(Answer.json({"error": {"message": "bad"}}, 400))
         answer = await call(wrap(upstream), CHAT_PATH, body)
         assert answer.status == 400
@@ -139,10 +139,10 @@ class TestPromise1Transparent:
         assert not scripted.asked
 
 
-class TestWish:
+class TestRequestedSummary:
     @pytest.mark.parametrize("path", [CHAT_PATH, RESPONSES_PATH])
     @pytest.mark.parametrize("value", ["loud", "", 7, True, ["auto"], "off"])
-    async def test_ogx_03_any_other_value_is_a_400_before_anything_is_sent(
+    async def test_any_other_value_is_a_400_before_anything_is_sent(
         self, path: str, value: Any
     ) -> None:
         upstream = thinker()
@@ -163,7 +163,7 @@ class TestWish:
         await call(wrap(thinker(), scripted), CHAT_PATH, body)
         assert scripted.asked[0].style == "detailed"
 
-    async def test_a_header_asks_for_those_who_cannot_set_a_field(self) -> None:
+    async def test_a_header_can_request_a_summary(self) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted)
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-summary": "concise"})
@@ -200,7 +200,7 @@ class TestWish:
         assert answer.json["error"]["code"] == "unsupported_value"
         assert "'concise'" in answer.json["error"]["message"]
 
-    async def test_usage_may_be_asked_for_apart(self) -> None:
+    async def test_separate_usage_can_be_requested(self) -> None:
         answer = await call(
             wrap(thinker(), Scripted()), CHAT_PATH, ASKING, {"x-abridge-usage": "separate"}
         )
@@ -209,13 +209,13 @@ class TestWish:
         assert usage["total_tokens"] == 81
         assert usage["reasoning_summary"]["total_tokens"] == 15
 
-    async def test_a_call_of_abridges_own_gets_no_summary(self) -> None:
+    async def test_a_summarizers_own_call_gets_no_summary(self) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted, summary={"default": "auto"})
         await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
         assert not scripted.asked
 
-    async def test_it_hides_nothing_less_for_that(self) -> None:
+    async def test_a_summarizers_own_call_hides_no_less(self) -> None:
         app = wrap(thinker(), Scripted(), reasoning={"expose": "none"})
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
         assert b"odd numbers" not in answer.data
@@ -223,7 +223,7 @@ class TestWish:
 
 class TestWithoutAStore:
     @pytest.mark.parametrize(("profile", "both"), [("deepseek", True), ("auto", False)])
-    async def test_who_must_bring_the_reasoning_back_is_shown_it(
+    async def test_reasoning_is_shown_where_clients_must_return_it(
         self, profile: str, *, both: bool
     ) -> None:
         upstreams = [{"profile": profile}]
@@ -234,7 +234,7 @@ class TestWithoutAStore:
 
 class TestHiding:
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_new_03_it_holds_also_for_who_asks_for_no_summary(self, expose: str) -> None:
+    async def test_reasoning_is_hidden_without_a_summary_too(self, expose: str) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted, reasoning={"expose": expose})
         answer = await call(app, CHAT_PATH, CHAT)
@@ -271,7 +271,9 @@ class TestHiding:
         assert not upstream.asked
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
-    async def test_nor_is_one_that_is_only_written_otherwise(self, encoding: str) -> None:
+    async def test_reasoning_is_hidden_from_requests_in_other_encodings(
+        self, encoding: str
+    ) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
         answer = await call(app, CHAT_PATH, json.dumps(CHAT).encode(encoding))
         assert b"odd" not in answer.data
@@ -322,7 +324,7 @@ class TestHiding:
             ("GET", "resp_1\n"),
         ],
     )
-    async def test_what_else_there_is_of_stored_responses_is_not_available(
+    async def test_other_endpoints_of_stored_responses_are_closed(
         self, method: str, tail: str
     ) -> None:
         upstream = thinker()
@@ -345,7 +347,7 @@ class TestHiding:
             "/v1/chat/completions/chatcmpl-1/messages",
         ],
     )
-    async def test_new_03_nor_are_lists_of_answers(self, path: str, method: str) -> None:
+    async def test_lists_of_answers_are_closed(self, path: str, method: str) -> None:
         """As some servers have them beside the endpoints."""
         upstream = thinker()
         app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
@@ -354,14 +356,14 @@ class TestHiding:
         assert not upstream.asked
 
     @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_1", CHAT_PATH])
-    async def test_but_browsers_may_ask_whether_they_may_ask(self, path: str) -> None:
+    async def test_preflight_requests_pass(self, path: str) -> None:
         upstream = Upstream(Answer([], 200, {"access-control-allow-origin": "*"}))
         app = wrap(upstream, reasoning={"expose": "none"})
         answer = await call(app, path, b"", method="OPTIONS")
         assert (answer.status, answer.headers) == (200, {"access-control-allow-origin": "*"})
 
     @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items", "resp_1/cancel"])
-    async def test_nor_is_what_of_them_cannot_be_read(self, tail: str) -> None:
+    async def test_unreadable_stored_responses_are_closed(self, tail: str) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
         method = "POST" if tail.endswith("cancel") else "GET"
         answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
@@ -369,7 +371,7 @@ class TestHiding:
         assert b"odd" not in answer.data
 
     @pytest.mark.parametrize("within", [True, False])
-    async def test_new_03_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
+    async def test_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
         """As that of another Abridge does, whose summary failed, and that of some aggregators."""
         said = completion({"content": "So.", "reasoning": "odd numbers"})
         error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
@@ -382,7 +384,7 @@ class TestHiding:
     @pytest.mark.parametrize(
         "data", [b'{"error" : {"message": "No."}}', b'{"detail":"No."}', b"No."]
     )
-    async def test_any_other_error_is_told_as_it_is(self, data: bytes) -> None:
+    async def test_any_other_error_passes_unchanged(self, data: bytes) -> None:
         upstream = Upstream(Answer([data], 400, {"content-type": "application/json"}))
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
         assert (answer.status, answer.data) == (400, data)
@@ -403,14 +405,14 @@ class TestRequestBody:
         assert upstream.asked[0].json == body
         assert b"odd" in answer.data
 
-    async def test_and_is_a_413_where_there_is(self) -> None:
+    async def test_a_long_body_is_a_413_where_there_is_a_policy(self) -> None:
         upstream = thinker()
         app = wrap(upstream, limits={"body": 1000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, {**CHAT, "padding": "x" * 2000})
         assert answer.status == 413
         assert not upstream.asked
 
-    async def test_promise_9_which_is_known_before_any_of_it_is_read(self) -> None:
+    async def test_content_length_alone_refuses_a_long_body(self) -> None:
         async def receive() -> Message:
             raise AssertionError
 
@@ -422,7 +424,7 @@ class TestRequestBody:
         await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
         assert sent[0]["status"] == 413
 
-    async def test_promise_9_and_none_of_it_is_gathered_where_it_passes(self) -> None:
+    async def test_a_long_body_that_passes_is_not_buffered(self) -> None:
         probe, pieces = Probe(), [b"x" * 501, b"x" * 500]
 
         async def receive() -> Message:
@@ -436,7 +438,7 @@ class TestRequestBody:
         await app(scope_for(CHAT_PATH, b"x" * 1001), receive, send)
         assert not pieces
 
-    async def test_promise_9_all_bodies_together_are_bounded(self) -> None:
+    async def test_all_bodies_together_are_bounded(self) -> None:
         upstream = thinker()
         app = wrap(upstream, Scripted(), limits={"body": 1000, "bodies": 1000})
         body = json.dumps({**ASKING, "padding": "x" * 500}).encode()
@@ -462,7 +464,7 @@ class TestRequestBody:
         assert upstream.asked[0].header("content-encoding") is None
         assert int(upstream.asked[0].header("content-length") or 0) == len(upstream.asked[0].body)
 
-    async def test_an_encoded_body_that_asks_nothing_goes_on_as_it_came(self) -> None:
+    async def test_an_encoded_body_without_a_summary_passes_unchanged(self) -> None:
         upstream = thinker()
         body = gzip.compress(json.dumps(CHAT).encode())
         await call(wrap(upstream), CHAT_PATH, body, {"content-encoding": "gzip"})
@@ -470,14 +472,14 @@ class TestRequestBody:
         assert upstream.asked[0].header("content-encoding") == "gzip"
 
     @pytest.mark.parametrize("body", [b'{"summary": "plain"}', gzip.compress(b"x" * 100_000), b""])
-    async def test_one_that_cannot_be_decoded_is_upstreams_to_judge(self, body: bytes) -> None:
+    async def test_a_body_that_cannot_be_decoded_is_left_to_upstream(self, body: bytes) -> None:
         upstream = thinker()
         app, headers = wrap(upstream, limits={"body": 10_000}), {"content-encoding": "gzip"}
         assert (await call(app, CHAT_PATH, body, headers)).status == 200
         assert upstream.asked[0].body == body
         assert upstream.asked[0].header("content-encoding") == "gzip"
 
-    async def test_promise_9_one_that_unpacks_large_is_refused_where_there_is_a_policy(
+    async def test_a_body_that_unpacks_large_is_refused_where_there_is_a_policy(
         self,
     ) -> None:
         upstream = thinker()
@@ -487,7 +489,7 @@ class TestRequestBody:
         assert answer.status == 400
         assert not upstream.asked
 
-    async def test_what_is_not_changed_is_not_spelled_anew(self) -> None:
+    async def test_an_unchanged_body_is_not_encoded_anew(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))
         spaced = b'{ "model":"m",  "input":"x", "reasoning": {"summary":"auto"}, "n": 1.50 }'
         await call(wrap(upstream, Scripted()), RESPONSES_PATH, spaced)
@@ -500,7 +502,7 @@ class TestRequestBody:
 
 
 class TestScope:
-    async def test_what_would_let_a_response_go_out_unread_is_taken_out(self) -> None:
+    async def test_extensions_that_bypass_the_reader_are_removed(self) -> None:
         probe = Probe()
         extensions = {
             "http.response.pathsend": {},
@@ -548,12 +550,12 @@ class TestScope:
 class TestAnswers:
     """What upstream may answer to an engaged request."""
 
-    async def test_json_where_a_stream_was_asked_for_is_rewritten_as_json(self) -> None:
+    async def test_json_in_place_of_a_stream_is_rewritten_as_json(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
         answer = await call(wrap(Upstream(Answer.json(body)), Scripted()), CHAT_PATH, ASKING)
         assert answer.json["choices"][0]["message"]["reasoning"].startswith("**Adding up**")
 
-    async def test_a_stream_where_json_was_asked_for_is_rewritten_as_a_stream(self) -> None:
+    async def test_a_stream_in_place_of_json_is_rewritten_as_a_stream(self) -> None:
         answer = await call(wrap(thinker(), Scripted()), CHAT_PATH, {**ASKING, "stream": False})
         assert check_chat(answer.data).choices[0].text == "Hello."
 
@@ -568,7 +570,7 @@ class TestAnswers:
         ("body", "kind"),
         [(b"<html>", "text/html"), (b"", "application/json"), (b"{", "application/json")],
     )
-    async def test_what_is_no_answer_passes_as_it_came(self, body: bytes, kind: str) -> None:
+    async def test_an_answer_of_another_kind_passes_unchanged(self, body: bytes, kind: str) -> None:
         upstream = Upstream(Answer([body] if body else [], headers={"content-type": kind}))
         answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
         assert (answer.status, answer.data) == (200, body)
@@ -598,7 +600,7 @@ class TestAnswers:
         assert answer.json["output"][0]["summary"]
         assert "etag" not in answer.headers
 
-    async def test_an_encoding_nobody_here_can_undo_passes_unsummarized(self) -> None:
+    async def test_an_unknown_encoding_passes_unsummarized(self) -> None:
         headers = {"content-type": "text/event-stream", "content-encoding": "br"}
         upstream = Upstream(Answer([b"\x8b\x00"], headers=headers))
         answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
@@ -617,7 +619,7 @@ class TestAnswers:
         answer = await call(wrap(upstream, Scripted()), CHAT_PATH, ASKING)
         assert set(answer.headers) == {"content-type", "x-request-id"}
 
-    async def test_promise_9_a_whole_body_past_the_limit_passes_or_is_refused(self) -> None:
+    async def test_a_whole_body_past_the_limit_passes_or_is_refused(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT * 10})
         for expose, status in (("auto", 200), ("none", 502)):
             app = wrap(
@@ -630,7 +632,7 @@ class TestAnswers:
             assert answer.status == status
             assert (answer.json == body) == (status == 200)
 
-    async def test_promise_9_an_event_past_the_limit_ends_the_stream_failed(self) -> None:
+    async def test_an_event_past_the_limit_ends_the_stream_failed(self) -> None:
         app = wrap(thinker(), Scripted(), limits={"event": 100})
         answer = await call(app, CHAT_PATH, ASKING)
         assert check_chat(answer.data).error is not None
@@ -643,7 +645,7 @@ class TestAnswers:
 
 
 class TestSummarizers:
-    async def test_the_embedded_default_copies_from_the_reasoning_and_says_so(self) -> None:
+    async def test_the_default_summarizer_is_extractive_and_is_labelled_so(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
         answer = await call(wrap(Upstream(Answer.json(body))), CHAT_PATH, ASKING)
         assert answer.headers["x-abridge-summary"] == "extractive"
@@ -651,7 +653,7 @@ class TestSummarizers:
         said = answer.json["choices"][0]["message"]["reasoning"]
         assert said.split(". ")[0].strip("* \n") in THOUGHT
 
-    async def test_the_requests_own_model_is_asked_through_the_inner_app(self) -> None:
+    async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(
             Answer(chat_stream(THOUGHT, "Hello.")),
             Answer(chat_stream("Hm.", "**Adding**\n\nI add.", field="reasoning")),
@@ -693,7 +695,7 @@ class TestSummarizers:
         app = AbridgeMiddleware(thinker(), registry=CollectorRegistry())
         assert check_chat((await call(app, CHAT_PATH, ASKING)).data).choices[0].text == "Hello."
 
-    async def test_ogx_06_extract_steps_in_for_a_summarizer_that_fails(self) -> None:
+    async def test_extract_steps_in_for_a_summarizer_that_fails(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
         app = wrap(
             Upstream(Answer.json(body)),
@@ -707,7 +709,7 @@ class TestSummarizers:
         assert answer.headers["x-abridge-summary"] == "extractive"
         assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
 
-    async def test_ogx_06_fail_is_a_502_with_the_whole_object(self) -> None:
+    async def test_fail_is_a_502_with_the_whole_object(self) -> None:
         body = {"model": "m", "input": "x", "reasoning": {"summary": "auto"}}
         app = wrap(
             Upstream(Answer.json(response(OUTPUT))),
@@ -718,7 +720,7 @@ class TestSummarizers:
         assert answer.status == 502
         assert answer.json["error"]["response"]["output"][1] == OUTPUT[1]
 
-    async def test_ogx_06_an_answer_already_streamed_is_not_lost(self) -> None:
+    async def test_an_answer_already_streamed_is_not_lost(self) -> None:
         for failure in ("omit", "extract", "fail"):
             app = wrap(
                 Upstream(Answer(responses_stream(OUTPUT))),
@@ -738,7 +740,7 @@ def test_settings_may_be_made_in_code() -> None:
     assert Settings(summary={"default": "auto"}).summary.default == "auto"  # type: ignore[arg-type]
 
 
-class TestWhatIsReadAndNotChanged:
+class TestReadOnly:
     """Some answers are read for what is to be remembered of them, or said beside them."""
 
     @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
@@ -757,7 +759,7 @@ class TestWhatIsReadAndNotChanged:
 class TestAttribution:
     ON: ClassVar[dict[str, Any]] = {"attribution": {"enabled": True}}
 
-    async def test_promise_1_by_itself_it_changes_nothing_else(self) -> None:
+    async def test_attribution_alone_changes_nothing_else(self) -> None:
         frames = chat_stream(THOUGHT, "Hello.", calls=CALLS, finish="tool_calls")
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
@@ -767,7 +769,7 @@ class TestAttribution:
             assert unmarked(json.loads(came[made][6:])) == json.loads(sent[made][6:])
             assert gist(check_chat(answer.data).choices[0].led) == [[THOUGHT]]
 
-    async def test_of_a_response_neither(self) -> None:
+    async def test_attribution_alone_changes_nothing_else_of_a_response(self) -> None:
         output = [*OUTPUT, call_item(2, "look", "{}")]
         sent = responses_stream(output)
         body = {"model": "m", "input": "Hi", "stream": True}
@@ -781,20 +783,20 @@ class TestAttribution:
         assert unmarked(whole.json) == response(output)
         assert check_responses(answer.data).response == whole.json
 
-    async def test_a_response_in_the_background_is_not_looked_at(self) -> None:
+    async def test_a_background_response_is_not_attributed(self) -> None:
         stream = responses_stream([*OUTPUT, call_item(2, "look", "{}")])
         body = {"model": "m", "input": "x", "background": True}
         answer = await call(wrap(Upstream(Answer(stream)), **self.ON), RESPONSES_PATH, body)
         assert answer.data == b"".join(stream)
 
     @pytest.mark.parametrize("body", [b"not json", b'{"choices": "tool_calls"}', b'["tool_calls"]'])
-    async def test_what_cannot_be_read_passes(self, body: bytes) -> None:
+    async def test_an_unreadable_answer_passes(self, body: bytes) -> None:
         kind = {"content-type": "application/json"}
         upstream = Upstream(Answer([body], headers=kind))
         answer = await call(wrap(upstream, **self.ON), CHAT_PATH, {**CHAT, "stream": False})
         assert answer.data == body
 
-    async def test_past_what_is_kept_of_reasoning_it_says_nothing(self) -> None:
+    async def test_reasoning_past_the_limit_is_not_attributed(self) -> None:
         frames = chat_stream(THOUGHT, calls=CALLS, finish="tool_calls")
         limits = {"reasoning": 200}
         app = wrap(Upstream(Answer(frames)), **self.ON, limits=limits)

@@ -25,14 +25,16 @@ from abridge.config.exposure import hides_raw
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
+from abridge.memory.registry import MemoryRegistry
+from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
-from abridge.observability.metrics_sink import SUMMARY_CALL
+from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import RECORD, TRACE, Record, Sink
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
-from abridge.stored_responses.endpoints import ResponsePath
+from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.guard import Review
 from abridge.summarizers.summarizer import Summarizer
 
@@ -75,19 +77,24 @@ class AbridgeMiddleware:
         self.app = app
         self.settings = settings or Settings()
         self._routes = self.settings.routes
-        self._memory = MemoryBudget(int(self.settings.limits.bodies))
+        self._body_budget = MemoryBudget(int(self.settings.limits.bodies))
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
+        self._metrics_sink = MetricsSink(
+            metrics_for(registry), self.settings, (log_request, *sinks)
+        )
+        observe = self._metrics_sink.observe_store_operation
+        self._memory = MemoryRegistry(self.settings, observe, tenant)
+        self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
         self._dispatcher = Dispatcher(
             self._upstream_app,
             self,
             self.settings,
-            metrics_for(registry),
+            self._memory,
+            self._metrics_sink,
             summarizer=summarizer,
             review=review,
             transport=transport,
-            tenant=tenant,
-            sinks=tuple(sinks),
             tracing=self._tracing,
         )
         self._hides_raw = any(map(hides_raw, self._routes))
@@ -120,6 +127,7 @@ class AbridgeMiddleware:
     async def aclose(self) -> None:
         """Close the connections to summarizer models and stores; a later request opens new ones."""
         await self._dispatcher.aclose()
+        await self._memory.aclose()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
@@ -131,7 +139,7 @@ class AbridgeMiddleware:
             Record.get(scope).note_refusal(error)
             await send_error(error, send, error_body if api is None else api.write_error)
         finally:
-            self._dispatcher.finish(scope)
+            self._metrics_sink.finish(scope)
 
     async def _serve(
         self, api: Api | None, path: str, scope: Scope, receive: Receive, send: Send
@@ -139,7 +147,7 @@ class AbridgeMiddleware:
         record = Record.get(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
-        if response_path is not None and await self._dispatcher.stored_responses.answer(
+        if response_path is not None and await self._stored_responses.answer(
             response_path, scope, receive, send
         ):
             record.outcome = "stored"
@@ -151,7 +159,7 @@ class AbridgeMiddleware:
             route = self._route_for(path.partition("/models/")[2] or None)
             await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
             return
-        with self._memory.reserving() as reserve:
+        with self._body_budget.reserving() as reserve:
             await self._read_and_dispatch(api, scope, receive, send, reserve)
 
     async def _read_and_dispatch(
@@ -164,12 +172,11 @@ class AbridgeMiddleware:
             reserve(len(body))
         request = None
         if api is not None and body is not None and self._must_parse(scope, body):
-            request = ApiRequest.read(api, scope, buffered, body)
+            request = ApiRequest.read(api, scope, buffered, body, self._route_for)
             if request is None and (self._hides_raw or self._translates):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
-            route = self._route_for(request.model or None)
-            await self._dispatcher.dispatch(request, route, receive, send)
+            await self._dispatcher.dispatch(request, receive, send)
         else:
             model = parse_model(body) if len(self._routes) > 1 else None
             route = self._route_for(model)
@@ -210,9 +217,9 @@ class AbridgeMiddleware:
             self._parses_all
             or SUMMARY_NEEDLE in body
             or bool(get_header(scope["headers"], SUMMARY_HEADER))
-            or self._dispatcher.may_need_rewrite(body)
-            or self._dispatcher.may_need_memory(body)
-            or self._dispatcher.may_seal(body)
+            or self._memory.may_need_rewrite(body)
+            or self._memory.may_need_memory(body)
+            or self._memory.may_seal(body)
         )
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from tests.checker import check_chat, check_responses
-from tests.exchange.test_mutated import DOCUMENTS, ODD, SECRET, changed, places
+from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
 from tests.pipeline import bridged
 from tests.scripts import frame
 from tests.told import tell, turn_of

@@ -46,7 +46,7 @@ async def test_a_response_is_found_with_its_items(case: Case) -> None:
     assert await known.get_items([]) == []
 
 
-async def test_what_upstream_keeps_is_told_from_what_is_kept_here(case: Case) -> None:
+async def test_local_and_upstream_responses_are_distinguished(case: Case) -> None:
     known = responses(case.store)
     await known.save_upstream("resp_1", NOTE)
     assert await known.find("resp_1") == [NOTE]
@@ -54,7 +54,7 @@ async def test_what_upstream_keeps_is_told_from_what_is_kept_here(case: Case) ->
     assert await known.get_items(["rs_9"]) == [None]
 
 
-async def test_an_item_of_two_responses_is_nobodys(case: Case) -> None:
+async def test_an_item_of_two_responses_shows_neither(case: Case) -> None:
     """Upstream gave an id again: what was made of the one is not to be told of the other."""
     known = responses(case.store)
     await known.save_upstream("resp_1", NOTE)
@@ -65,7 +65,7 @@ async def test_an_item_of_two_responses_is_nobodys(case: Case) -> None:
         assert await known.find_showing(["rs_9"]) == [""]
 
 
-async def test_promise_10_tenants_never_meet(case: Case) -> None:
+async def test_tenants_never_meet(case: Case) -> None:
     await responses(case.store).save_local("resp_1", WHOLE, ITEMS)
     await responses(case.store).save_upstream("resp_2", NOTE)
     other = responses(case.store, whose=BERT)
@@ -76,7 +76,7 @@ async def test_promise_10_tenants_never_meet(case: Case) -> None:
     assert await responses(case.store).find("resp_1") == [WHOLE]
 
 
-async def test_nothing_that_a_client_calls_its_own_can_be_anothers_place(case: Case) -> None:
+async def test_no_client_chosen_id_reaches_another_record(case: Case) -> None:
     """An item is no response, whatever it is called."""
     known = responses(case.store)
     await known.save_local("resp_1", WHOLE, {"resp_2": b"{}"})
@@ -84,7 +84,7 @@ async def test_nothing_that_a_client_calls_its_own_can_be_anothers_place(case: C
     assert await known.get_items(["resp_1"]) == [None]
 
 
-async def test_new_02_keys_are_rotated_without_losing_any(case: Case) -> None:
+async def test_keys_are_rotated_without_losing_any(case: Case) -> None:
     await responses(case.store, OLD).save_local("resp_1", WHOLE, ITEMS)
     both = responses(case.store, NEW, OLD)
     assert await both.find("resp_1") == [WHOLE]
@@ -95,21 +95,21 @@ async def test_new_02_keys_are_rotated_without_losing_any(case: Case) -> None:
     assert await new.get_items(NAMES) == [b'{"a":1}', None, None]
 
 
-async def test_what_is_deleted_is_gone_under_every_key(case: Case) -> None:
+async def test_a_deleted_response_is_gone_under_every_key(case: Case) -> None:
     await responses(case.store, OLD).save_local("resp_1", WHOLE, ITEMS)
     both = responses(case.store, NEW, OLD)
     await both.delete("resp_1")
     assert await both.find("resp_1") == [None]
 
 
-async def test_its_items_may_be_those_of_others(case: Case) -> None:
+async def test_deleting_a_response_leaves_its_items(case: Case) -> None:
     known = responses(case.store)
     await known.save_local("resp_1", WHOLE, ITEMS)
     await known.delete("resp_1")
     assert await known.get_items(["msg_1"]) == [b'{"a":1}']
 
 
-async def test_ols_06_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_not(
+async def test_continuing_extends_the_life_of_items_but_not_of_reasoning(
     case: Case,
 ) -> None:
     known = responses(case.store)
@@ -124,14 +124,14 @@ async def test_ols_06_a_conversation_that_goes_on_is_kept_and_its_reasoning_is_n
     assert not case.store.size
 
 
-async def test_promise_9_an_item_is_kept_once_however_often_it_is_told(case: Case) -> None:
+async def test_an_item_is_stored_once(case: Case) -> None:
     known = responses(case.store)
     for number in range(50):
         await known.save_local(f"resp_{number}", WHOLE, {"msg_1": b"x" * 1000})
     assert (case.store.size or 0) < 2000 + 50 * (ENTRY_OVERHEAD + 200)
 
 
-async def test_promise_9_it_takes_no_more_than_its_room() -> None:
+async def test_stored_responses_are_bounded() -> None:
     store = MemoryStore(10_000, TTL)
     known = responses(store)
     for number in range(50):
@@ -152,37 +152,37 @@ def base(*items: bytes, known: tuple[str, ...] = ()) -> InputItems:
     return basis
 
 
-class TestNames:
+class TestItemIds:
     @given(TEXTS)
-    def test_no_two_items_have_the_same(self, items: list[bytes]) -> None:
+    def test_no_two_items_have_the_same_id(self, items: list[bytes]) -> None:
         basis = base(*items)
         assert len(set(basis.ids)) == len(basis.ids) == len(items)
         assert [basis.new[name] for name in basis.ids] == items
         assert all(map(is_minted, basis.ids))
 
     @given(TEXTS, TEXTS)
-    def test_who_sends_all_again_adds_only_what_is_new(
+    def test_resending_all_items_adds_only_new_ones(
         self, first: list[bytes], more: list[bytes]
     ) -> None:
         before = base(*first)
         assert base(*first, *more).ids[: len(first)] == before.ids
 
     @given(TEXTS, TEXTS)
-    def test_who_sends_only_what_is_new_has_the_same_names(
+    def test_sending_only_new_items_gives_the_same_ids(
         self, first: list[bytes], more: list[bytes]
     ) -> None:
-        """So that whoever changes from one way to the other adds nothing either."""
+        """A client that changes from one to the other adds nothing either."""
         before = base(*first)
         after = base(*more, known=tuple(before.ids))
         assert after.ids == base(*first, *more).ids
         assert list(after.new.values()) == more
 
-    def test_an_id_that_was_there_is_not_given_twice(self) -> None:
+    def test_a_known_id_is_not_given_to_another_item(self) -> None:
         basis = base(known=("msg_1",))
         assert not basis.add_known("msg_1")
         assert basis.ids == ["msg_1"]
 
-    def test_promise_10_another_tenant_has_other_names(self) -> None:
+    def test_another_tenant_has_other_ids(self) -> None:
         store = MemoryStore(1, TTL)
         names = []
         for whose in (ANNA, BERT):

@@ -40,12 +40,18 @@ class TurnMemory:
     sealer: Sealer | None = None  # None if no keys are configured
     translated: bool = False
     """Upstream speaks another API than the client, which never sees upstream's format."""
-    may_have_blobs: bool = True  # the request may hold Abridge's blobs
     prefix: PrefixDigest = field(default_factory=PrefixDigest)
 
     @classmethod
     def begin(
-        cls, route_memory: RouteMemory, route: Route, api: str, model: str, scope: Scope
+        cls,
+        route_memory: RouteMemory,
+        route: Route,
+        api: str,
+        model: str,
+        scope: Scope,
+        *,
+        translated: bool,
     ) -> TurnMemory:
         owner_tags = tenant_tags(
             scope,
@@ -60,6 +66,7 @@ class TurnMemory:
             model,
             owner,
             route_memory.create_sealer(owner_tags or {}, api, model),
+            translated,
         )
 
     @property
@@ -72,10 +79,16 @@ class TurnMemory:
         """True if anything of this request's answer can be sealed."""
         return self.owner is not None and self.sealer is not None
 
-    async def rewrite(self, history: History, profile: Profile) -> HistoryChanges:
+    def note_history(self, history: History) -> None:
+        """Note what precedes the answer, of a history that is not rewritten."""
+        self.prefix = PrefixDigest().extended_by(history.turns)
+
+    async def rewrite(
+        self, history: History, profile: Profile, *, may_have_envelopes: bool = False
+    ) -> HistoryChanges:
         """Rewrite the history into what upstream receives."""
         rewriter = self._create_rewriter(history, profile)
-        if not self.translated:
+        if may_have_envelopes:
             self._open_envelopes(rewriter)
         await self._strip_summaries(rewriter)
         queries = rewriter.find_missing()
@@ -84,11 +97,14 @@ class TurnMemory:
             return rewriter.restore([None] * len(queries))
         return rewriter.restore(await self.route_memory.recall(self.owner, queries))
 
-    async def strip(self, history: History, profile: Profile) -> HistoryChanges:
+    async def strip(
+        self, history: History, profile: Profile, *, may_have_envelopes: bool
+    ) -> HistoryChanges:
         """Remove what Abridge added to a client's history, before it is translated for upstream,
         and replace envelopes by their content."""
         rewriter = self._create_rewriter(history, profile)
-        self._open_envelopes(rewriter)
+        if may_have_envelopes:
+            self._open_envelopes(rewriter)
         await self._strip_summaries(rewriter)
         return rewriter.restore_nothing()
 
@@ -132,8 +148,6 @@ class TurnMemory:
 
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer
-        if not self.may_have_blobs:
-            return
         if sealer is None:
             rewriter.open_envelopes(_refuse_blob)
             return

@@ -125,10 +125,6 @@ class Record:
         self.api, self.upstream = api, upstream
         self.model = bounded_text(model) if model is not None else None
 
-    def reset_changes(self) -> None:
-        """Reset the changes to the request before it is prepared, perhaps again for another API."""
-        self.history_changes, self.dropped_request_fields = [], 0
-
     def note_refusal(self, refusal: RequestError) -> None:
         self.outcome, self.status = "refused", refusal.status
         self.note_error(refusal.code)

@@ -6,7 +6,7 @@ Gauges of what is under way are updated at once, everything else when the reques
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.sequencer import Sequencer
-from abridge.core.usage import SummarizerUsage
+from abridge.core.usage import EXTRACTIVE, SummarizerUsage
 from abridge.observability.metrics import Metrics
 from abridge.observability.record import Record, ShownPart, SummarizerCall
 
@@ -156,3 +156,19 @@ def summary_outcome(summary: ItemSummary, *, over_held_limit: bool = False) -> s
     if code == "deadline" and over_held_limit:
         return "pressed"
     return code if code in NAMED_OUTCOMES else "failed"
+
+
+def summary_source(summaries: Collection[ItemSummary], summarizer: str) -> str:
+    """Return what made an answer's summaries, for a header. `summarizer` is its name."""
+    outcomes = {summary_outcome(summary) for summary in summaries} - {"skipped"}
+    if not outcomes:
+        return "none"
+    if outcomes == {"native"}:
+        return "native"
+    parts = sum(len(summary.parts) for summary in summaries)
+    extracted = sum(summary.extracted for summary in summaries)
+    if parts and (extracted == parts or summarizer == EXTRACTIVE):
+        return "extractive"
+    if outcomes <= {"ok", "native"}:
+        return "model"
+    return "partial" if parts else "failed"

@@ -1,10 +1,10 @@
 """Choose the API on which an upstream is called; find it out where `api = "auto"`.
 
-The client's own API is tried first. If upstream answers with 404 or 405, and the error does not
-name something else that is missing, upstream does not have this API: the request is sent again on
-the other one, and if that is answered, later requests for the same model go there directly. The
-finding is kept per model, since one address may serve models that differ in this, and it expires,
-since an upstream may be upgraded.
+The client's own API is tried first, then its fallbacks. If upstream answers with 404 or 405, and
+the error does not name something else that is missing, upstream does not have the API: the request
+is sent again on the next one, and if that is answered, later requests for the same model go there
+directly. The finding is kept per model, since one address may serve models that differ in this, and
+it expires, since an upstream may be upgraded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.json import parse_object, string
-from abridge.apis.registry import APIS, UPSTREAM_APIS
+from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
 
@@ -26,11 +26,11 @@ NOT_FOUND = 404
 
 MISSING_STATUSES = (NOT_FOUND, 405)
 
-MISSING_TTL = 600.0
-"""Seconds after which a missing API is tried again."""
+FOUND_TTL = 600.0
+"""Seconds for which a found API is called directly; then the client's own is tried again."""
 
 MAX_MODELS = 1024
-"""Models for which a missing API is remembered."""
+"""Models for which a found API is remembered."""
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of an error body that are read."""
@@ -40,49 +40,44 @@ _OTHER_RESOURCE = re.compile("model|deployment|response|conversation|prompt", re
 
 
 class ApiDiscovery:
-    """APIs that upstreams were found not to have."""
+    """The APIs that upstreams were found to have, by upstream, client's API and model."""
 
     def __init__(self, time: Callable[[], float] = monotonic) -> None:
-        self._missing: TTLCache[tuple[str, str, str], None] = TTLCache(
-            MAX_MODELS, MISSING_TTL, timer=time
+        self._found: TTLCache[tuple[str, str, str], UpstreamApi] = TTLCache(
+            MAX_MODELS, FOUND_TTL, timer=time
         )
 
-    def choose_api(self, route: Route, api: Api, model: str) -> UpstreamApi | None:
-        """Return the API to call; None if it is the client's own."""
+    def candidates(self, route: Route, api: Api, model: str) -> tuple[UpstreamApi, ...]:
+        """Return the APIs to try, in order. The client's own is `api.upstream`."""
         name = route.upstream.api
-        if name == "auto" and self._is_missing(route, api, model):
-            return other_api(api)
-        return None if name in ("auto", "same", api.name) else UPSTREAM_APIS[name]
+        if name != "auto":
+            return (api.upstream if name == "same" else UPSTREAM_APIS[name],)
+        found = self._found.get((route.upstream.name, api.name, model))
+        return (api.upstream, *fallbacks(api)) if found is None else (found,)
 
-    def is_undecided(self, route: Route, api: Api, model: str) -> bool:
-        """Tell whether it is unknown if upstream has the client's API."""
-        return route.upstream.api == "auto" and not self._is_missing(route, api, model)
-
-    def note_missing(self, route: Route, api: Api, model: str) -> None:
-        """Remember that upstream does not have this API for a model, but has the other."""
-        self._missing[route.upstream.name, api.name, model] = None
-
-    def _is_missing(self, route: Route, api: Api, model: str) -> bool:
-        return (route.upstream.name, api.name, model) in self._missing
-
-
-def other_api(api: Api) -> UpstreamApi:
-    return next(candidate.upstream for candidate in APIS if candidate is not api)
+    def note_found(self, route: Route, api: Api, model: str, found: UpstreamApi) -> None:
+        """Remember that upstream answers on this API, and not on those tried before."""
+        self._found[route.upstream.name, api.name, model] = found
 
 
 class EndpointTrial:
-    """Call an application on an API that it may not have. Raises EndpointMissing if it has not;
-    then nothing was sent to the client."""
+    """Call an application on an API that it may not have.
 
-    def __init__(self, app: ASGIApp, model: str) -> None:
+    Raises EndpointMissing if it has not; then nothing was sent to the client. The answer of the
+    `last` API to be tried is passed on in any case.
+    """
+
+    def __init__(self, app: ASGIApp, model: str, *, last: bool) -> None:
         self._app = app
         self._model = model
+        self._last = last
+        self._status = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         withheld: list[Message] = []
 
         async def send_or_withhold(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] in MISSING_STATUSES:
+            if message["type"] == "http.response.start" and self._must_withhold(message["status"]):
                 withheld.append(message)
             elif not withheld:
                 await send(message)
@@ -94,6 +89,15 @@ class EndpointTrial:
             raise EndpointMissing
         for message in withheld:
             await send(message)
+
+    @property
+    def found(self) -> bool:
+        """True once the application has answered on this API."""
+        return self._status not in (0, *MISSING_STATUSES)
+
+    def _must_withhold(self, status: int) -> bool:
+        self._status = status
+        return status in MISSING_STATUSES and not self._last
 
     def _is_other_resource_missing(self, withheld: list[Message]) -> bool:
         """Tell whether the error says that something other than the endpoint was not found."""
@@ -110,23 +114,3 @@ class EndpointTrial:
 
 def _body_size(messages: list[Message]) -> int:
     return sum(len(message.get("body", b"")) for message in messages)
-
-
-class StatusWatcher:
-    """Call an application and note the status of its answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.status = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def note_and_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self.status = message["status"]
-            await send(message)
-
-        await self._app(scope, receive, note_and_send)
-
-    @property
-    def has_endpoint(self) -> bool:
-        return self.status not in (0, *MISSING_STATUSES)

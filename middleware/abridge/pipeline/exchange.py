@@ -16,14 +16,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnded
 from abridge.core.sequencer import Sequencer
-from abridge.core.usage import EXTRACTIVE
 from abridge.errors import EndpointMissing, UpstreamBroken
+from abridge.http.asgi import Inflater, can_inflate, get_header
 from abridge.observability.record import SHUTTING_DOWN
-from abridge.observability.recorder import ExchangeRecorder, summary_outcome
+from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.stream import StreamAnswer
-from abridge.pipeline.answers.unread import RefusedAnswer
-from abridge.pipeline.answers.whole import begin_answer
+from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
+from abridge.pipeline.answers.whole import WholeAnswer
 from abridge.pipeline.client import Client, Clock
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
@@ -36,10 +36,12 @@ ANSWER_UNFINISHED = ErrorDetail(
 
 SERVER_STOPPING = ErrorDetail("upstream_error", "The server is shutting down.")
 
-_log = logging.getLogger(__name__)
-
 CANCELLED_SEND_SECONDS = 1.0
 """Seconds in which a cancelled request may still send its client an error."""
+
+EVENT_STREAM = b"text/event-stream"
+
+_log = logging.getLogger(__name__)
 
 
 class Exchange:
@@ -144,9 +146,9 @@ class Exchange:
             hide_unread=self._plan.hide_unread,
             translate_error=self._plan.translate_error,
             limit=self._plan.event_limit,
-            summary_headers=self._summary_headers,
+            summarizer=self._plan.summarizer.name,
         )
-        self._answer = begin_answer(start, context)
+        self._answer = _begin_answer(start, context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
@@ -223,29 +225,6 @@ class Exchange:
             cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
             _log.warning("upstream %s: %s", record.upstream, cause)
 
-    def _summary_headers(self, ended: ResponseEnded) -> dict[str, str]:
-        """Return headers about the summary, for answers that are not streamed."""
-        outcomes = {summary_outcome(summary) for summary in ended.summaries.values()} - {"skipped"}
-        made = self._summary_runner.summary_seconds * 1000
-        held = self._sequencer.held_seconds * 1000
-        return {
-            "x-abridge-summary": self._summary_source(ended, outcomes),
-            "server-timing": f"summary;dur={made:.1f}, held;dur={held:.1f}",
-        }
-
-    def _summary_source(self, ended: ResponseEnded, outcomes: set[str]) -> str:
-        if not outcomes:
-            return "none"
-        if outcomes == {"native"}:
-            return "native"
-        parts = sum(len(summary.parts) for summary in ended.summaries.values())
-        extracted = sum(summary.extracted for summary in ended.summaries.values())
-        if parts and (extracted == parts or self._plan.summarizer.name == EXTRACTIVE):
-            return "extractive"
-        if outcomes <= {"ok", "native"}:
-            return "model"
-        return "partial" if parts else "failed"
-
 
 def _error_for(failure: Exception | None) -> ErrorDetail | None:
     if failure is None:
@@ -253,3 +232,39 @@ def _error_for(failure: Exception | None) -> ErrorDetail | None:
     if isinstance(failure, UpstreamBroken):
         return ErrorDetail(failure.code, str(failure))
     return APPLICATION_FAILED
+
+
+def _begin_answer(start: Message, context: AnswerContext) -> Answer:
+    """Return the answer for this `http.response.start`."""
+    headers = start.get("headers", [])
+    content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+    encoding = get_header(headers, b"content-encoding")
+    is_stream = content_type == EVENT_STREAM
+    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
+    if not 200 <= start["status"] < 300 or start["status"] == 204:
+        return _begin_unread(start, context)
+    if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
+        return (
+            RefusedAnswer(context.client)
+            if context.hide_unread
+            else PassedAnswer(start, context.client)
+        )
+    inflate = Inflater(context.limit).feed if encoding else bytes
+    return (
+        StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
+    )
+
+
+def _begin_unread(start: Message, context: AnswerContext) -> Answer:
+    """Choose the answer where upstream sent an error, a redirect or no content.
+
+    For a client of another API a redirect would lead to an endpoint it does not speak, and no
+    content means nothing.
+    """
+    if start["status"] >= 400 and context.hide_unread:
+        return TranslatedError(start, context)
+    return (
+        PassedAnswer(start, context.client)
+        if context.translate_error is None
+        else RefusedAnswer(context.client)
+    )

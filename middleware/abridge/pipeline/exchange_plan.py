@@ -1,26 +1,26 @@
-"""Resolve the settings for one request: what is shown, what is summarized, how long it may wait."""
+"""Plan an exchange: what is shown, what is summarized, and what reads and writes the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
-from abridge.apis.api import Api, Reader, Writer
-from abridge.apis.display import Display, Exposure
-from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store
-from abridge.config.settings import ChatSettings, LimitSettings, Route
-from abridge.core.events import ResponseEnded
+from abridge.apis.api import Reader, Writer
+from abridge.apis.display import Display, Exposure, SealEnvelope
+from abridge.apis.errors import translate_error
+from abridge.attribution import ATTRIBUTING_WRITERS
+from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
+from abridge.config.settings import Route, Settings
 from abridge.core.plan import SummaryPlan
 from abridge.core.styles import SummaryStyle
+from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
+from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
+from abridge.pipeline.prepare import PreparedRequest
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
-
-RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded], Coroutine[Any, Any, None]]
-"""Remembers an answer, however it ended, with the summaries that were shown. The coroutine starts
-after the last event was written, and finishes before the client is sent it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,57 +39,129 @@ class ExchangePlan:
     event_limit: int  # bytes of one event, or of a whole JSON body
 
 
-def build_display(
-    route: Route, api: Api, style: SummaryStyle | None, chat: ChatSettings, usage_mode: str
-) -> Display:
-    """Decide what is shown. `style` is None where no summary is made; `usage_mode` is `merged` or
-    `separate`."""
-    expose: Exposure = route.reasoning.expose
-    if shows_both_without_store(route, chat):
-        expose = "both"
-    raw, summary = EXPOSED.get(expose, api.default_exposure)
-    if style is None and not hides_raw(route):
-        raw = True
-    return Display(
-        show_raw=raw,
-        show_summary=summary,
-        style=style,
-        merge_usage=usage_mode == "merged",
-        summary_field=chat.summary_field,
-        raw_field=chat.raw_field,
-        add_details=chat.details,
-        envelope_field="thinking_blocks"
-        if chat.envelope == "thinking_blocks"
-        else "reasoning_details",
-    )
+class ExchangePlanner:
+    """Plans exchanges according to the settings."""
 
+    def __init__(self, settings: Settings, answer_memory: AnswerMemory) -> None:
+        self._settings = settings
+        self._answer_memory = answer_memory
 
-def build_summary_plan(
-    route: Route,
-    style: SummaryStyle | None,
-    limits: LimitSettings,
-    grace: float,
-    *,
-    free: bool = False,
-) -> SummaryPlan:
-    """Build the summary plan.
+    def plan(
+        self,
+        prepared: PreparedRequest,
+        requested: SummaryStyle | None,
+        summarizer: Summarizer,
+        guard: Guard,
+        grace: float,
+    ) -> ExchangePlan:
+        """Plan the exchange of one request. `grace` is the one in force, which may be less than the
+        route's."""
+        route = prepared.request.route
+        style = requested if shows_summary(route) else None
+        free = summarizer.name == EXTRACTIVE
+        hide_unread = hides_raw(route) or prepared.translated
+        display = self._display(prepared, style)
+        if requested is None and not hide_unread:  # upstream's answer is left as it is
+            display = replace(display, show_raw=True, show_summary=True)
+        display = replace(display, seal=self._envelope_sealer(prepared, display))
+        reader, writer = self._reader_and_writer(prepared, display)
+        return ExchangePlan(
+            reader=reader,
+            writer=writer,
+            summary_plan=self._summary_plan(route, style, grace, free=free),
+            hide_unread=hide_unread,
+            translate_error=(
+                partial(translate_error, upstream=prepared.upstream, api=prepared.request.api)
+                if prepared.translated
+                else None
+            ),
+            guard=guard,
+            summarizer=summarizer,
+            summary_tracker=prepared.turn_memory.track_summaries(
+                copied=free or route.summary.on_failure == "extract"
+            ),
+            remember=self._answer_memory.for_request(prepared, display, writer),
+            event_limit=int(self._settings.limits.event),
+        )
 
-    `grace` is the one in force, which may be less than the route's; `free`: the summarizer uses no
-    tokens.
-    """
-    summary = route.summary
-    return SummaryPlan(
-        style=style,
-        live=summary.live,
-        part_chars=summary.part_chars,
-        max_parts=summary.max_parts,
-        tail_chars=summary.tail_chars,
-        min_chars=summary.min_chars,
-        reasoning_limit=int(limits.reasoning),
-        grace=grace,
-        first_token_timeout=summary.first_token,
-        held_limit=int(limits.held),
-        max_overhead=None if free else summary.max_overhead,
-        fallback=extract if summary.on_failure == "extract" else None,
-        fail_response=summary.on_failure == "fail",
-    )
+    def _display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:
+        """Decide what is shown. `style` is None where no summary is made."""
+        request, chat = prepared.request, self._settings.chat
+        expose: Exposure = request.route.reasoning.expose
+        if shows_both_without_store(request.route, chat):
+            expose = "both"
+        raw, summary = EXPOSED.get(expose, request.api.default_exposure)
+        uses_blocks = chat.envelope == "thinking_blocks"
+        return Display(
+            show_raw=raw or (style is None and not hides_raw(request.route)),
+            show_summary=summary,
+            style=style,
+            merge_usage=request.usage_mode() == "merged",
+            summary_field=chat.summary_field,
+            raw_field=chat.raw_field,
+            add_details=chat.details,
+            envelope_field="thinking_blocks" if uses_blocks else "reasoning_details",
+        )
+
+    def _envelope_sealer(self, prepared: PreparedRequest, display: Display) -> SealEnvelope | None:
+        """Return the function that makes envelopes, or None.
+
+        Envelopes are made if the client asks for them; on an API where it cannot ask, if the
+        settings allow them and something that it could return is altered.
+        """
+        memory, wanted = prepared.turn_memory, prepared.wants_opaque_state
+        if wanted is None:
+            altered = not display.show_raw or prepared.translated
+            wanted = altered and self._settings.chat.envelope != "none"
+        if not (wanted and memory.can_seal) or memory.sealer is None:
+            return None
+        return memory.sealer.seal
+
+    def _reader_and_writer(
+        self, prepared: PreparedRequest, display: Display
+    ) -> tuple[Reader, Writer]:
+        """Choose the Reader of upstream's API and the Writer of the client's."""
+        api, profile, limits = prepared.request.api, prepared.profile, self._settings.limits
+        max_chars = int(limits.reasoning)
+        if prepared.echo is None:
+            reader = api.reader(profile, display, max_chars)
+            writer = api.writer(profile, display)
+        else:
+            reader = prepared.upstream.translating_reader(profile, display, max_chars)
+            writer = api.translating_writer(profile, display, prepared.echo, int(limits.event))
+        return reader, self._with_attribution(prepared, display, writer)
+
+    def _with_attribution(
+        self, prepared: PreparedRequest, display: Display, writer: Writer
+    ) -> Writer:
+        """Wrap the Writer to attribute calls if the settings say so.
+
+        Otherwise, where raw reasoning is hidden, wrap it to remove attributions: upstream may be
+        another Abridge, whose calls repeat raw reasoning.
+        """
+        request, settings = prepared.request, self._settings
+        make_writer = ATTRIBUTING_WRITERS[request.api.name]
+        if settings.attribution.enabled:
+            return make_writer(writer, display, int(settings.limits.reasoning))
+        return make_writer(writer, display, 0) if hides_raw(request.route) else writer
+
+    def _summary_plan(
+        self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool
+    ) -> SummaryPlan:
+        """Build the summary plan; `free` if the summarizer uses no tokens."""
+        summary, limits = route.summary, self._settings.limits
+        return SummaryPlan(
+            style=style,
+            live=summary.live,
+            part_chars=summary.part_chars,
+            max_parts=summary.max_parts,
+            tail_chars=summary.tail_chars,
+            min_chars=summary.min_chars,
+            reasoning_limit=int(limits.reasoning),
+            grace=grace,
+            first_token_timeout=summary.first_token,
+            held_limit=int(limits.held),
+            max_overhead=None if free else summary.max_overhead,
+            fallback=extract if summary.on_failure == "extract" else None,
+            fail_response=summary.on_failure == "fail",
+        )

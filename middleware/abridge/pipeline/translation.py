@@ -30,7 +30,7 @@ class Translation:
     dropped: tuple[str, ...]  # fields upstream's API cannot carry, not essential
 
 
-def translate(
+def translate_body(
     body: Json, api: Api, upstream: UpstreamApi, options: UpstreamOptions, *, lenient: bool
 ) -> Translation:
     """Translate a request body to upstream's API.

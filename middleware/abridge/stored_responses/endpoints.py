@@ -1,8 +1,4 @@
-"""Operations on a response that Abridge stores.
-
-Rewrite upstream's answers about stored responses to what the client was shown.
-
-Endpoints of stored responses.
+"""Serve the endpoints of stored responses.
 
 Responses stored here are answered here. Those stored upstream are rewritten on their way, since
 upstream does not know what its client was shown.
@@ -11,18 +7,15 @@ upstream does not know what its client was shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.display import Display
-from abridge.apis.json import dumps, loads_exact, objects, string
+from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
-from abridge.apis.responses.reasoning import is_reasoning
-from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
@@ -32,103 +25,18 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
-from abridge.stored_responses.references import not_cancellable, response_not_found
 from abridge.stored_responses.repository import (
     LocalResponse,
     ResponseRepository,
     UpstreamResponse,
-    is_reasoning_id,
 )
 from abridge.stored_responses.rewriting import Rewrite, RewritingApp
 from abridge.stored_responses.views import (
-    PageQuery,
+    LocalView,
+    UpstreamView,
     find_summaries,
-    items_as_shown,
-    list_page,
-    response_as_shown,
+    response_not_found,
 )
-
-
-@dataclass(slots=True, frozen=True)
-class LocalView:
-    """A response stored here; methods raise RequestError if it is gone."""
-
-    response_id: str
-    record: LocalResponse
-    responses: ResponseRepository
-
-    async def whole_response(self) -> Json:
-        output = [item for _, item in await self._load_items(self.record.output)]
-        if len(output) < len(self.record.output):
-            raise response_not_found(self.response_id)
-        return {**self.record.response, "output": output}
-
-    async def input_items(self, query: bytes) -> Json:
-        """List the input, without reasoning that has expired."""
-        item_ids, more = PageQuery.parse(query).select(self.record.basis)
-        return list_page(await self._load_items(item_ids), has_more=more)
-
-    async def delete(self) -> Json:
-        await self.responses.delete(self.response_id)
-        return {"id": self.response_id, "object": "response", "deleted": True}
-
-    async def _load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        found = list(zip(item_ids, await self.responses.get_items(item_ids), strict=True))
-        if any(item is None and not is_reasoning_id(name) for name, item in found):
-            raise response_not_found(self.response_id)
-        return [(name, loads_exact(item)) for name, item in found if item is not None]
-
-
-DELETED_FIELDS = ("id", "object", "deleted")
-
-
-@dataclass(slots=True, frozen=True)
-class UpstreamView:
-    """The client's view of a response that upstream stores.
-
-    Each method rewrites a body, and returns None if it cannot be read.
-    """
-
-    record: UpstreamResponse
-    responses: ResponseRepository | None
-    display: Display
-    summary_is_raw: bool  # upstream's "summaries" are raw reasoning
-    attribution_limit: int | None  # characters of reasoning per call; None: no attribution
-
-    async def rewrite_response(self, body: Json) -> Json | None:
-        record, limit = self.record, self.attribution_limit
-        view = response_as_shown(
-            body, self.display, record.fields, record.made, summary_is_raw=self.summary_is_raw
-        )
-        return view if view is None or limit is None else attribute_response(view, limit)
-
-    async def rewrite_items(self, body: Json) -> Json | None:
-        """Rewrite a list of items, each of which may have been shown in any response."""
-        summaries = self.record.made
-        if self.responses is not None:
-            summaries = await _find_summaries(objects(body.get("data")), self.responses)
-        view = items_as_shown(body, self.display, summaries, summary_is_raw=self.summary_is_raw)
-        if view is not None and not self.display.show_raw:
-            view["data"] = list(map(ItemAttributor(0).attribute, view["data"]))
-        return view
-
-    async def rewrite_deleted(self, body: Json) -> Json | None:
-        return {key: body[key] for key in DELETED_FIELDS if key in body}
-
-
-async def _find_summaries(items: list[Json], responses: ResponseRepository) -> Json:
-    """Find the summaries of reasoning items, in all of the tenant's responses."""
-    reasoning_ids = [string(item.get("id")) for item in items if is_reasoning(item)]
-    response_ids = await responses.find_showing(reasoning_ids)
-    unique_ids = list(dict.fromkeys(response_ids))
-    records = dict(zip(unique_ids, await responses.find(*unique_ids), strict=True))
-    summaries: Json = {}
-    for reasoning_id, response_id in zip(reasoning_ids, response_ids, strict=True):
-        record = records[response_id]
-        if isinstance(record, UpstreamResponse) and reasoning_id in record.made:
-            summaries[reasoning_id] = record.made[reasoning_id]
-    return summaries
-
 
 ENDPOINTS = (("GET", ""), ("DELETE", ""), ("GET", "input_items"), ("POST", "cancel"))
 
@@ -178,10 +86,10 @@ class StoredResponses:
     async def answer(self, path: ResponsePath, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; return False if upstream's answer needs no change. Raises
         RequestError."""
-        responses, record = await self._find(path.response_id, scope)
-        if responses is not None and isinstance(record, LocalResponse):
+        repository, record = await self._find(path.response_id, scope)
+        if repository is not None and isinstance(record, LocalResponse):
             await self._answer_locally(
-                path, LocalView(path.response_id, record, responses), scope, send
+                path, LocalView(path.response_id, record, repository), scope, send
             )
             return True
         if record is None and self._is_missing(path.response_id):
@@ -194,7 +102,7 @@ class StoredResponses:
         )
         route = self._routes.get(upstream_response.upstream, self._default_route)
         summary_is_raw = PROFILES[route.upstream.profile].summary_is_raw
-        view = self._view(upstream_response, responses, summary_is_raw=summary_is_raw)
+        view = self._view(upstream_response, repository, summary_is_raw=summary_is_raw)
         await self._ask_upstream(path, view, {**scope, ROUTE: route}, receive, send)
         return True
 
@@ -215,24 +123,24 @@ class StoredResponses:
     ) -> None:
         """Have upstream answer, and rewrite that."""
         rewrite = _choose_rewrite(path, view, scope)
-        if path.method == "DELETE" and view.responses is not None:
-            await view.responses.delete(path.response_id)
+        if path.method == "DELETE" and view.repository is not None:
+            await view.repository.delete(path.response_id)
         app = RewritingApp(self._app, rewrite, self._limit, hide_unread=not view.display.show_raw)
         await app(scope, receive, send)
 
     async def _find(
         self, response_id: str, scope: Scope
     ) -> tuple[ResponseRepository | None, LocalResponse | UpstreamResponse | None]:
-        """Find a response's record, and the tenant's responses it is in."""
-        responses = None
-        for responses in self._tenant_responses(scope):
-            (record,) = await responses.find(response_id)
+        """Find a response's record, and the tenant's repository that has it."""
+        repository = None
+        for repository in self._repositories(scope):
+            (record,) = await repository.find(response_id)
             if record is not None:
-                return responses, record
-        return responses, None
+                return repository, record
+        return repository, None
 
-    def _tenant_responses(self, scope: Scope) -> Iterator[ResponseRepository]:
-        """Yield the client's responses, for every distinct store and tenant rule."""
+    def _repositories(self, scope: Scope) -> Iterator[ResponseRepository]:
+        """Yield the tenant's repositories, one for every distinct store and tenant rule."""
         route_memories = self._route_memories.values()
         distinct = {
             (
@@ -249,8 +157,8 @@ class StoredResponses:
                 route_memory.tenant_rule,
                 anonymous=route_memory.settings.anonymous,
             )
-            if (responses := ResponseRepository.for_tenant(route_memory, tags)) is not None:
-                yield responses
+            if (repository := ResponseRepository.for_tenant(route_memory, tags)) is not None:
+                yield repository
 
     def _is_missing(self, response_id: str) -> bool:
         """Tell whether no upstream can have the response.
@@ -269,7 +177,7 @@ class StoredResponses:
     def _view(
         self,
         record: UpstreamResponse,
-        responses: ResponseRepository | None,
+        repository: ResponseRepository | None,
         *,
         summary_is_raw: bool = False,
     ) -> UpstreamView:
@@ -284,7 +192,7 @@ class StoredResponses:
         attribution_limit = (
             self._attribution_limit if self._attribution_limit or not display.show_raw else None
         )
-        return UpstreamView(record, responses, display, summary_is_raw, attribution_limit)
+        return UpstreamView(record, repository, display, summary_is_raw, attribution_limit)
 
 
 async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Json:
@@ -317,3 +225,7 @@ def _check_not_streamed(scope: Scope) -> None:
             param="stream" if is_stream else "starting_after",
             code="stream_not_resumable",
         )
+
+
+def not_cancellable() -> RequestError:
+    return RequestError("Cannot cancel a synchronous response.")

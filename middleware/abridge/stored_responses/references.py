@@ -1,7 +1,5 @@
 """References in a request: to the previous response, and to items by their ids.
 
-Resolve a request's references: `previous_response_id` and item references.
-
 For an upstream with another API than the client's, all references are resolved here: it has no
 stored responses. An upstream with the same API resolves its own, but cannot know Abridge's ids.
 """
@@ -9,7 +7,7 @@ stored responses. An upstream with the same API resolves its own, but cannot kno
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,17 +18,179 @@ from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.openai import is_minted
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
-from abridge.memory.turn_memory import TurnMemory
-from abridge.pipeline.request import ApiRequest
 from abridge.stored_responses.repository import (
     InputItems,
     LocalResponse,
-    NoteUpstream,
     ResponseRepository,
-    StorageAction,
-    StoreLocally,
     is_reasoning_id,
 )
+from abridge.stored_responses.storage import NoteUpstream, StorageAction, StoreLocally
+
+PREVIOUS_RESPONSE_ID = "previous_response_id"
+
+_INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
+
+
+@dataclass(slots=True, frozen=True)
+class ReferenceResolver:
+    """Resolves the references of one request."""
+
+    repository: ResponseRepository | None  # None if nothing is stored for the client
+    upstream: str  # its name in the settings
+    translates: bool  # upstream has another API than the client
+
+    async def resolve(self, body: Json, reserve: Callable[[int], None]) -> ResolvedReferences:
+        """Replace the references in a request's body by the items they stand for.
+
+        Calls `reserve` with the bytes of these items, once they are known. Raises RequestError for
+        missing ones.
+        """
+        store_wanted = body.get("store") in (None, True)
+        references = _References(body, resolve_all=self.translates)
+        await references.look_up(self.repository, include_returned=self.translates and store_wanted)
+        reserve(references.size)
+        storage = self._storage_action(references) if store_wanted else None
+        if not references:
+            return ResolvedReferences(storage)
+        items_before = references.substitute()
+        return ResolvedReferences(
+            storage, references.previous_id, substituted=True, items_before=items_before
+        )
+
+    def _storage_action(self, references: _References) -> StorageAction | None:
+        if self.repository is None:
+            return None
+        if not self.translates:
+            return NoteUpstream(self.repository, self.upstream)
+        input_items = references.add_to_input_items(self.repository.create_input_items())
+        return StoreLocally(self.repository, self.upstream, input_items)
+
+
+@dataclass(slots=True, frozen=True)
+class ResolvedReferences:
+    """Result of resolving a request's references."""
+
+    storage: StorageAction | None = None  # stores the answer, if it is to be stored
+    previous_id: str = ""  # id of the response that the request continues
+    substituted: bool = False  # items were put in the place of references
+    items_before: int = 0  # items now standing before the client's own
+
+    def update_echo(self, echo: RequestEcho) -> RequestEcho:
+        """Return the echo of a translated request, with the client's `previous_response_id`."""
+        body = {**echo.body, PREVIOUS_RESPONSE_ID: self.previous_id or None}
+        return replace(echo, body=body, stored=self.storage is not None)
+
+    def renumber_error(self, error: RequestError) -> RequestError:
+        """Return the error with indexes into `input` as the client counts them."""
+        if not (self.items_before and error.param):
+            return error
+        message, param = (
+            _INPUT_INDEX.sub(self._renumber, text) for text in (str(error), error.param)
+        )
+        return RequestError(
+            message, status=error.status, kind=error.kind, param=param, code=error.code
+        )
+
+    def _renumber(self, match: re.Match[str]) -> str:
+        index = int(match[1]) - self.items_before
+        return f"input[{index}]{match[2]}" if index >= 0 else PREVIOUS_RESPONSE_ID
+
+
+NO_REFERENCES = ResolvedReferences()
+
+
+class _References:
+    """References of one request: all if `resolve_all`, else only those to Abridge's own ids."""
+
+    def __init__(self, body: Json, *, resolve_all: bool) -> None:
+        previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
+        self.previous_id = previous if resolve_all or is_minted(previous) else ""
+        self._body = body
+        self._input = [(referenced_id(item), item) for item in items]
+        if not resolve_all:
+            self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
+        self._history_ids: list[str] = []
+        self._stored_items: dict[str, bytes] = {}
+
+    async def look_up(
+        self, repository: ResponseRepository | None, *, include_returned: bool
+    ) -> None:
+        """Load what is referred to. Raises RequestError for anything missing.
+
+        With `include_returned`, load Abridge's stored items that the client sends back in full,
+        too.
+        """
+        if repository is not None:
+            await self._fetch(repository, include_returned=include_returned)
+        elif self.previous_id:
+            raise previous_not_found(self.previous_id)
+        for index, (name, _) in enumerate(self._input):
+            if name and name not in self._stored_items:
+                raise item_not_found(name, index)
+
+    async def _fetch(self, repository: ResponseRepository, *, include_returned: bool) -> None:
+        if self.previous_id:
+            (record,) = await repository.find(self.previous_id)
+            if not isinstance(record, LocalResponse):
+                raise previous_not_found(self.previous_id)
+            self._history_ids = [*record.basis, *record.output]
+        requested = (
+            name or (minted_id(item) if include_returned else "") for name, item in self._input
+        )
+        ids = list(dict.fromkeys([*self._history_ids, *filter(None, requested)]))
+        found = zip(ids, await repository.get_items(ids), strict=True)
+        self._stored_items = {name: item for name, item in found if item is not None}
+        if any(
+            name not in self._stored_items and not is_reasoning_id(name)
+            for name in self._history_ids
+        ):
+            raise previous_not_found(self.previous_id)
+        await repository.refresh(self._stored_items)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all resolved items."""
+        ids = [*self._history_ids, *(name for name, _ in self._input)]
+        return sum(len(self._stored_items.get(name, b"")) for name in ids)
+
+    def add_to_input_items(self, input_items: InputItems) -> InputItems:
+        """Add the items that the answer is made from, and return them.
+
+        An item with Abridge's id that the client sends back is the stored one if it is unchanged;
+        otherwise it is stored as a new item.
+        """
+        for name in self._history_ids:
+            if name in self._stored_items:
+                input_items.add_known(name)
+        for name, item in self._input:
+            if not isinstance(item, dict):
+                continue  # rejected when the request is read
+            item_id = name or minted_id(item)
+            stored = self._stored_items.get(item_id)
+            unchanged = stored is not None and (name or is_same_item(loads_exact(stored), item))
+            if not (unchanged and input_items.add_known(item_id)):
+                new_item = loads_exact(stored) if name and stored is not None else item
+                input_items.add(id_prefix(new_item), packed(new_item))
+        return input_items
+
+    def __bool__(self) -> bool:
+        return bool(self.previous_id) or any(name for name, _ in self._input)
+
+    def substitute(self) -> int:
+        """Put the resolved items into `input`; return how many stand before the client's own."""
+        if self._body.get("input") is not None and not self._input:
+            require_list(self._body["input"], "input")
+        history = [
+            self._stored_items[name] for name in self._history_ids if name in self._stored_items
+        ]
+        items = [
+            loads_exact(self._stored_items[name]) if name else item for name, item in self._input
+        ]
+        self._body["input"] = [*map(loads_exact, history), *items]
+        if self.previous_id:
+            del self._body[PREVIOUS_RESPONSE_ID]
+        return len(history)
+
 
 ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
     {
@@ -90,7 +250,7 @@ def _without_nulls(item: Json) -> Json:
     return {key: value for key, value in item.items() if value is not None}
 
 
-def strip_minted_ids(body: Json) -> int:
+def remove_minted_ids(body: Json) -> int:
     """Remove minted ids from a request, since upstream cannot know them.
 
     Return how many there were.
@@ -111,190 +271,3 @@ def previous_not_found(response_id: str) -> RequestError:
 
 def item_not_found(item_id: str, index: int) -> RequestError:
     return RequestError(f"Item with id '{item_id}' not found.", param=f"input[{index}].id")
-
-
-def not_cancellable() -> RequestError:
-    return RequestError("Cannot cancel a synchronous response.")
-
-
-def response_not_found(response_id: str) -> RequestError:
-    return RequestError(f"Response with id '{response_id}' not found.", status=404)
-
-
-PREVIOUS_RESPONSE_ID = "previous_response_id"
-
-_INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
-
-
-@dataclass(slots=True, frozen=True)
-class ResolvedReferences:
-    """Result of resolving a request's references."""
-
-    storage: StorageAction | None = None  # stores the answer, if it is to be stored
-    previous_id: str = ""  # id of the response that the request continues
-    items_before: int = 0  # items now standing before the client's own
-
-    def update_echo(self, echo: RequestEcho) -> RequestEcho:
-        """Return the echo of a translated request, with the client's `previous_response_id`."""
-        body = {**echo.body, PREVIOUS_RESPONSE_ID: self.previous_id or None}
-        return replace(echo, body=body, stored=self.storage is not None)
-
-    def renumber_error(self, error: RequestError) -> RequestError:
-        """Return the error with indexes into `input` as the client counts them."""
-        if not (self.items_before and error.param):
-            return error
-        message, param = (
-            _INPUT_INDEX.sub(self._renumber, text) for text in (str(error), error.param)
-        )
-        return RequestError(
-            message, status=error.status, kind=error.kind, param=param, code=error.code
-        )
-
-    def _renumber(self, match: re.Match[str]) -> str:
-        index = int(match[1]) - self.items_before
-        return f"input[{index}]{match[2]}" if index >= 0 else PREVIOUS_RESPONSE_ID
-
-
-class ReferenceResolver:
-    """Resolve references; `limit` bounds the resolved request, in bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-
-    async def resolve(
-        self, request: ApiRequest, turn_memory: TurnMemory, *, translates: bool
-    ) -> ResolvedReferences:
-        """Replace the request's references by the items they stand for. Raises RequestError for
-        missing ones."""
-        responses = ResponseRepository.for_tenant(
-            turn_memory.route_memory,
-            turn_memory.owner.tags if turn_memory.owner is not None else None,
-        )
-        if not request.api.stores_responses or (translates and responses is None):
-            return ResolvedReferences()
-        store_wanted = request.data.get("store") in (None, True)
-        references = _References(request.data, resolve_all=translates)
-        await references.look_up(responses, include_returned=translates and store_wanted)
-        if references.size + len(request.decoded) > self._limit:
-            raise _too_large(self._limit)
-        request.buffered.reserve(references.size)
-        storage = None
-        if responses is not None and store_wanted:
-            storage = _storage_action(responses, references, turn_memory, translates=translates)
-        items_before = references.substitute() if references else None
-        request.changed = items_before is not None or request.changed
-        return ResolvedReferences(storage, references.previous_id, items_before or 0)
-
-
-class _References:
-    """References of one request: all if `resolve_all`, else only those to Abridge's own ids."""
-
-    def __init__(self, body: Json, *, resolve_all: bool) -> None:
-        previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
-        self.previous_id = previous if resolve_all or is_minted(previous) else ""
-        self._body = body
-        self._input = [(referenced_id(item), item) for item in items]
-        if not resolve_all:
-            self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
-        self._history_ids: list[str] = []
-        self._stored_items: dict[str, bytes] = {}
-
-    async def look_up(
-        self, responses: ResponseRepository | None, *, include_returned: bool
-    ) -> None:
-        """Load what is referred to. Raises RequestError for anything missing.
-
-        With `include_returned`, load Abridge's stored items that the client sends back in full,
-        too.
-        """
-        if responses is not None:
-            await self._fetch(responses, include_returned=include_returned)
-        elif self.previous_id:
-            raise previous_not_found(self.previous_id)
-        for index, (name, _) in enumerate(self._input):
-            if name and name not in self._stored_items:
-                raise item_not_found(name, index)
-
-    async def _fetch(self, responses: ResponseRepository, *, include_returned: bool) -> None:
-        if self.previous_id:
-            (record,) = await responses.find(self.previous_id)
-            if not isinstance(record, LocalResponse):
-                raise previous_not_found(self.previous_id)
-            self._history_ids = [*record.basis, *record.output]
-        requested = (
-            name or (minted_id(item) if include_returned else "") for name, item in self._input
-        )
-        ids = list(dict.fromkeys([*self._history_ids, *filter(None, requested)]))
-        found = zip(ids, await responses.get_items(ids), strict=True)
-        self._stored_items = {name: item for name, item in found if item is not None}
-        if any(
-            name not in self._stored_items and not is_reasoning_id(name)
-            for name in self._history_ids
-        ):
-            raise previous_not_found(self.previous_id)
-        await responses.refresh(self._stored_items)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all resolved items."""
-        ids = [*self._history_ids, *(name for name, _ in self._input)]
-        return sum(len(self._stored_items.get(name, b"")) for name in ids)
-
-    def add_to_input_items(self, input_items: InputItems) -> InputItems:
-        """Add the items that the answer is made from, and return them.
-
-        An item with Abridge's id that the client sends back is the stored one if it is unchanged;
-        otherwise it is stored as a new item.
-        """
-        for name in self._history_ids:
-            if name in self._stored_items:
-                input_items.add_known(name)
-        for name, item in self._input:
-            if not isinstance(item, dict):
-                continue  # rejected when the request is read
-            item_id = name or minted_id(item)
-            stored = self._stored_items.get(item_id)
-            unchanged = stored is not None and (name or is_same_item(loads_exact(stored), item))
-            if not (unchanged and input_items.add_known(item_id)):
-                new_item = loads_exact(stored) if name and stored is not None else item
-                input_items.add(id_prefix(new_item), packed(new_item))
-        return input_items
-
-    def __bool__(self) -> bool:
-        return bool(self.previous_id) or any(name for name, _ in self._input)
-
-    def substitute(self) -> int:
-        """Put the resolved items into `input`; return how many stand before the client's own."""
-        if self._body.get("input") is not None and not self._input:
-            require_list(self._body["input"], "input")
-        history = [
-            self._stored_items[name] for name in self._history_ids if name in self._stored_items
-        ]
-        items = [
-            loads_exact(self._stored_items[name]) if name else item for name, item in self._input
-        ]
-        self._body["input"] = [*map(loads_exact, history), *items]
-        if self.previous_id:
-            del self._body[PREVIOUS_RESPONSE_ID]
-        return len(history)
-
-
-def _storage_action(
-    responses: ResponseRepository,
-    references: _References,
-    turn_memory: TurnMemory,
-    *,
-    translates: bool,
-) -> StorageAction:
-    upstream = turn_memory.route.upstream.name
-    if translates:
-        return StoreLocally(
-            responses, upstream, references.add_to_input_items(responses.create_input_items())
-        )
-    return NoteUpstream(responses, upstream)
-
-
-def _too_large(limit: int) -> RequestError:
-    return RequestError(
-        f"The conversation is larger than {limit} bytes.", status=413, code="request_too_large"
-    )

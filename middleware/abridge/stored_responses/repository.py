@@ -3,8 +3,6 @@
 An item is stored once, under its id, whichever responses it belongs to; a response is stored as its
 fields other than items, and the ids of those. Of a response that upstream stores itself, only what
 Abridge added to it is stored.
-
-Store an answer: here where upstream stores none, else by a note beside upstream's own.
 """
 
 from __future__ import annotations
@@ -12,18 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from abridge.apis.display import Display
-from abridge.apis.json import dumps, loads_exact, objects, packed, string
+from abridge.apis.json import dumps, loads_exact
 from abridge.apis.openai import derived_id
 from abridge.core.conversation import Json
-from abridge.core.events import ResponseEnded
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
-from abridge.stored_responses.views import CHANGED_RESPONSE_FIELDS, find_summaries
 
 RecordKind: TypeAlias = Literal["response", "item", "made"]
 
@@ -180,48 +175,3 @@ def _parse_response(value: bytes | None) -> LocalResponse | UpstreamResponse | N
         return None
     fields = loads_exact(value)
     return LocalResponse(**fields) if "response" in fields else UpstreamResponse(**fields)
-
-
-class StorageAction(Protocol):
-    """Stores what is needed of one answer."""
-
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
-        """Store a finished response, as it was shown."""
-
-
-@dataclass(slots=True, frozen=True)
-class StoreLocally:
-    """Store the response here."""
-
-    responses: ResponseRepository
-    upstream: str
-    input_items: InputItems  # items the answer is made from
-
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:  # noqa: ARG002
-        output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
-        without_output = {**response, "output": []}
-        local = LocalResponse(self.upstream, without_output, self.input_items.ids, list(output))
-        response_id = string(response.get("id"))
-        await self.responses.save_local(response_id, local, {**self.input_items.new, **output})
-
-
-@dataclass(slots=True, frozen=True)
-class NoteUpstream:
-    """Note what Abridge made of a response that upstream stores."""
-
-    responses: ResponseRepository
-    upstream: str
-
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
-        summaries = ended.summaries.values()
-        has_summary = any(summary.parts or summary.error is not None for summary in summaries)
-        response_id = string(response.get("id"))
-        if not (response_id and ended.ok and (has_summary or not display.show_raw)):
-            return
-        if response.get("store") is False:
-            return
-        fields = {key: response[key] for key in CHANGED_RESPONSE_FIELDS if key in response}
-        item_summaries = find_summaries(response.get("output")) if has_summary else {}
-        await self.responses.save_upstream(
-            response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)
-        )

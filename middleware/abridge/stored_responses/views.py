@@ -1,19 +1,17 @@
-"""Rewrite responses that upstream stores into what their client was shown.
+"""Stored responses as their client is shown them.
 
-List the input items of a stored response, page by page.
+A response stored here was stored as it was shown. Of one that upstream stores, its raw reasoning is
+hidden where the client must not see it, and what Abridge had added is added again.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qs
 
 from abridge.apis.display import Display
-from abridge.apis.fields import invalid_value_error
-from abridge.apis.json import objects, string
+from abridge.apis.json import loads_exact, objects, string
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -23,18 +21,90 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
 )
 from abridge.apis.responses.response import snapshot
+from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json
 from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError
-
-CHANGED_RESPONSE_FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
-"""Fields of a response that differ where a summary was made."""
+from abridge.stored_responses.listing import PageQuery, list_page
+from abridge.stored_responses.repository import (
+    LocalResponse,
+    ResponseRepository,
+    UpstreamResponse,
+    is_reasoning_id,
+)
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 """Fields of a reasoning item that differ."""
 
 ShownSummaries = Mapping[str, Any]
 """Summary fields that reasoning items were shown with, by item id."""
+
+DELETED_FIELDS = ("id", "object", "deleted")
+"""Fields of the answer to a deletion."""
+
+
+@dataclass(slots=True, frozen=True)
+class LocalView:
+    """A response stored here; methods raise RequestError if it is gone."""
+
+    response_id: str
+    record: LocalResponse
+    repository: ResponseRepository
+
+    async def whole_response(self) -> Json:
+        output = [item for _, item in await self._load_items(self.record.output)]
+        if len(output) < len(self.record.output):
+            raise response_not_found(self.response_id)
+        return {**self.record.response, "output": output}
+
+    async def input_items(self, query: bytes) -> Json:
+        """List the input, without reasoning that has expired."""
+        item_ids, more = PageQuery.parse(query).select(self.record.basis)
+        return list_page(await self._load_items(item_ids), has_more=more)
+
+    async def delete(self) -> Json:
+        await self.repository.delete(self.response_id)
+        return {"id": self.response_id, "object": "response", "deleted": True}
+
+    async def _load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
+        found = list(zip(item_ids, await self.repository.get_items(item_ids), strict=True))
+        if any(item is None and not is_reasoning_id(name) for name, item in found):
+            raise response_not_found(self.response_id)
+        return [(name, loads_exact(item)) for name, item in found if item is not None]
+
+
+@dataclass(slots=True, frozen=True)
+class UpstreamView:
+    """The client's view of a response that upstream stores.
+
+    Each method rewrites a body, and returns None if it cannot be read.
+    """
+
+    record: UpstreamResponse
+    repository: ResponseRepository | None
+    display: Display
+    summary_is_raw: bool  # upstream's "summaries" are raw reasoning
+    attribution_limit: int | None  # characters of reasoning per call; None: no attribution
+
+    async def rewrite_response(self, body: Json) -> Json | None:
+        record, limit = self.record, self.attribution_limit
+        view = response_as_shown(
+            body, self.display, record.fields, record.made, summary_is_raw=self.summary_is_raw
+        )
+        return view if view is None or limit is None else attribute_response(view, limit)
+
+    async def rewrite_items(self, body: Json) -> Json | None:
+        """Rewrite a list of items, each of which may have been shown in any response."""
+        summaries = self.record.made
+        if self.repository is not None:
+            summaries = await _find_summaries(objects(body.get("data")), self.repository)
+        view = items_as_shown(body, self.display, summaries, summary_is_raw=self.summary_is_raw)
+        if view is not None and not self.display.show_raw:
+            view["data"] = list(map(ItemAttributor(0).attribute, view["data"]))
+        return view
+
+    async def rewrite_deleted(self, body: Json) -> Json | None:
+        return {key: body[key] for key in DELETED_FIELDS if key in body}
 
 
 def find_summaries(items: Any) -> Json:
@@ -103,111 +173,19 @@ def _with_summary(item: Any, summaries: ShownSummaries) -> Any:
     return {**item, **summaries.get(string(item.get("id")), {})} if is_reasoning(item) else item
 
 
-MIN_LIMIT, MAX_LIMIT, DEFAULT_LIMIT = 1, 100, 20
-
-ORDERS = ("asc", "desc")
-
-_INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
-
-
-@dataclass(slots=True, frozen=True)
-class PageQuery:
-    """The page of items that a query requests."""
-
-    limit: int = DEFAULT_LIMIT
-    descending: bool = True
-    after: str = ""  # the id of the last item before the page
-
-    @classmethod
-    def parse(cls, query: bytes) -> PageQuery:
-        """Parse a query string. Raise RequestError if it is invalid."""
-        params = {key: values[-1] for key, values in parse_qs(query.decode("latin-1")).items()}
-        order = params.get("order", "desc")
-        if order not in ORDERS:
-            raise invalid_value_error(order, "order")
-        return cls(_parse_limit(params.get("limit")), order == "desc", params.get("after", ""))
-
-    def select(self, item_ids: Sequence[str]) -> tuple[list[str], bool]:
-        """Return the ids on the page, in order, and whether there are more.
-
-        Raise RequestError if `after` is not among them.
-        """
-        ordered = list(reversed(item_ids)) if self.descending else list(item_ids)
-        if self.after and self.after not in ordered:
-            raise RequestError(f"Item with id '{self.after}' not found.", param="after")
-        start = ordered.index(self.after) + 1 if self.after else 0
-        end = start + self.limit
-        return ordered[start:end], len(ordered) > end
+async def _find_summaries(items: list[Json], repository: ResponseRepository) -> Json:
+    """Find the summaries of reasoning items, in all of the tenant's responses."""
+    reasoning_ids = [string(item.get("id")) for item in items if is_reasoning(item)]
+    response_ids = await repository.find_showing(reasoning_ids)
+    unique_ids = list(dict.fromkeys(response_ids))
+    records = dict(zip(unique_ids, await repository.find(*unique_ids), strict=True))
+    summaries: Json = {}
+    for reasoning_id, response_id in zip(reasoning_ids, response_ids, strict=True):
+        record = records[response_id]
+        if isinstance(record, UpstreamResponse) and reasoning_id in record.made:
+            summaries[reasoning_id] = record.made[reasoning_id]
+    return summaries
 
 
-def _parse_limit(text: str | None) -> int:
-    if text is None:
-        return DEFAULT_LIMIT
-    if not _INTEGER.fullmatch(text):
-        raise invalid_value_error(text, "limit")
-    value = int(text)
-    if value > MAX_LIMIT:
-        raise _out_of_range("maximum", "above_max", f"<= {MAX_LIMIT}", value)
-    if value < MIN_LIMIT:
-        raise _out_of_range("minimum", "below_min", f">= {MIN_LIMIT}", value)
-    return value
-
-
-def _out_of_range(bound: str, code: str, allowed: str, value: int) -> RequestError:
-    side, _, _ = code.partition("_")
-    return RequestError(
-        f"Invalid 'limit': integer {side} {bound} value. Expected a value {allowed}, but got "
-        f"{value} instead.",
-        param="limit",
-        code=f"integer_{code}_value",
-    )
-
-
-def list_page(items: Sequence[tuple[str, Json]], *, has_more: bool) -> Json:
-    """Build the list object for a page of items, each given with its id."""
-    return {
-        "object": "list",
-        "data": [as_listed(item, item_id) for item_id, item in items],
-        "first_id": items[0][0] if items else "",
-        "last_id": items[-1][0] if items else "",
-        "has_more": has_more,
-    }
-
-
-def as_listed(item: Json, item_id: str) -> Json:
-    """Return an item with the fields of a listed one (openai-openapi, `ItemResource`)."""
-    with_id = {**item, "id": item_id}
-    item_type = string(item.get("type"))
-    if "role" in item and item_type in ("", "message"):
-        return {
-            **with_id,
-            "type": "message",
-            "status": _list_status(item),
-            "content": _list_content(item),
-        }
-    if item_type == "reasoning":
-        return {**with_id, "summary": objects(item.get("summary"))}
-    if item_type == "local_shell_call_output":
-        return {"call_id": item.get("id"), **with_id}
-    return {**with_id, "status": _list_status(item)}
-
-
-def _list_status(item: Json) -> str:
-    return string(item.get("status")) or "completed"
-
-
-def _list_content(item: Json) -> list[Json]:
-    is_output = item.get("role") == "assistant"
-    content = item.get("content")
-    if isinstance(content, str):
-        content = [{"type": "input_text", "text": content}]
-    return [_list_part(part, is_output=is_output) for part in objects(content)]
-
-
-def _list_part(part: Json, *, is_output: bool) -> Any:
-    part_type = part.get("type")
-    if part_type in ("text", "input_text", "output_text"):
-        if is_output:
-            return {"annotations": [], "logprobs": [], **part, "type": "output_text"}
-        return {"type": "input_text", "text": string(part.get("text"))}
-    return {"detail": "auto", **part} if part_type == "input_image" else part
+def response_not_found(response_id: str) -> RequestError:
+    return RequestError(f"Response with id '{response_id}' not found.", status=404)

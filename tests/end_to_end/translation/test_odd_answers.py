@@ -14,10 +14,10 @@ from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
 from tests.asgi import Call, call
 from tests.checker import check_chat, check_responses
+from tests.end_to_end import mutations as same
+from tests.end_to_end.mutations import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.end_to_end.recordings.recordings import chunks_of
 from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
-from tests.exchange import test_mutated as same
-from tests.exchange.test_mutated import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.forms import ORIGIN, abridged
 from tests.openapi import event_faults, faults
 from tests.scripts import call as tool_call

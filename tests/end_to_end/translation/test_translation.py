@@ -15,7 +15,7 @@ from abridge.apis.display import Exposure
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import Settings
 from abridge.memory.tenants import CREDENTIAL_HEADERS
-from abridge.pipeline.discovery import MISSING_TTL, ApiDiscovery
+from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
 from tests.asgi import begin, call
 from tests.counted import total
 from tests.end_to_end.translation.turn import (
@@ -412,10 +412,10 @@ class TestAuto:
         now = 0.0
         ways = ApiDiscovery(lambda: now)
         route = Settings.model_validate({"upstreams": [{"api": "auto"}]}).routes[0]
-        ways.note_missing(route, RESPONSES, "m")
-        assert ways.choose_api(route, RESPONSES, "m") is CHAT.upstream
-        now = MISSING_TTL
-        assert ways.is_undecided(route, RESPONSES, "m")
+        ways.note_found(route, RESPONSES, "m", CHAT.upstream)
+        assert ways.candidates(route, RESPONSES, "m") == (CHAT.upstream,)
+        now = FOUND_TTL
+        assert ways.candidates(route, RESPONSES, "m") == (RESPONSES.upstream, CHAT.upstream)
 
     async def test_a_departure_during_the_trial_is_not_retried(self) -> None:
         for form in FORMS:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from abridge.apis.api import Reader, Writer
-from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.events import ErrorDetail, Event
 from abridge.pipeline.client import Client
 from abridge.pipeline.summary_runner import SummaryRunner
 
@@ -48,4 +48,4 @@ class AnswerContext:
         Callable[[bytes], bytes] | None
     )  # translates an error body, if upstream's API differs
     limit: int  # bytes of one event, or of a whole body
-    summary_headers: Callable[[ResponseEnded], Mapping[str, str]]  # headers about the summary
+    summarizer: str  # its name

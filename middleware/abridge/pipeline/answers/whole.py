@@ -1,7 +1,4 @@
-"""Answers that are one JSON body.
-
-Choose the kind of answer by the start of the response.
-"""
+"""Answers that are one JSON body."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from starlette.types import Message
 
 from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
-from abridge.http.asgi import BODY_HEADERS, Inflater, can_inflate, drop_headers, get_header
+from abridge.http.asgi import BODY_HEADERS, drop_headers
+from abridge.observability.recorder import summary_source
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.pipeline.answers.stream import StreamAnswer
-from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer, TranslatedError
+from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -63,10 +60,7 @@ class WholeAnswer:
         headers = [
             *drop_headers(self._start["headers"], BODY_HEADERS),
             (b"content-length", str(len(body)).encode()),
-            *(
-                (key.encode(), value.encode())
-                for key, value in self._context.summary_headers(event).items()
-            ),
+            *self._summary_headers(event),
         ]
         status = self._start["status"] if event.error is None else 502
         self._context.client.start({**self._start, "status": status, "headers": headers})
@@ -79,6 +73,16 @@ class WholeAnswer:
 
     def keep_alive(self) -> bytes:
         return b""
+
+    def _summary_headers(self, ended: ResponseEnded) -> list[tuple[bytes, bytes]]:
+        """Return headers that describe the summary: its source, and the time it took."""
+        runner = self._context.runner
+        made, held = runner.summary_seconds * 1000, runner.sequencer.held_seconds * 1000
+        source = summary_source(ended.summaries.values(), self._context.summarizer)
+        return [
+            (b"x-abridge-summary", source.encode()),
+            (b"server-timing", f"summary;dur={made:.1f}, held;dur={held:.1f}".encode()),
+        ]
 
     def _feed_sequencer(self) -> None:
         try:
@@ -107,42 +111,3 @@ class WholeAnswer:
             return
         self._replacement = PassedAnswer(self._start, self._context.client)
         self._replacement.feed(bytes(self._buffer))
-
-
-EVENT_STREAM = b"text/event-stream"
-
-
-def begin_answer(start: Message, context: AnswerContext) -> Answer:
-    """Return the answer for this `http.response.start`."""
-    headers = start.get("headers", [])
-    content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
-    encoding = get_header(headers, b"content-encoding")
-    is_stream = content_type == EVENT_STREAM
-    is_json = content_type == b"application/json" or content_type.endswith(b"+json")
-    if not 200 <= start["status"] < 300 or start["status"] == 204:
-        return _begin_unread(start, context)
-    if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
-        return (
-            RefusedAnswer(context.client)
-            if context.hide_unread
-            else PassedAnswer(start, context.client)
-        )
-    inflate = Inflater(context.limit).feed if encoding else bytes
-    return (
-        StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
-    )
-
-
-def _begin_unread(start: Message, context: AnswerContext) -> Answer:
-    """Choose the answer where upstream sent an error, a redirect or no content.
-
-    For a client of another API a redirect would lead to an endpoint it does not speak, and no
-    content means nothing.
-    """
-    if start["status"] >= 400 and context.hide_unread:
-        return TranslatedError(start, context)
-    return (
-        PassedAnswer(start, context.client)
-        if context.translate_error is None
-        else RefusedAnswer(context.client)
-    )

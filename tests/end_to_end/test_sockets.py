@@ -96,7 +96,7 @@ async def test_each_event_comes_when_it_is_sent(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("phase", ["headers", "first token", "mid-stream", "mid-summary"])
-async def test_promise_8_when_the_client_leaves_upstream_notices(path: str, phase: str) -> None:
+async def test_when_the_client_leaves_upstream_notices(path: str, phase: str) -> None:
     asked, noticed = asyncio.Event(), asyncio.Event()
     writer = Scripted(gate=asyncio.Event())
     stream = STREAMS[path]
@@ -123,7 +123,7 @@ async def test_promise_8_when_the_client_leaves_upstream_notices(path: str, phas
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kept", [3, 20, -4])
 @pytest.mark.parametrize("how", ["cut", "half-close", "reset", "stall", "garbage"])
-async def test_promise_7_a_broken_upstream_looks_broken(path: str, kept: int, how: str) -> None:
+async def test_a_broken_upstream_looks_broken(path: str, kept: int, how: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(HEAD + b"".join(map(chunk, STREAMS[path][:kept])))
@@ -176,7 +176,7 @@ async def test_a_connection_serves_one_engaged_request_after_another() -> None:
             assert not check("/v1/responses", await between.answer())
 
 
-async def test_promise_2_a_refused_connection_is_a_502_in_the_apis_shape() -> None:
+async def test_a_refused_connection_is_a_502_in_the_apis_shape() -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         peer.reset()

@@ -23,10 +23,10 @@ from abridge.core.sequencer import Sequencer
 from abridge.pipeline.client import Clock
 from abridge.pipeline.exchange import Exchange
 from abridge.proxy.calls import log_in_one_line
-from tests.faults.dialects import Dialect
-from tests.faults.players import Player, on_stage
-from tests.faults.replies import Reply, reply
-from tests.faults.turns import Said
+from tests.end_to_end.faults.dialects import Dialect
+from tests.end_to_end.faults.players import Player, on_stage
+from tests.end_to_end.faults.replies import Reply, reply
+from tests.end_to_end.faults.turns import Said
 from tests.forms import settings_for
 from tests.servers import Peer, connect, serve, soon, until
 
@@ -149,7 +149,7 @@ def traced() -> Iterator[WeakSet[Any]]:
 
     with (
         patch("abridge.pipeline.engage.Exchange", trace(Exchange)),
-        patch("abridge.pipeline.exchange.Weaver", trace(Sequencer)),
+        patch("abridge.pipeline.exchange.Sequencer", trace(Sequencer)),
         patch("abridge.pipeline.exchange.Clock", partial(Clock, loop.time)),
     ):
         yield alive

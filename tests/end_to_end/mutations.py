@@ -1,4 +1,4 @@
-"""Answers with something odd anywhere in them: each ends, and hides what is to be hidden."""
+"""Answers of upstreams, and what may stand anywhere in them that nobody expects there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.asgi import call
-from tests.forms import abridged
 from tests.scripts import call as tool_call
 from tests.scripts import (
     call_item,
@@ -23,8 +19,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.upstream import Answer
 
 SECRET = "zugzwang"
 THOUGHT = f"{SECRET} {SECRET} {SECRET}"
@@ -91,26 +86,3 @@ def answer(document: Any, *, stream: bool) -> Answer:
         return Answer.json(document)
     said = document if isinstance(document, list) else [document]
     return Answer([f"data: {json.dumps(one)}\n\n".encode() for one in said] + [b"data: [DONE]\n\n"])
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("expose", ["auto", "summary", "none"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(data=st.data())
-async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObject) -> None:
-    path, stream, document = DOCUMENTS[name]
-    place = data.draw(st.sampled_from(list(places(document))))
-    odd = changed(document, place, data.draw(ODD))
-    app = abridged(
-        "mounted",
-        Upstream(answer(odd, stream=stream)),
-        writer=Scripted("All is well."),
-        reasoning={"expose": expose},
-        attribution={"enabled": data.draw(st.booleans())},
-    )
-    asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
-    body = {"messages": []} if path == CHAT else {"input": "Hi"}
-    ended = await call(app, path, {**asking, **body})
-    assert ended.complete
-    if expose != "auto":
-        assert SECRET.encode() not in ended.data

@@ -8,12 +8,12 @@ from enum import Enum
 import pytest
 
 from abridge.core.plan import SummaryPlan
-from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS, SPENT, error_of
-from tests.faults.players import REFUSAL, Player, Script
-from tests.faults.replies import Reply
-from tests.faults.stage import PART, SHORT, Stage, stage
-from tests.faults.turns import NOTE, TURN, Said
+from tests.end_to_end.faults.cells import STATUSES, Case, What, Where, Who, faults
+from tests.end_to_end.faults.dialects import DIALECTS, SPENT, error_of
+from tests.end_to_end.faults.players import REFUSAL, Player, Script
+from tests.end_to_end.faults.replies import Reply
+from tests.end_to_end.faults.stage import PART, SHORT, Stage, stage
+from tests.end_to_end.faults.turns import NOTE, TURN, Said
 
 
 def script_of(case: Case) -> Script:
@@ -104,7 +104,7 @@ def parts_due(thought: str) -> int:
 
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_promise_7_a_broken_upstream_looks_broken(case: Case) -> None:
+async def test_a_broken_upstream_looks_broken(case: Case) -> None:
     dialect, before = DIALECTS[case.api], spoken(case)
     parts = parts_due(before.thought) if case.engaged else 0
     upstream = Player.with_fault(script_of(case), case.fault)

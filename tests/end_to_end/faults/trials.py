@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tests.faults.cells import Case, Fault, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS
-from tests.faults.players import Script
-from tests.faults.stage import SHORT
-from tests.faults.turns import NOTE, SILENCE
+from tests.end_to_end.faults.cells import Case, Fault, What, Where, Who, faults
+from tests.end_to_end.faults.dialects import DIALECTS
+from tests.end_to_end.faults.players import Script
+from tests.end_to_end.faults.stage import SHORT
+from tests.end_to_end.faults.turns import NOTE, SILENCE
 
 PARTS = 2
 """So many the summary has, each a call."""

@@ -11,13 +11,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faults.cells import STATUSES, Fault, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS, SPENT, Dialect, error_of
-from tests.faults.loop import Loop
-from tests.faults.players import REFUSAL, Player, Script
-from tests.faults.replies import Reply
-from tests.faults.stage import SHORT, Stage, stage
-from tests.faults.turns import NOTE, SILENCE, Kind, Said, Turn
+from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where, Who, faults
+from tests.end_to_end.faults.dialects import DIALECTS, SPENT, Dialect, error_of
+from tests.end_to_end.faults.loop import Loop
+from tests.end_to_end.faults.players import REFUSAL, Player, Script
+from tests.end_to_end.faults.replies import Reply
+from tests.end_to_end.faults.stage import SHORT, Stage, stage
+from tests.end_to_end.faults.turns import NOTE, SILENCE, Kind, Said, Turn
 
 TIMES: dict[str, dict[str, Any]] = {
     "summarizer": {"timeout": 3 * SHORT},

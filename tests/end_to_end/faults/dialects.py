@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.apis.messages import scripts as messages
 from tests.checker import Choice, check_chat, check_responses, frames
-from tests.faults.turns import Kind, Said, Turn
+from tests.end_to_end.faults.turns import Kind, Said, Turn
 from tests.scripts import (
     CHAT_USAGE,
     DONE,

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.faults.cells import What
-from tests.faults.dialects import DIALECTS, SPENT, Dialect, error_of
-from tests.faults.players import Player, Script
-from tests.faults.replies import Reply
-from tests.faults.stage import Stage, stage
-from tests.faults.trials import HEADER, PARTS, Trial, code_of, outcome_of, spent, trials
-from tests.faults.turns import ANSWER, SUMMARY, TURN, Said
+from tests.end_to_end.faults.cells import What
+from tests.end_to_end.faults.dialects import DIALECTS, SPENT, Dialect, error_of
+from tests.end_to_end.faults.players import Player, Script
+from tests.end_to_end.faults.replies import Reply
+from tests.end_to_end.faults.stage import Stage, stage
+from tests.end_to_end.faults.trials import HEADER, PARTS, Trial, code_of, outcome_of, spent, trials
+from tests.end_to_end.faults.turns import ANSWER, SUMMARY, TURN, Said
 
 TRIALS = list(trials())
 SILENT = [trial for trial in TRIALS if trial.what is What.NOTHING]
@@ -29,18 +29,18 @@ FAILING = [
 
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("trial", [trial for trial in TRIALS if trial not in SILENT], ids=str)
-async def test_ogx_06_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None:
+async def test_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None:
     await play(trial)
 
 
 @pytest.mark.parametrize("trial", SILENT, ids=str)
-async def test_ogx_07_a_summarizer_that_says_nothing_is_told_and_paid(trial: Trial) -> None:
+async def test_an_empty_summary_is_reported_and_billed(trial: Trial) -> None:
     await play(trial)
 
 
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("trial", FAILING, ids=str)
-async def test_ogx_06_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
+async def test_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
     """`breaker_open`, once both parts of one summary have failed."""
     dialect = DIALECTS[trial.case.api]
     summarizer = Player.with_fault(trial.script, trial.case.fault)

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.end_to_end.faults.cells import STATUSES, Case, What, Where, Who, faults
+from tests.end_to_end.faults.dialects import DIALECTS, SPENT, UPSTREAMS, error_of
+from tests.end_to_end.faults.loop import pause
+from tests.end_to_end.faults.players import REFUSAL, Player, Script
+from tests.end_to_end.faults.replies import Reply
+from tests.end_to_end.faults.stage import Stage, stage
+from tests.end_to_end.faults.test_client import strike
+from tests.end_to_end.faults.test_upstream import End, end_of, limits, parts_due
+from tests.end_to_end.faults.turns import NOTE, TURN, Said
 from tests.end_to_end.translation.turn import BRIDGES
-from tests.faults.cells import STATUSES, Case, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS, SPENT, UPSTREAMS, error_of
-from tests.faults.loop import pause
-from tests.faults.players import REFUSAL, Player, Script
-from tests.faults.replies import Reply
-from tests.faults.stage import Stage, stage
-from tests.faults.test_client import strike
-from tests.faults.test_upstream import End, end_of, limits, parts_due
-from tests.faults.turns import NOTE, TURN, Said
 from tests.servers import soon
 
 
@@ -81,7 +81,7 @@ def plain(said: Said) -> tuple[str, object]:
 
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("bridge", bridged(Who.UPSTREAM), ids=str)
-async def test_promise_7_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
+async def test_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
     case, before = bridge.case, bridge.spoken
     theirs, ours = UPSTREAMS[case.api], DIALECTS[bridge.client]
     parts = parts_due(before.thought)
@@ -123,7 +123,7 @@ def check_reply(bridge: Bridge, here: Stage, reply: Reply) -> None:
     [bridge for bridge in bridged(Who.CLIENT) if bridge.case.fault.what is What.RESET],
     ids=str,
 )
-async def test_promise_8_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
+async def test_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
     case, where = bridge.case, bridge.case.fault.where
     upstream = Player(bridge.script, What.STALL, max(where, Where.HEADERS))
     ours = DIALECTS[bridge.client]

@@ -63,7 +63,7 @@ def ask(
 
 
 class TestHold:
-    async def test_new_01_a_summary_comes_while_the_model_thinks(self) -> None:
+    async def test_a_summary_comes_while_the_model_thinks(self) -> None:
         more = asyncio.Event()
         steps: list[Step] = [chunk({"role": "assistant", "content": ""})]
         steps += [chunk({"reasoning": text}) for text in pieces(thinking(1000))]
@@ -88,7 +88,7 @@ class TestHold:
         assert seen.order == ["reasoning_content", "content"]
         assert seen.fields["reasoning_content"] == SUMMARY
 
-    async def test_promise_5_at_the_deadline_the_answer_goes_on(self) -> None:
+    async def test_at_the_deadline_the_answer_continues(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         request = ask(
             Upstream(Answer(responses_stream(OUTPUT))),
@@ -104,7 +104,7 @@ class TestHold:
         assert writer.stopped == 1
         assert seen.response["usage"]["reasoning_summary"]["incomplete"]
 
-    async def test_promise_5_a_part_that_speaks_is_closed_as_it_stands(self) -> None:
+    async def test_a_part_under_way_at_the_deadline_is_closed_incomplete(self) -> None:
         gate = asyncio.Event()
 
         class Halting(Scripted):
@@ -164,7 +164,7 @@ class TestHold:
         assert registry.get_sample_value("abridge_summarizer_seconds_count", labels) == 2
         assert caplog.text.count("scripted failed: it did not begin in time") == 2
 
-    async def test_a_part_asked_for_and_given_up_in_one_breath(self) -> None:
+    async def test_a_part_requested_and_cancelled_in_one_batch(self) -> None:
         """The hold is over at once for want of room, and the breaker admits no call."""
         writer = Scripted(error=SummarizerError("upstream_error", "No."))
         app = abridged(
@@ -195,7 +195,7 @@ class TestHold:
         assert request.headers["x-abridge-summary"] == "failed"
         assert request.json["output"][0]["summary_error"]["code"] == "deadline"
 
-    async def test_promise_9_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+    async def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
         registry = CollectorRegistry()
         writer = Scripted(gate=asyncio.Event())
         request = begin(
@@ -218,14 +218,16 @@ class TestHold:
 
 
 class TestLeaving:
-    """Promise 8: the five phases in which a client may leave."""
+    """In each phase of a request, everything stops when its client leaves."""
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
     @pytest.mark.parametrize(
         "phase", ["headers", "first token", "mid-stream", "non-streaming", "mid-summary"]
     )
-    async def test_everything_stops(self, form: Form, path: str, phase: str) -> None:
+    async def test_everything_stops_when_the_client_leaves(
+        self, form: Form, path: str, phase: str
+    ) -> None:
         never = asyncio.Event()
         reached = asyncio.Event()
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
@@ -259,7 +261,7 @@ class TestLeaving:
         assert writer.running == 0
         assert upstream.left == (phase != "mid-summary")
 
-    async def test_a_mounted_app_is_told_and_not_cancelled(self) -> None:
+    async def test_a_mounted_app_is_notified_and_not_cancelled(self) -> None:
         told = asyncio.Event()
         ready = asyncio.Event()
 
@@ -289,9 +291,7 @@ class TestLeaving:
 class TestBreaking:
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("place", [1, 8, 30, -3])
-    async def test_promise_7_a_cut_ends_failed_with_what_was_said_kept(
-        self, path: str, place: int
-    ) -> None:
+    async def test_a_cut_ends_failed_and_loses_no_text(self, path: str, place: int) -> None:
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
         broken = UpstreamBroken(
             "The upstream broke off its response.", code="upstream_broken", upstream="u"
@@ -349,7 +349,7 @@ class TestBreaking:
         labels = {"api": "chat", "upstream": "default", "outcome": "error"}
         assert total(registry, "requests_total", **labels) == 1
 
-    async def test_a_shutdown_tells_the_client(self) -> None:
+    async def test_a_shutdown_sends_the_client_an_error(self) -> None:
         reached, never = asyncio.Event(), asyncio.Event()
         stream = chat_stream(THOUGHT, "Hello.")
         request = ask(Upstream(Answer([*stream[:20], reached.set, never])), Scripted())
@@ -364,7 +364,7 @@ class TestBreaking:
         assert "shutting down" in error["message"]
 
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_shutdown_while_an_answer_is_remembered_costs_nothing_of_it(
+    async def test_a_shutdown_while_an_answer_is_remembered_loses_nothing_of_it(
         self,
         stream: bool,  # noqa: FBT001 -- a table
         monkeypatch: pytest.MonkeyPatch,
@@ -409,7 +409,7 @@ class TestOddAnswers:
     @pytest.mark.parametrize(
         ("part", "method"), [(ChatReader, "read_whole"), (ChatWriter, "write_whole")]
     )
-    async def test_a_whole_answer(
+    async def test_an_error_in_the_writer_passes_a_whole_answer(
         self, part: type, method: str, expose: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(part, method, fail)
@@ -421,7 +421,9 @@ class TestOddAnswers:
         assert request.status == (502 if expose == "none" else 200)
         assert (b"odd numbers" in request.data) is (expose == "auto")
 
-    async def test_a_frame_that_cannot_be_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_an_unreadable_frame_costs_no_other(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         odd = b'data: {"odd": 1}\n\n'
         read = ChatReader.read
 
@@ -451,7 +453,7 @@ def fail(*_: Any) -> Any:
 
 
 class TestSlowClient:
-    async def test_promise_9_a_slow_client_slows_its_own_upstream(self) -> None:
+    async def test_a_slow_client_slows_its_own_upstream(self) -> None:
         frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
         stream = [*chat_stream(THOUGHT)[:-3], *frames, *chat_stream("", "")[1:]]
         upstream = Upstream(Answer(stream))
@@ -494,7 +496,7 @@ class TestSlowClient:
         assert upstream.running == 0
 
 
-class TestSignsOfLife:
+class TestKeepAlives:
     @pytest.fixture(autouse=True)
     def hasty(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Client, "KEEP_ALIVE_SECONDS", 0.005)
@@ -532,7 +534,7 @@ class TestSignsOfLife:
             ("responses", b'data: {"type": "response.in_progress", "response": {}}\n\n'),
         ],
     )
-    async def test_comments_while_upstream_shows_that_it_lives_in_words_of_its_own(
+    async def test_comments_while_upstream_sends_events_that_are_dropped(
         self, upstream: str, sign: bytes
     ) -> None:
         more = asyncio.Event()
@@ -549,7 +551,7 @@ class TestSignsOfLife:
         await request.finish()
         assert set(comments(request.data)) == {"keep-alive"}
 
-    async def test_none_while_upstream_itself_is_silent(self) -> None:
+    async def test_none_while_upstream_is_silent(self) -> None:
         reached, more = asyncio.Event(), asyncio.Event()
         stream = chat_stream("", "Hello.")
         request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])), Scripted())
@@ -567,7 +569,7 @@ async def test_several_frames_of_one_read_leave_in_one_send() -> None:
     assert len(bodies) < 6
 
 
-async def test_ogx_09_a_summarizers_odd_output_is_cleaned() -> None:
+async def test_a_summarizers_odd_output_is_cleaned() -> None:
     writer = Scripted("**Title**\n\nSee [this](https://evil.example/x?q=1) <img src=x>now.")
     request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer)
     await request.finish()

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tests.faults.cells import STATUSES, Fault, What, Where
-from tests.faults.dialects import Dialect
-from tests.faults.loop import pause
-from tests.faults.turns import Turn
+from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where
+from tests.end_to_end.faults.dialects import Dialect
+from tests.end_to_end.faults.loop import pause
+from tests.end_to_end.faults.turns import Turn
 from tests.servers import Peer, chunk, listen, refused
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

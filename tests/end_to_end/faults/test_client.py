@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.cells import Case, What, Where, Who, faults
-from tests.faults.dialects import DIALECTS
-from tests.faults.loop import pause
-from tests.faults.players import NO_HTTP, Player, Script
-from tests.faults.stage import Stage, stage
-from tests.faults.turns import ANSWER, NOTE, SUMMARY, TURN
+from tests.end_to_end.faults.cells import Case, What, Where, Who, faults
+from tests.end_to_end.faults.dialects import DIALECTS
+from tests.end_to_end.faults.loop import pause
+from tests.end_to_end.faults.players import NO_HTTP, Player, Script
+from tests.end_to_end.faults.stage import Stage, stage
+from tests.end_to_end.faults.turns import ANSWER, NOTE, SUMMARY, TURN
 from tests.servers import soon
 
 CASES = [
@@ -34,7 +34,7 @@ async def strike(here: Stage, what: What) -> None:
 
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("case", LEAVING, ids=str)
-async def test_promise_8_when_the_client_leaves_everything_stops(case: Case) -> None:
+async def test_when_the_client_leaves_everything_stops(case: Case) -> None:
     """The answer that it leaves goes on for ever: upstream says no more, and the summarizer stops
     in the midst of a part. That both are left is seen where the stage is."""
     dialect, where = DIALECTS[case.api], case.fault.where

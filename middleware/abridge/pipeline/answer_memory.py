@@ -1,0 +1,81 @@
+"""What outlasts an answer: what was learned from it, remembered of it and stored."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
+
+from abridge.apis.api import Reader, Writer
+from abridge.apis.display import Display
+from abridge.core.conversation import Json
+from abridge.core.events import ResponseEnded
+from abridge.memory.registry import MemoryRegistry
+from abridge.memory.turn_memory import TurnMemory
+from abridge.observability.metrics_sink import MetricsSink
+from abridge.pipeline.prepare import PreparedRequest
+from abridge.providers.catalog import PROFILES
+from abridge.providers.learned import Learned
+from abridge.stored_responses.storage import StorageAction
+
+RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded], Coroutine[Any, Any, None]]
+"""Remembers an answer, however it ended, with the summaries that were shown. The coroutine starts
+after the last event was written, and finishes before the client is sent it."""
+
+SEEMS_PREFILLED = (
+    "upstream %s: a model's answers close a block of reasoning that nothing opens; its profile is "
+    "probably 'prefilled'"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class AnswerMemory:
+    """Learns from answers, remembers and stores them. Failing at that costs no client its
+    answer."""
+
+    def __init__(
+        self, memory: MemoryRegistry, learned: Mapping[str, Learned], metrics_sink: MetricsSink
+    ) -> None:
+        self._memory = memory
+        self._learned = learned
+        self._metrics_sink = metrics_sink
+
+    def for_request(
+        self, prepared: PreparedRequest, display: Display, writer: Writer
+    ) -> RememberTurn:
+        """Return the function that remembers the answer to one request."""
+
+        async def remember(reader: Reader, ended: ResponseEnded) -> None:
+            memory, storage = prepared.turn_memory, prepared.storage
+            if ended.ok:
+                self._learn(memory, reader)
+                await self._remember(memory, display, reader, ended)
+            if storage is not None and writer.final_response is not None:
+                await self._store(storage, writer.final_response, ended, display)
+
+        return remember
+
+    def _learn(self, memory: TurnMemory, reader: Reader) -> None:
+        upstream = memory.route.upstream
+        seems_prefilled = self._learned[upstream.name].record(memory.model, reader.observed())
+        if seems_prefilled and PROFILES[upstream.profile].learns:
+            _log.warning(SEEMS_PREFILLED, upstream.name)
+
+    async def _remember(
+        self, memory: TurnMemory, display: Display, reader: Reader, ended: ResponseEnded
+    ) -> None:
+        try:
+            await memory.remember(reader.recorded_turns(), ended, display)
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
+            _log.warning("an answer could not be remembered: %s", type(error).__name__)
+        self._metrics_sink.set_store_size(self._memory.size)
+
+    async def _store(
+        self, storage: StorageAction, response: Json, ended: ResponseEnded, display: Display
+    ) -> None:
+        try:
+            await storage.save(response, ended, display)
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
+            _log.warning("an answer could not be stored: %s", type(error).__name__)
+        self._metrics_sink.set_store_size(self._memory.size)

@@ -1,0 +1,214 @@
+"""The steps by which a client's request becomes upstream's, in order.
+
+`SAME_API` holds for an upstream that speaks the client's API: what the client wrote is changed as
+little as possible. `TRANSLATED` holds for any other.
+
+Each step takes a draft and returns the next one. It may edit the draft's body in place, and changes
+nothing else: what a step finds is in the draft, what it looks up in the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from starlette.types import Scope
+
+from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.summary_request import remove_summary_request as remove_requested_style
+from abridge.config.settings import UpstreamSettings
+from abridge.core.conversation import Json
+from abridge.errors import RequestError
+from abridge.memory.policy import HistoryChanges
+from abridge.memory.turn_memory import TurnMemory
+from abridge.pipeline.request import ApiRequest
+from abridge.pipeline.translation import scope_for_upstream, translate_body
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
+from abridge.stored_responses.references import (
+    NO_REFERENCES,
+    ReferenceResolver,
+    ResolvedReferences,
+    remove_minted_ids,
+)
+from abridge.stored_responses.repository import ResponseRepository
+
+
+@dataclass(slots=True, frozen=True)
+class RequestDraft:
+    """A request, as far as the steps have brought it."""
+
+    body: Json  # in the client's API until it is translated
+    scope: Scope
+    changed: bool = False  # if false, the body is sent as it came
+    references: ResolvedReferences = NO_REFERENCES
+    echo: RequestEcho | None = None  # what a translated answer repeats of the request
+    stripped: HistoryChanges | None = None  # changes made to the history before its translation
+    history_changes: tuple[HistoryChanges, ...] = ()
+    dropped_fields: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class StepContext:
+    """What the steps look up; the same for all of one request's."""
+
+    request: ApiRequest
+    model: str
+    upstream: UpstreamApi
+    profile: Profile  # upstream's, refined by what was learned of the model
+    turn_memory: TurnMemory
+    engaged: bool  # the answer will be read
+    body_limit: int  # bytes that the request may grow to
+
+    @property
+    def settings(self) -> UpstreamSettings:
+        return self.request.route.upstream
+
+    @property
+    def translates(self) -> bool:
+        return self.upstream is not self.request.api.upstream
+
+    def reserve(self, size: int) -> None:
+        """Reserve memory for more bytes of the request. Raises RequestError if there is too
+        little."""
+        if size + len(self.request.decoded) > self.body_limit:
+            raise RequestError(
+                f"The conversation is larger than {self.body_limit} bytes.",
+                status=413,
+                code="request_too_large",
+            )
+        self.request.buffered.reserve(size)
+
+    def may_have_envelopes(self, draft: RequestDraft) -> bool:
+        """Tell whether the draft may hold envelopes, which stored items may have brought."""
+        return draft.changed or ENVELOPE_PREFIX.encode() in self.request.decoded
+
+
+Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
+
+
+async def resolve_references(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Put stored items in the place of references to them and to the previous response."""
+    memory = context.turn_memory
+    repository = ResponseRepository.for_tenant(
+        memory.route_memory, memory.owner.tags if memory.owner is not None else None
+    )
+    if not context.request.api.stores_responses or (context.translates and repository is None):
+        return draft
+    resolver = ReferenceResolver(repository, context.settings.name, translates=context.translates)
+    references = await resolver.resolve(draft.body, context.reserve)
+    return replace(draft, references=references, changed=references.substituted)
+
+
+async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Take out of the history what Abridge added, and put back the reasoning it replaced."""
+    memory, api = context.turn_memory, context.request.api
+    if memory.route_memory.may_need_rewrite(context.request.decoded):
+        history = api.history(draft.body)
+        changes = await memory.rewrite(
+            history, context.profile, may_have_envelopes=context.may_have_envelopes(draft)
+        )
+        body, changed = (history.body(), True) if changes.changed else (draft.body, draft.changed)
+        return replace(draft, body=body, changed=changed, history_changes=(changes,))
+    if context.engaged and memory.can_remember:
+        memory.note_history(api.history(draft.body))
+    return draft
+
+
+async def remove_summary_request(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Remove the request for a summary where upstream does not know the field, or would answer it
+    with raw reasoning under that name."""
+    if context.request.api.has_summary_field and not context.profile.summary_is_raw:
+        return draft
+    return replace(draft, changed=True) if remove_requested_style(draft.body) else draft
+
+
+async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Set the settings' defaults for fields that the client left out. A body that is yet to be
+    translated gets them as its API has them, whatever upstream's profile."""
+    profile = PROFILES["auto"] if context.translates else context.profile
+    defaults = context.settings.request_defaults
+    filled = defaults.fill(draft.body, context.request.api, profile)
+    return replace(draft, changed=True) if filled else draft
+
+
+async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Take out of the history what Abridge added, and put what envelopes hold in their place: they
+    cannot be translated."""
+    history = context.request.api.history(draft.body)
+    stripped = await context.turn_memory.strip(
+        history, context.profile, may_have_envelopes=context.may_have_envelopes(draft)
+    )
+    return replace(draft, body=history.body(), stripped=stripped)
+
+
+async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Write the request in upstream's API, and address it to upstream's endpoint."""
+    api, upstream, settings = context.request.api, context.upstream, context.settings
+    translation = translate_body(
+        draft.body,
+        api,
+        upstream,
+        UpstreamOptions(context.profile, settings.max_tokens),
+        lenient=settings.unsupported == "drop",
+    )
+    return replace(
+        draft,
+        body=translation.body,
+        scope=scope_for_upstream(draft.scope, api, upstream, context.profile),
+        changed=True,
+        echo=draft.references.update_echo(translation.echo),
+        dropped_fields=len(translation.dropped),
+    )
+
+
+async def restore_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
+    history = context.upstream.history(draft.body)
+    changes = await context.turn_memory.rewrite(history, context.profile)
+    if draft.stripped is not None:
+        changes.add_stripped(draft.stripped)
+    return replace(draft, body=history.body(), history_changes=(changes,))
+
+
+async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Drop what the model would refuse, from any request that Abridge answers for."""
+    if not (context.engaged or draft.changed):
+        return draft
+    dropped = context.profile.drop_rejected(draft.body, context.model)
+    if not dropped:
+        return draft
+    return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
+
+
+async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:  # noqa: ARG001
+    """Remove the ids that Abridge made: no upstream can know them."""
+    removed = remove_minted_ids(draft.body)
+    if not removed:
+        return draft
+    changes = (*draft.history_changes, HistoryChanges(removed))
+    return replace(draft, changed=True, history_changes=changes)
+
+
+SAME_API: tuple[Step, ...] = (
+    resolve_references,
+    rewrite_history,
+    remove_summary_request,
+    fill_defaults,
+    drop_rejected_fields,
+    forget_minted_ids,
+)
+"""For an upstream that speaks the client's API."""
+
+TRANSLATED: tuple[Step, ...] = (
+    resolve_references,
+    strip_history,
+    fill_defaults,
+    translate,
+    restore_history,
+    drop_rejected_fields,
+    forget_minted_ids,
+)
+"""For an upstream that speaks another."""

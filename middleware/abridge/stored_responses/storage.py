@@ -1,0 +1,66 @@
+"""Store an answer: here where upstream stores none, else by a note beside upstream's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from abridge.apis.display import Display
+from abridge.apis.json import objects, packed, string
+from abridge.core.conversation import Json
+from abridge.core.events import ResponseEnded
+from abridge.stored_responses.repository import (
+    InputItems,
+    LocalResponse,
+    ResponseRepository,
+    UpstreamResponse,
+)
+from abridge.stored_responses.views import find_summaries
+
+CHANGED_RESPONSE_FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
+"""Fields of a response that differ where a summary was made."""
+
+
+class StorageAction(Protocol):
+    """Stores what is needed of one answer."""
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
+        """Store a finished response, as it was shown."""
+
+
+@dataclass(slots=True, frozen=True)
+class StoreLocally:
+    """Store the response here."""
+
+    repository: ResponseRepository
+    upstream: str
+    input_items: InputItems  # items the answer is made from
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:  # noqa: ARG002
+        output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
+        without_output = {**response, "output": []}
+        local = LocalResponse(self.upstream, without_output, self.input_items.ids, list(output))
+        response_id = string(response.get("id"))
+        await self.repository.save_local(response_id, local, {**self.input_items.new, **output})
+
+
+@dataclass(slots=True, frozen=True)
+class NoteUpstream:
+    """Note what Abridge made of a response that upstream stores."""
+
+    repository: ResponseRepository
+    upstream: str
+
+    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
+        summaries = ended.summaries.values()
+        has_summary = any(summary.parts or summary.error is not None for summary in summaries)
+        response_id = string(response.get("id"))
+        if not (response_id and ended.ok and (has_summary or not display.show_raw)):
+            return
+        if response.get("store") is False:
+            return
+        fields = {key: response[key] for key in CHANGED_RESPONSE_FIELDS if key in response}
+        item_summaries = find_summaries(response.get("output")) if has_summary else {}
+        await self.repository.save_upstream(
+            response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)
+        )

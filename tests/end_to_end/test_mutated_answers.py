@@ -1,0 +1,36 @@
+"""Answers with something odd anywhere in them: each ends, and hides what is to be hidden."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.asgi import call
+from tests.end_to_end.mutations import CHAT, DOCUMENTS, ODD, SECRET, answer, changed, places
+from tests.forms import abridged
+from tests.upstream import Upstream
+from tests.writers import Scripted
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("expose", ["auto", "summary", "none"])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(data=st.data())
+async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObject) -> None:
+    path, stream, document = DOCUMENTS[name]
+    place = data.draw(st.sampled_from(list(places(document))))
+    odd = changed(document, place, data.draw(ODD))
+    app = abridged(
+        "mounted",
+        Upstream(answer(odd, stream=stream)),
+        writer=Scripted("All is well."),
+        reasoning={"expose": expose},
+        attribution={"enabled": data.draw(st.booleans())},
+    )
+    asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
+    body = {"messages": []} if path == CHAT else {"input": "Hi"}
+    ended = await call(app, path, {**asking, **body})
+    assert ended.complete
+    if expose != "auto":
+        assert SECRET.encode() not in ended.data

@@ -1,0 +1,141 @@
+"""Clients and upstreams of stored responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from abridge.apis.display import Exposure
+from abridge.apis.openai import mint_id
+from tests import openapi
+from tests.asgi import Call, call
+from tests.checker import check_responses
+from tests.end_to_end.translation.test_translation import KEY, SUMMARY, TOOLS
+from tests.end_to_end.translation.tool_loops import play, results
+from tests.end_to_end.translation.turn import WORDS, answer
+from tests.forms import Form, abridged
+from tests.scripts import (
+    THOUGHT,
+    call_item,
+    message_item,
+    reasoning_item,
+)
+from tests.scripts import response as whole_response
+from tests.upstream import Upstream
+from tests.writers import Scripted
+
+Json = dict[str, Any]
+PATH = "/v1/responses"
+OTHER = {"authorization": "Bearer sk-bert-5678"}
+TRANSLATED_APIS = pytest.mark.parametrize("api", ["chat", "messages"])
+EXPOSES = pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
+USER: Json = {"role": "user", "content": "Where is it?"}
+FOLLOW_UP: Json = {"role": "user", "content": "Sure?"}
+
+
+async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
+    asking = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
+    return await call(app, prefix + PATH, {**asking, **more}, key)
+
+
+async def get_response(app: ASGIApp, content: Any, key: Any = KEY, **more: Any) -> Json:
+    """The response, as the client has it at its end."""
+    received = await post(app, content, key, **more)
+    assert received.status == 200, received.data
+    whole: Json = check_responses(received.data).response if more.get("stream") else received.json
+    return whole
+
+
+async def fetch(
+    app: ASGIApp, tail: str, key: Any = KEY, method: str = "GET", prefix: str = ""
+) -> Call:
+    path, _, query = tail.partition("?")
+    at = {"method": method, "query_string": query.encode()}
+    return await call(app, f"{prefix}{PATH}/{path}", b"", key, **at)
+
+
+async def list_items(app: ASGIApp, response_id: str, **query: Any) -> list[Json]:
+    """The items of a response in order, all pages of them."""
+    items: list[Json] = []
+    more = True
+    while more:
+        after = {"after": items[-1]["id"]} if items else {}
+        content = "&".join(f"{key}={value}" for key, value in {**query, **after}.items())
+        page = (await fetch(app, f"{response_id}/input_items?order=asc&{content}")).json
+        openapi.check("ResponseItemList", page)
+        items += page["data"]
+        more = page["has_more"]
+    return items
+
+
+def read_error(received: Call) -> tuple[int, str | None, str | None]:
+    error = received.json["error"]
+    assert error["type"] == "invalid_request_error"
+    openapi.check("ErrorResponse", received.json)
+    return received.status, error["code"], error["param"]
+
+
+MINTED_ID = pytest.param(mint_id("resp_"), id="ours")
+NOT_FOUND = (404, None, None)
+NO_PREVIOUS = (400, "previous_response_not_found", "previous_response_id")
+
+
+def thinking_and_calling(api: str, times: int, *, stream: bool) -> Upstream:
+    """An upstream that thinks and calls, and at times only answers."""
+    content = [
+        play(api, number, "text and calls", stream=stream)
+        if number % 3 < 2
+        else answer(api, stream=stream, thought=f"Thought {number}.", text=f"So, {number}.")
+        for number in range(times)
+    ]
+    return Upstream(*content)
+
+
+def answering(api: str, *texts: str, stream: bool = False) -> Upstream:
+    return Upstream(*(answer(api, stream=stream, text=text) for text in texts or (WORDS,)))
+
+
+CONTINUATIONS = ("everything", "previous", "references", "bare references", "by turns")
+
+
+async def converse(
+    app: ASGIApp, times: int, continuation: str, *, stream: bool, **fields: Any
+) -> list[Json]:
+    """A client that sends all of a conversation, or what is new of it; what it was told."""
+    history: list[Json] = []
+    new: list[Json] = [USER]
+    responses: list[Json] = []
+    for number in range(times):
+        continues = continuation == "previous" or (continuation == "by turns" and number % 2)
+        previous = {"previous_response_id": responses[-1]["id"]} if continues and responses else {}
+        history += new
+        more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
+        store = {"store": False} if continuation == "everything" else {}
+        response = await get_response(app, new if previous else history, **store, **more)
+        responses.append(response)
+        history += [_as_returned(item, continuation) for item in response["output"]]
+        new = [*results(response["output"]), {"role": "user", "content": f"And {number}?"}]
+    return responses
+
+
+def _as_returned(item: Json, continuation: str) -> Json:
+    kind = {"type": "item_reference"} if continuation == "references" else {}
+    return {**kind, "id": item["id"]} if "references" in continuation else item
+
+
+RAW = "odd numbers"
+STORED_OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), message_item(2, "So."))
+
+
+def stored_upstream(output: Sequence[Json] = STORED_OUTPUT, **more: Any) -> Json:
+    return whole_response(list(output), store=True, **more)
+
+
+def native_app(upstream: Upstream, *, expose: Exposure = "auto", **tables: Any) -> ASGIApp:
+    """Abridge before an upstream that speaks Responses itself."""
+    writer = None if tables.get("summarizer") else Scripted(SUMMARY)
+    form: Form = tables.pop("form", "sidecar")
+    return abridged(form, upstream, writer=writer, reasoning={"expose": expose}, **tables)

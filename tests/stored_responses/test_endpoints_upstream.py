@@ -1,0 +1,301 @@
+"""Responses that upstream stores: retrieved as their client was shown them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from abridge.apis.display import Exposure
+from abridge.errors import UpstreamBroken
+from tests import openapi
+from tests.asgi import call
+from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY
+from tests.forms import FORMS, PREFIX, Form, abridged
+from tests.scripts import (
+    THOUGHT,
+    call_item,
+    message_item,
+    reasoning_item,
+    responses_stream,
+)
+from tests.stored_responses.conversations import (
+    OTHER,
+    PATH,
+    RAW,
+    STORED_OUTPUT,
+    USER,
+    Json,
+    fetch,
+    get_response,
+    native_app,
+    read_error,
+    stored_upstream,
+)
+from tests.upstream import Answer, Upstream
+from tests.writers import Scripted
+
+
+class TestUpstreamResponses:
+    """Upstream stores its own answer, not what the client was shown of it."""
+
+    @BOTH
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_a_retrieved_response_has_its_summaries(
+        self, form: Form, expose: Exposure, *, stream: bool
+    ) -> None:
+        first = (
+            Answer(responses_stream(list(STORED_OUTPUT), store=True))
+            if stream
+            else Answer.json(stored_upstream())
+        )
+        upstream = Upstream(first, Answer.json(stored_upstream()))
+        app = native_app(upstream, expose=expose, form=form)
+        shown = await get_response(app, "Hi", stream=stream, prefix=PREFIX[form])
+        received = await fetch(app, f"{shown['id']}?include[]=x", prefix=PREFIX[form])
+        assert received.json == shown
+        assert received.json["output"][0]["summary"] == [{"type": "summary_text", "text": SUMMARY}]
+        assert (RAW in received.data.decode()) is (expose != "summary")
+        assert received.json["usage"]["reasoning_summary"]["parts"] == 1
+        openapi.check("Response", received.json)
+        asked = upstream.asked[1]
+        assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
+
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_a_retrieved_response_has_its_attributions(self, expose: Exposure) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = native_app(upstream, expose=expose, attribution={"enabled": True})
+        shown = await get_response(app, "Hi")
+        assert "reasoning" in shown["output"][1]
+        assert (await fetch(app, "resp_1")).json == shown
+
+    async def test_a_retrieved_response_has_its_summary_error(self) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = abridged("sidecar", upstream, writer=Scripted(error=ValueError()))
+        shown = await get_response(app, "Hi")
+        assert "summary_error" in shown["output"][0]
+        assert (await fetch(app, "resp_1")).json == shown
+
+    async def test_a_native_summary_is_unchanged(self) -> None:
+        item = reasoning_item(0, THOUGHT, summary=[{"type": "summary_text", "text": "Native."}])
+        upstream = Upstream(Answer.json(stored_upstream([item])))
+        app = native_app(upstream, expose="both")
+        shown = await get_response(app, "Hi")
+        assert (await fetch(app, "resp_1")).json["output"] == shown["output"] == [item]
+
+    @pytest.mark.parametrize(
+        ("asked", "answered"),
+        [
+            ({"reasoning": {"summary": None}}, {}),
+            ({"store": False}, {}),
+            ({}, {"store": False}),
+        ],
+    )
+    async def test_a_response_without_a_record_passes_unchanged(
+        self, asked: Json, answered: Json
+    ) -> None:
+        upstream = Upstream(Answer.json({**stored_upstream(), **answered}))
+        app = native_app(upstream)
+        await get_response(app, "Hi", **asked)
+        for tail in ("resp_1", "resp_1/input_items", "resp_1?stream=true"):
+            received = await fetch(app, tail)
+            assert received.data == b"".join(upstream.answers[0].steps)  # type: ignore[arg-type]
+
+    async def test_another_tenant_gets_upstreams_own_view(self) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = native_app(upstream)
+        await get_response(app, "Hi")
+        assert (await fetch(app, "resp_1", OTHER)).json == stored_upstream()
+
+    @pytest.mark.parametrize("known", [True, False])
+    @pytest.mark.parametrize("expose", ["summary", "none"])
+    async def test_hidden_reasoning_is_removed_with_or_without_a_record(
+        self,
+        expose: Exposure,
+        known: bool,  # noqa: FBT001
+    ) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = native_app(upstream, expose=expose)
+        shown = await get_response(app, "Hi") if known else None
+        for key in (KEY, {}):
+            received = await fetch(app, "resp_1", key)
+            assert received.status == 200
+            assert RAW not in received.data.decode()
+            openapi.check("Response", received.json)
+        assert shown is None or (await fetch(app, "resp_1")).json == shown
+
+    async def test_hidden_reasoning_is_removed_from_attributions(self) -> None:
+        parts = [{"type": "reasoning_text", "text": THOUGHT}]
+        output = [*STORED_OUTPUT, {**call_item(3, "f", "{}"), "reasoning": parts}]
+        page = {"object": "list", "data": output, "has_more": False}
+        upstream = Upstream(Answer.json(stored_upstream(output)), Answer.json(page))
+        app = native_app(upstream, expose="summary")
+        for tail in ("resp_1", "resp_1/input_items"):
+            received = await fetch(app, tail)
+            assert received.status == 200
+            assert RAW not in received.data.decode()
+
+    @pytest.mark.parametrize("tail", ["resp_1?stream=true", "resp_1?starting_after=2"])
+    @pytest.mark.parametrize("known", [True, False])
+    async def test_a_stream_is_not_resumed(self, tail: str, known: bool) -> None:  # noqa: FBT001
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = native_app(upstream, expose="auto" if known else "none")
+        if known:
+            await get_response(app, "Hi")
+        assert read_error(await fetch(app, tail))[:2] == (400, "stream_not_resumable")
+        assert len(upstream.asked) == known
+
+    async def test_listed_items_have_their_summaries(self) -> None:
+        """With what was shown in earlier responses."""
+        mine = {"id": "msg_9", "type": "message", "status": "completed", **USER}
+        page = {"object": "list", "data": [mine, *STORED_OUTPUT], "has_more": False}
+        upstream = Upstream(
+            Answer.json(stored_upstream()),
+            Answer.json(stored_upstream([message_item(5, "Yes.")], id="resp_2")),
+            Answer.json(page),
+        )
+        app = native_app(upstream, expose="summary")
+        shown = await get_response(app, "Hi")
+        await get_response(app, "Sure?", previous_response_id="resp_1")
+        assert upstream.asked[1].json["previous_response_id"] == "resp_1"
+        received = await fetch(app, "resp_2/input_items")
+        assert received.json == {**page, "data": [mine, *shown["output"]]}
+        received = await fetch(app, "resp_2/input_items", OTHER)
+        assert RAW not in received.data.decode()
+        assert SUMMARY not in received.json["data"][1]["summary"]
+
+    async def test_no_item_is_listed_with_the_summary_of_another(self) -> None:
+        """Where upstream gives ids again."""
+        first, again = (reasoning_item(0, text) for text in ("First.", "Again."))
+        other = reasoning_item(5, "Else.")
+        page = {"object": "list", "data": [first, other], "has_more": False}
+        upstream = Upstream(
+            Answer.json(stored_upstream([first, other], id="resp_0")),
+            Answer.json(stored_upstream([again])),
+            Answer.json(page),
+        )
+        app = native_app(upstream)
+        await get_response(app, "Hi")
+        await get_response(app, "Sure?", previous_response_id="resp_0")
+        data = (await fetch(app, "resp_1/input_items")).json["data"]
+        assert data == [first, {**other, "summary": [{"type": "summary_text", "text": SUMMARY}]}]
+
+    async def test_deleting_and_cancelling_are_left_to_upstream(self) -> None:
+        gone = {"id": "resp_1", "object": "response", "deleted": True}
+        upstream = Upstream(
+            Answer.json(stored_upstream()),
+            Answer.json(stored_upstream(status="cancelled")),
+            Answer.json(gone),
+            Answer.json({"error": {"message": "No."}}, 404),
+        )
+        app = native_app(upstream, expose="summary")
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1/cancel", method="POST")
+        assert received.json["status"] == "cancelled"
+        assert RAW not in received.data.decode()
+        assert (await fetch(app, "resp_1", method="DELETE")).json == gone
+        missing = await fetch(app, "resp_1")
+        assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
+        assert [asked.method for asked in upstream.asked] == ["POST", "POST", "DELETE", "GET"]
+
+    async def test_an_id_may_be_base64(self) -> None:
+        response_id = "resp_bGl0ZWxsbTo+Og=="
+        upstream = Upstream(Answer.json(stored_upstream(id=response_id)))
+        app = native_app(upstream, expose="summary")
+        shown = await get_response(app, "Hi")
+        assert (await fetch(app, response_id)).json == shown
+
+    async def test_a_deletion_may_be_answered_without_content(self) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()), Answer([], 204, {}))
+        app = native_app(upstream, expose="summary")
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1", method="DELETE")
+        assert (received.status, received.data) == (204, b"")
+
+    async def test_a_response_is_retrieved_from_its_own_upstream(self) -> None:
+        places = [
+            {"name": "first", "models": ["a"], "base_url": "http://first.test/v1"},
+            {"name": "second", "models": ["b"], "base_url": "http://second.test/v1"},
+        ]
+        upstream = Upstream(Answer.json(stored_upstream()))
+        app = native_app(upstream, upstreams=places)
+        await get_response(app, "Hi", model="b")
+        await fetch(app, "resp_1")
+        await fetch(app, "resp_2")
+        hosts = [asked.header("host") for asked in upstream.asked]
+        assert hosts == ["second.test", "second.test", "first.test"]
+
+    ODD: tuple[tuple[str, Answer], ...] = (
+        ("no JSON", Answer([THOUGHT.encode()], headers={"content-type": "text/plain"})),
+        ("a stream", Answer(responses_stream(list(STORED_OUTPUT)))),
+        (
+            "malformed",
+            Answer(
+                [b'{"output": ', THOUGHT.encode()], headers={"content-type": "application/json"}
+            ),
+        ),
+        ("no response", Answer.json({"said": THOUGHT})),
+        ("a list", Answer.json([THOUGHT])),
+        (
+            "encoded",
+            Answer(
+                [THOUGHT.encode()],
+                headers={"content-type": "application/json", "content-encoding": "br"},
+            ),
+        ),
+        (
+            "badly encoded",
+            Answer(
+                [THOUGHT.encode()],
+                headers={"content-type": "application/json", "content-encoding": "gzip"},
+            ),
+        ),
+        ("too long", Answer.json(stored_upstream([*STORED_OUTPUT, message_item(9, "x" * 70_000)]))),
+    )
+
+    @pytest.mark.parametrize("name", [name for name, _ in ODD])
+    @pytest.mark.parametrize("hidden", [True, False])
+    async def test_an_unreadable_answer_passes_unless_reasoning_is_hidden(
+        self,
+        name: str,
+        hidden: bool,  # noqa: FBT001
+    ) -> None:
+        odd = dict(self.ODD)[name]
+        upstream = Upstream(Answer.json(stored_upstream()), odd)
+        app = native_app(upstream, expose="summary" if hidden else "both", limits={"event": 65_536})
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1")
+        if hidden:
+            assert (received.status, received.json["error"]["code"]) == (502, "upstream_error")
+            assert RAW not in received.data.decode()
+        else:
+            assert received.status == 200
+            assert received.data == b"".join(odd.steps)  # type: ignore[arg-type]
+
+    async def test_an_encoded_answer_is_decoded(self) -> None:
+        data = gzip.compress(json.dumps(stored_upstream()).encode())
+        headers = {"content-type": "application/json", "content-encoding": "gzip", "etag": "x"}
+        upstream = Upstream(
+            Answer.json(stored_upstream()), Answer([data[:50], data[50:]], headers=headers)
+        )
+        app = native_app(upstream, expose="summary", form="mounted")
+        shown = await get_response(app, "Hi")
+        received = await call(
+            app, f"{PATH}/resp_1", b"", {**KEY, "accept-encoding": "gzip"}, method="GET"
+        )
+        assert received.json == shown
+        assert received.headers["content-length"] == str(len(received.data))
+        assert {"etag", "content-encoding"}.isdisjoint(received.headers)
+        assert upstream.asked[1].header("accept-encoding") is None
+
+    @pytest.mark.parametrize("hidden", [True, False])
+    async def test_an_answer_that_breaks_off_is_a_timeout(self, hidden: bool) -> None:  # noqa: FBT001
+        broken = UpstreamBroken("It fell silent.", code="upstream_timeout")
+        cut = Answer([b'{"output": [', broken], headers={"content-type": "application/json"})
+        upstream = Upstream(Answer.json(stored_upstream()), cut)
+        app = native_app(upstream, expose="summary" if hidden else "both", form="mounted")
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1")
+        assert (received.status, received.json["error"]["code"]) == (504, "upstream_timeout")

@@ -1,0 +1,92 @@
+"""What a response that upstream stores is shown as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abridge.apis.display import Display
+from abridge.stored_responses.views import find_summaries, items_as_shown, response_as_shown
+from tests import openapi
+from tests.scripts import THOUGHT, call_item, message_item, reasoning_item, response
+
+Json = dict[str, Any]
+USER: Json = {"role": "user", "content": "Hi"}
+
+
+RAW = "odd numbers"
+SUMMARY = [{"type": "summary_text", "text": "I add."}]
+ERROR = {"code": "timeout", "message": "Too late."}
+BOTH = Display(show_raw=True, show_summary=True)
+HIDDEN = Display(show_raw=False, show_summary=True)
+NOTHING = Display(show_raw=False, show_summary=False)
+
+
+class TestAsShown:
+    OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), reasoning_item(2, "So."))
+
+    def shown(self) -> Json:
+        """The response as its client was shown it."""
+        items = [dict(item) for item in self.OUTPUT]
+        items[0]["summary"] = SUMMARY
+        items[2]["summary_error"] = ERROR
+        return response(items, reasoning={"effort": None, "summary": "auto"})
+
+    def test_summaries_are_put_back(self) -> None:
+        shown = self.shown()
+        fields = {"reasoning": shown["reasoning"]}
+        kept = response(list(self.OUTPUT))
+        again = response_as_shown(
+            kept, BOTH, fields, find_summaries(shown["output"]), summary_is_raw=False
+        )
+        assert again == shown
+        openapi.check("Response", again)
+
+    def test_a_response_without_summaries_is_unchanged(self) -> None:
+        kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
+        assert response_as_shown(kept, BOTH, {}, {}, summary_is_raw=False) == kept
+        assert find_summaries(list(self.OUTPUT)) == {}
+
+    @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
+    def test_hidden_reasoning_is_removed(self, display: Display) -> None:
+        shown = self.shown()
+        kept = response(
+            [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
+        )
+        again = response_as_shown(
+            kept, display, {}, find_summaries(shown["output"]), summary_is_raw=False
+        )
+        assert again is not None
+        assert RAW not in str(again)
+        assert [item.get("summary") for item in again["output"][:3:2]] == (
+            [SUMMARY, []] if display.show_summary else [[], []]
+        )
+
+    @pytest.mark.parametrize("masked", [True, False])
+    def test_raw_reasoning_called_a_summary_is_removed(self, masked: bool) -> None:  # noqa: FBT001
+        masked_text = [{"type": "summary_text", "text": THOUGHT}]
+        telling = {} if masked else {"encrypted_content": THOUGHT}
+        item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **telling}
+        again = response_as_shown(response([item]), HIDDEN, {}, {}, summary_is_raw=masked)
+        listed = items_as_shown(
+            {"object": "list", "data": [item]}, HIDDEN, {}, summary_is_raw=masked
+        )
+        assert RAW not in str(again)
+        assert RAW not in str(listed)
+
+    def test_listed_items_are_rewritten_likewise(self) -> None:
+        items: list[Any] = [USER, *self.OUTPUT, None]
+        body = {"object": "list", "data": items, "has_more": False}
+        again = items_as_shown(
+            body, HIDDEN, find_summaries(self.shown()["output"]), summary_is_raw=False
+        )
+        assert again is not None
+        assert RAW not in str(again)
+        assert again["data"][1]["summary"] == SUMMARY
+        assert (again["data"][0], again["data"][4]) == (USER, None)
+
+    @pytest.mark.parametrize("body", [{}, {"output": None}, {"data": {}}])
+    def test_other_bodies_cannot_be_read(self, body: Json) -> None:
+        assert response_as_shown(body, BOTH, {}, {}, summary_is_raw=False) is None
+        assert items_as_shown(body, BOTH, {}, summary_is_raw=False) is None
