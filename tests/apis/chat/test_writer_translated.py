@@ -16,6 +16,7 @@ from abridge.core.events import (
     Event,
     Finished,
     NativeSummary,
+    Passthrough,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
@@ -409,3 +410,9 @@ def test_a_stream_and_a_body_agree() -> None:
     assert not faults("CreateChatCompletionResponse", body)
     for chunk in seen.chunks:
         assert not faults("CreateChatCompletionStreamResponse", chunk)
+
+
+def test_a_frame_of_upstreams_never_passes() -> None:
+    writer = CHAT.translating_writer(PROFILES["auto"], Display(), RequestEcho(), MUCH)
+    writer.write(ResponseStarted(None, None, "resp_1", "m", 1))
+    assert b"upstream" not in writer.write(Passthrough(None, b"data: upstream\n\n"))

@@ -39,15 +39,16 @@ class ChatWriter:
         self._display = display
         self._passes_reasoning = display.is_plain
         self._completion = completion
+        self._carries_frames = not completion.is_translated
         self._last_fields: Json = {"usage": None} if completion.includes_usage else {}
         self._error: ErrorDetail | None = None
 
     def write(self, event: Event) -> bytes:
-        if event.frame is not None:
+        if event.frame is not None and self._carries_frames:
             return self._pass_on(event, event.frame)
         if isinstance(event, ErrorReported):
             return self._write_error(event.error)
-        if self._error is not None and self._completion.is_translated:
+        if self._error is not None and not self._carries_frames:
             return b""  # nothing else follows an error
         if isinstance(event, ResponseEnded):
             return self._write_end(event)
