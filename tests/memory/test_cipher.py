@@ -1,4 +1,4 @@
-"""Sealed values: who can read them, and what becomes of those that were touched."""
+"""Sealed values: who can read them, and that changed ones do not open."""
 
 from __future__ import annotations
 
@@ -117,11 +117,11 @@ def test_the_format_never_changes() -> None:
 def test_each_value_is_sealed_under_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
 
-    def kept(key: bytes) -> AESGCM:
+    def noting(key: bytes) -> AESGCM:
         keys.append(key)
         return AESGCM(key)
 
-    monkeypatch.setattr("abridge.memory.cipher.AESGCM", kept)
+    monkeypatch.setattr("abridge.memory.cipher.AESGCM", noting)
     for _ in range(10):
         Cipher(RING).seal(b"", b"")
     assert len(set(keys)) == 10

@@ -1,4 +1,4 @@
-"""Blobs: whom they open for, and what becomes of those that were touched."""
+"""Blobs: who can open them, and that changed ones are refused."""
 
 from __future__ import annotations
 

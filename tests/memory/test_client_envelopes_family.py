@@ -1,4 +1,4 @@
-"""Which models are one."""
+"""Model families: which names are the same model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys, as settings give them."""
+"""Keys, as they are written in settings."""
 
 from __future__ import annotations
 

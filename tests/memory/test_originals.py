@@ -1,4 +1,4 @@
-"""Originals, and what turns they are known by."""
+"""Originals, and the turns that identify them."""
 
 from __future__ import annotations
 

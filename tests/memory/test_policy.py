@@ -1,4 +1,4 @@
-"""What of earlier reasoning upstream receives: every rule, on the conversation alone."""
+"""Which earlier reasoning upstream receives: every rule, on a history alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AUTO, DEEPSEEK, GROQ = PROFILES["auto"], PROFILES["deepseek"], PROFILES["groq"]
 USER = {"role": "user", "content": "Hi"}
 TOOL = {"role": "tool", "tool_call_id": "c1", "content": "7"}
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-OURS = "**Adding up**\n\nI add."
+SUMMARY = "**Adding up**\n\nI add."
 
 
 def said(text: str = "So.", **more: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def called(**more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": CALLS, **more}
 
 
-def mend(
+def rewrite(
     messages: list[Any],
     keep: str = "client",
     restore: str = "altered",
@@ -50,12 +50,12 @@ def mend(
     """The messages that upstream gets; `known` are the originals of turns, by their text or, of
     calls, by their first's name."""
     conversation = ChatHistory({"messages": copy.deepcopy(messages)})
-    mending = HistoryRewriter(
+    rewriter = HistoryRewriter(
         conversation, HistoryPolicy(cast(KeepPolicy, keep), cast(RestorePolicy, restore), profile)
     )
-    mending.strip({OURS}.__contains__)
+    rewriter.strip({SUMMARY}.__contains__)
     originals = []
-    for turn, _ in mending.find_missing():
+    for turn, _ in rewriter.find_missing():
         raw = (known or {}).get(turn.calls[0].name if turn.calls else turn.text)
         original = (
             Original.from_reasoning([{"reasoning_content": raw}], raw, altered=altered)
@@ -63,8 +63,8 @@ def mend(
             else None
         )
         originals.append(original)
-    mended = mending.restore(originals)
-    return conversation.body()["messages"], mended
+    changes = rewriter.restore(originals)
+    return conversation.body()["messages"], changes
 
 
 ROUNDS = [
@@ -92,9 +92,9 @@ class TestKeep:
         ],
     )
     def test_keep_decides_which_reasoning_is_sent(self, keep: str, left: list[Any]) -> None:
-        messages, mended = mend(ROUNDS, keep)
+        messages, changes = rewrite(ROUNDS, keep)
         assert thoughts(messages) == left
-        assert mended.dropped["policy"] == 3 - sum(text is not None for text in left)
+        assert changes.dropped["policy"] == 3 - sum(text is not None for text in left)
 
     INLINE = said("<think>old</think>\n\nOld.")
     LISTED = said(
@@ -109,23 +109,23 @@ class TestKeep:
     @pytest.mark.parametrize("message", [INLINE, LISTED, DETAILED, BLOCKS])
     @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
     def test_keep_applies_to_every_reasoning_field(self, keep: str, message: Any) -> None:
-        (_, sent, _), mended = mend([USER, message, USER], keep)
+        (_, sent, _), changes = rewrite([USER, message, USER], keep)
         assert "old" not in str(sent)
         assert not sent.keys() & {"reasoning_details", "thinking_blocks"}
         text = sent["content"] if isinstance(sent["content"], str) else sent["content"][0]["text"]
         assert text == "Old."
-        assert mended.dropped == {"policy": 1}
+        assert changes.dropped == {"policy": 1}
 
     def test_reasoning_that_is_not_sent_is_not_looked_up(self) -> None:
         conversation = ChatHistory({"messages": [USER, said("Old."), USER, called(), TOOL]})
-        mending = HistoryRewriter(conversation, HistoryPolicy("tool_rounds", "always", AUTO))
-        mending.strip(lambda _: False)
-        assert [sought.turn.calls[0].name for sought in mending.find_missing()] == ["f"]
+        rewriter = HistoryRewriter(conversation, HistoryPolicy("tool_rounds", "always", AUTO))
+        rewriter.strip(lambda _: False)
+        assert [sought.turn.calls[0].name for sought in rewriter.find_missing()] == ["f"]
 
     @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
     def test_required_reasoning_is_sent_whatever_keep_says(self, keep: str) -> None:
         history = [USER, called(reasoning_content="old"), TOOL, said("Old.", reasoning="x"), USER]
-        messages, _ = mend(history, keep, profile=DEEPSEEK)
+        messages, _ = rewrite(history, keep, profile=DEEPSEEK)
         assert messages[1] == history[1]
         assert messages[3] == said("Old.")
 
@@ -152,38 +152,38 @@ class TestRestore:
         put_back: bool,  # noqa: FBT001
     ) -> None:
         history, known = [USER, called(), TOOL], {"f": "round"}
-        messages, mended = mend(history, keep, restore, known=known, altered=altered)
+        messages, changes = rewrite(history, keep, restore, known=known, altered=altered)
         assert messages[1].get("reasoning_content") == ("round" if put_back else None)
-        assert mended.restored["store"] == put_back
-        assert mended.changed == put_back
+        assert changes.restored["store"] == put_back
+        assert changes.changed == put_back
 
     def test_a_summary_is_replaced_by_its_original(self) -> None:
-        history = [USER, said(reasoning_content=OURS), USER]
-        messages, mended = mend(history, known={"So.": "raw"})
+        history = [USER, said(reasoning_content=SUMMARY), USER]
+        messages, changes = rewrite(history, known={"So.": "raw"})
         assert messages[1] == said(reasoning_content="raw")
-        assert (mended.removed, mended.missed, mended.restored) == (1, 0, {"store": 1})
+        assert (changes.removed, changes.missed, changes.restored) == (1, 0, {"store": 1})
 
     def test_a_summary_without_an_original_is_removed(self) -> None:
-        messages, mended = mend([USER, said(reasoning_content=OURS), USER])
+        messages, changes = rewrite([USER, said(reasoning_content=SUMMARY), USER])
         assert messages[1] == said()
-        assert (mended.removed, mended.missed) == (1, 1)
+        assert (changes.removed, changes.missed) == (1, 1)
 
     def test_the_clients_own_reasoning_wins(self) -> None:
         history = [USER, said(reasoning_content="my own"), USER]
-        messages, mended = mend(history, restore="always", known={"So.": "raw"})
+        messages, changes = rewrite(history, restore="always", known={"So.": "raw"})
         assert messages == history
-        assert mended.restored == {"client": 1}
-        assert not mended.changed
+        assert changes.restored == {"client": 1}
+        assert not changes.changed
 
     def test_required_reasoning_is_restored_though_the_client_saw_it(self) -> None:
         history, known = [USER, called(), TOOL, said("Plain.")], {"f": "round", "Plain.": "plain"}
-        messages, _ = mend(history, profile=DEEPSEEK, known=known, altered=False)
+        messages, _ = rewrite(history, profile=DEEPSEEK, known=known, altered=False)
         assert messages[1]["reasoning_content"] == "round"
         assert "reasoning_content" not in messages[3]
 
     def test_required_reasoning_that_is_unknown_is_missed(self) -> None:
-        _, mended = mend([USER, called(), TOOL], profile=PROFILES["gemini"])
-        assert mended.missed == 1
+        _, changes = rewrite([USER, called(), TOOL], profile=PROFILES["gemini"])
+        assert changes.missed == 1
 
 
 def profile(place: str, *refuses: str, even_empty: bool = False) -> Profile:
@@ -198,7 +198,7 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "raw"}]}
 
 class TestSpelling:
     @pytest.mark.parametrize(
-        ("told", "returns", "sent"),
+        ("returned", "returns", "sent"),
         [
             (said(reasoning="raw"), profile("reasoning_content"), said(reasoning_content="raw")),
             (said(reasoning_content="raw"), profile("reasoning"), said(reasoning="raw")),
@@ -253,11 +253,11 @@ class TestSpelling:
         ],
     )
     def test_reasoning_moves_to_the_field_upstream_reads(
-        self, told: Any, returns: Profile, sent: Any
+        self, returned: Any, returns: Profile, sent: Any
     ) -> None:
-        (_, message, _), mended = mend([USER, told, USER], profile=returns)
+        (_, message, _), changes = rewrite([USER, returned, USER], profile=returns)
         assert message == sent
-        assert mended.changed == (told != sent)
+        assert changes.changed == (returned != sent)
 
     @pytest.mark.parametrize("inline", ["<think>raw</think>\n\nSo.", "<thought>raw</thought>So."])
     @pytest.mark.parametrize("place", ["reasoning", "reasoning_content"])
@@ -266,21 +266,21 @@ class TestSpelling:
             USER,
             said(inline, reasoning_details=[{"type": "reasoning.text", "text": "raw"}]),
         ]
-        messages, mended = mend(history, profile=profile(place))
+        messages, changes = rewrite(history, profile=profile(place))
         assert messages == history
-        assert not mended.changed
+        assert not changes.changed
 
     def test_a_quoted_tag_is_no_reasoning(self) -> None:
         quoted = said("The tag is called <think>.", reasoning="raw")
-        (_, message), _ = mend([USER, quoted], profile=profile("reasoning_content"))
+        (_, message), _ = rewrite([USER, quoted], profile=profile("reasoning_content"))
         assert message == said("The tag is called <think>.", reasoning_content="raw")
 
     def test_reasoning_stays_in_place_for_an_unknown_upstream(self) -> None:
         history = [USER, said(reasoning="raw"), USER]
-        assert mend(history)[0] == history
+        assert rewrite(history)[0] == history
 
     def test_groq_is_never_sent_a_field_it_refuses(self) -> None:
-        (_, message, _), _ = mend([USER, said(reasoning_content="raw"), USER], profile=GROQ)
+        (_, message, _), _ = rewrite([USER, said(reasoning_content="raw"), USER], profile=GROQ)
         assert message == said(reasoning="raw")
 
 
@@ -293,9 +293,9 @@ class TestItems:
         raw = {"type": "reasoning", "id": "rs_1", "summary": [], "content": content}
         items = [USER, raw, said("Old."), USER, copy.deepcopy(raw), call, output]
         conversation = ResponsesHistory({"input": copy.deepcopy(items)})
-        mending = HistoryRewriter(conversation, HistoryPolicy(keep, "altered", AUTO))
-        mending.strip(lambda _: False)
-        mending.restore([None] * len(mending.find_missing()))
+        rewriter = HistoryRewriter(conversation, HistoryPolicy(keep, "altered", AUTO))
+        rewriter.strip(lambda _: False)
+        rewriter.restore([None] * len(rewriter.find_missing()))
         sent = conversation.body()["input"]
         assert sent.count(raw) == left
         assert [item for item in sent if item != raw] == [item for item in items if item != raw]
@@ -304,8 +304,8 @@ class TestItems:
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        "reasoning": st.sampled_from(["raw", OURS, "", None]),
-        "reasoning_content": st.sampled_from(["raw", OURS, ""]),
+        "reasoning": st.sampled_from(["raw", SUMMARY, "", None]),
+        "reasoning_content": st.sampled_from(["raw", SUMMARY, ""]),
         "reasoning_details": st.just([{"type": "reasoning.text", "text": "raw", "index": 0}]),
         "thinking_blocks": st.just([{"type": "thinking", "thinking": "raw", "signature": "s"}]),
         "summary_error": st.just({"code": "timeout"}),
@@ -337,16 +337,16 @@ def test_answers_stay_and_a_second_rewrite_changes_nothing(
     known: bool,  # noqa: FBT001
 ) -> None:
     row, originals = PROFILES[name], {"f": "raw", "So.": "raw"} if known else {}
-    once, _ = mend(history, keep, restore, row, originals)
-    again, _ = mend(once, keep, restore, row, originals)
+    once, _ = rewrite(history, keep, restore, row, originals)
+    again, _ = rewrite(once, keep, restore, row, originals)
     assert again == once
-    assert OURS not in str(once)
+    assert SUMMARY not in str(once)
     assert [message.get("tool_calls") for message in once] == [
         message.get("tool_calls") for message in history
     ]
-    for sent, told in zip(once, history, strict=True):
+    for sent, returned in zip(once, history, strict=True):
         places = [sent.get(place) for place in ("reasoning", "reasoning_content")]
         assert row.name == "auto" or not any(place in sent for place in row.returns.rejects)
-        assert sent["role"] == told["role"]
+        assert sent["role"] == returned["role"]
         if keep == "none" and not row.returns.required_on_calls:
             assert not any(places)

@@ -1,4 +1,4 @@
-"""Opening the store that replicas share: what is wrong is said at the start."""
+"""Opening the store that replicas share: invalid settings are refused at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is asking."""
+"""Tenants: who sends a request."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def test_a_callable_names_the_tenant() -> None:
 
 def test_a_tenant_has_a_tag_under_each_key() -> None:
     ring = Keyring((Key.random(), replace(Key.random(), id="old")))
-    told = tenant_tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)
-    assert told is not None
-    assert list(told) == ["process", "old"]
-    assert len(set(told.values())) == 2
+    tags = tenant_tags(scope(authorization="Bearer x"), ring, "credential", anonymous=False)
+    assert tags is not None
+    assert list(tags) == ["process", "old"]
+    assert len(set(tags.values())) == 2
     assert tenant_tags(scope(), ring, "credential", anonymous=False) is None
 
 

@@ -1,4 +1,4 @@
-"""Abridge's own duty on the next request, through the whole of it."""
+"""What is remembered of an answer and restored in the next request, end to end."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ class TestChat:
         await say(app, [USER, returned, USER])
         assert upstream.asked[1].json["messages"] == [USER, said, USER]
 
-    @pytest.mark.parametrize("kept", [(), ("content", "role"), ("reasoning_content",)])
+    @pytest.mark.parametrize("returned_keys", [(), ("content", "role"), ("reasoning_content",)])
     async def test_reasoning_is_restored_whatever_the_client_dropped(
-        self, kept: tuple[str, ...]
+        self, returned_keys: tuple[str, ...]
     ) -> None:
         calls = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
         said = {
@@ -183,7 +183,9 @@ class TestChat:
         app = make(upstream)
         returned = await say(app, [USER])
         trimmed = {
-            key: value for key, value in returned.items() if key in ("role", "tool_calls", *kept)
+            key: value
+            for key, value in returned.items()
+            if key in ("role", "tool_calls", *returned_keys)
         }
         tool = {"role": "tool", "tool_call_id": "c1", "content": "7"}
         await say(app, [USER, trimmed, tool])

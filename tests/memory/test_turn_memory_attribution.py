@@ -1,4 +1,4 @@
-"""What Abridge said of a call never goes upstream with it: it is for the client alone."""
+"""The attribution of a call never goes upstream: it is for the client alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasoning that its client carries: replicas that remember nothing, and share a key."""
+"""Reasoning that its client carries, between replicas that share a key and no store."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ async def chat_turn(app: ASGIApp, *, stream: bool, **more: Any) -> dict[str, Any
     if not stream:
         message: dict[str, Any] = answer.json["choices"][0]["message"]
         return message
-    told = check_chat(answer.data)
+    checked = check_chat(answer.data)
     whole = MessageAccumulator(sys.maxsize)
-    for chunk in told.chunks:
+    for chunk in checked.chunks:
         for choice in chunk["choices"]:
             whole.add(choice["delta"])
     return whole.as_dict()

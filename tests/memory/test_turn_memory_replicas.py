@@ -1,4 +1,4 @@
-"""Replicas that share a Redis: any of them carries on what another began, and none needs it."""
+"""Replicas that share a Redis: each continues what another began, and none depends on it."""
 
 from __future__ import annotations
 
@@ -107,24 +107,24 @@ async def say(app: ASGIApp, messages: list[Any], who: str) -> dict[str, Any]:
     return message
 
 
-async def converse(apps: list[ASGIApp], who: str, turns: int, **kept: Any) -> list[Any]:
-    """What a client says and is told, each turn of it with another replica."""
+async def converse(apps: list[ASGIApp], who: str, turns: int, **changed: Any) -> list[Any]:
+    """Return a conversation in which each turn goes to another replica."""
     messages: list[Any] = [{**USER, "content": f"{who} says hi"}]
     for turn in range(turns):
         said = await say(apps[turn % len(apps)], messages, who)
-        messages += [{**said, **kept}, USER]
+        messages += [{**said, **changed}, USER]
     return messages
 
 
 @pytest.mark.usefixtures("_keys")
 class TestReplicas:
-    @pytest.mark.parametrize("kept", [{}, {"reasoning": None}])
+    @pytest.mark.parametrize("changed", [{}, {"reasoning": None}])
     async def test_a_replica_continues_a_conversation_of_another(
-        self, server: Server, kept: dict[str, Any]
+        self, server: Server, changed: dict[str, Any]
     ) -> None:
         thinker = Thinker()
         apps = replicas(thinker, server)
-        await converse(apps, "anna", 5, **kept)
+        await converse(apps, "anna", 5, **changed)
         sent = thinker.asked[-1]["messages"][1::2]
         assert len(sent) == 4
         assert [message["reasoning"] for message in sent] == [
@@ -156,8 +156,8 @@ class TestReplicas:
                 assert thinker.thoughts[said["content"]] not in said["reasoning"]
         for body in thinker.asked:
             for message in body["messages"]:
-                told = message.get("reasoning")
-                assert told in (None, SUMMARY, thinker.thoughts.get(message["content"]))
+                sent = message.get("reasoning")
+                assert sent in (None, SUMMARY, thinker.thoughts.get(message["content"]))
         errors = registry.get_sample_value(
             "abridge_store_operations_total", {"operation": "mark", "result": "error"}
         )
@@ -172,15 +172,15 @@ class TestReplicas:
         await asyncio.to_thread(server.start)
         writer.text = SUMMARY
         for _ in range(ENOUGH):
-            if not await _is_told(apps[1], thinker, returned):
+            if not await _goes_upstream(apps[1], thinker, returned):
                 break
             await say(apps[0], [USER], "bert")  # whatever it says, it shares what is left
         else:
-            pytest.fail("what was said while it was away was never told")
+            pytest.fail("the summary shown during the outage was never shared")
         await close(apps)
 
 
-async def _is_told(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
-    """Whether upstream is told a summary for reasoning."""
+async def _goes_upstream(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
+    """Return whether upstream gets a summary as reasoning."""
     await say(app, [USER, returned, USER], "carl")
     return "reasoning" in thinker.asked[-1]["messages"][1]

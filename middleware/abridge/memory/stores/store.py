@@ -7,10 +7,12 @@ reports each, and turns a failure into a miss. `Backend` is what holds the bytes
 To add a backend:
 
 1. Write `stores/<name>.py`: a class that implements `Backend`, bytes in, bytes out, with expiry. It
-   neither seals nor counts anything. For keys of text, name them with `KeyNames`. If a server or
-   file cannot be used, raise `BackendError`; do not let anybody wait for it for long.
-2. Open it in `memory/registry.py`, by the scheme of its address.
-3. Add it to the backends in `tests/memory/stores/test_store.py`, which says what all of them do.
+   neither seals nor counts anything. If its keys are text, name them with `KeyNames`. If its server
+   cannot be used, it raises `BackendError`, soon: callers wait for it.
+2. Open it in `memory/registry.py`, by the scheme of its address, with a `ValueSealer` if values
+   leave the process.
+3. Add it to `BACKENDS` in `tests/memory/stores/test_store.py`: what holds for every backend is
+   tested there.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def observe_nothing(_operation: str, _result: str, _seconds: float) -> None:
 
 
 class BackendError(Exception):
-    """The backend did not do what it was asked to."""
+    """The backend cannot be reached, or refuses an operation."""
 
 
 class Backend(Protocol):
