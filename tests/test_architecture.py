@@ -55,7 +55,6 @@ MAY_ONLY_IMPORT = {
 """Folders that may import only some of those before them."""
 
 UPWARD_IMPORTS = {
-    ("abridge.app", "abridge.server.admin"): "the app answers for its own health",
     ("abridge.stored_responses.references", "abridge.pipeline.request"): "reads the request",
 }
 """Imports against the order, with the reason."""
