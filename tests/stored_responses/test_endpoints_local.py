@@ -344,7 +344,7 @@ class TestListing:
         first = await get_response(app, "Hi")
         second = await get_response(app, "Sure?", previous_response_id=first["id"])
         for words, status in ((b"I add the numbers", 200), (b'"Hi"', 404)):
-            lost = [at for at, values in kept._values.items() if _is_item(values[0].data, words)]
+            lost = [at for at, values in kept._backend._values.items() if _is_item(values[0].data, words)]
             assert lost
             await kept.delete([key for _, key in lost])
             received = await fetch(app, f"{second['id']}/input_items")

@@ -145,6 +145,7 @@ class Exchange:
             writer=self._plan.writer,
             hide_unread=self._plan.hide_unread,
             translate_error=self._plan.translate_error,
+            write_error=self._plan.write_error,
             limit=self._plan.event_limit,
             summarizer=self._plan.summarizer.name,
         )
@@ -190,7 +191,7 @@ class Exchange:
         if not self._client.departed.is_set():
             self._recorder.record.note_error(SHUTTING_DOWN)
         if self._answer is None:
-            self._answer = RefusedAnswer(self._client, SERVER_STOPPING, 503)
+            self._answer = RefusedAnswer(self._client, self._plan.write_error, SERVER_STOPPING, 503)
         else:
             self._finish(SERVER_STOPPING)
 
@@ -245,7 +246,7 @@ def _begin_answer(start: Message, context: AnswerContext) -> Answer:
         return _begin_unread(start, context)
     if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
         return (
-            RefusedAnswer(context.client)
+            RefusedAnswer(context.client, context.write_error)
             if context.hide_unread
             else PassedAnswer(start, context.client)
         )
@@ -266,5 +267,5 @@ def _begin_unread(start: Message, context: AnswerContext) -> Answer:
     return (
         PassedAnswer(start, context.client)
         if context.translate_error is None
-        else RefusedAnswer(context.client)
+        else RefusedAnswer(context.client, context.write_error)
     )

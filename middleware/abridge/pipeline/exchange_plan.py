@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from abridge.apis.api import Reader, Writer
+from abridge.apis.api import Reader, WriteError, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
 from abridge.apis.errors import translate_error
 from abridge.attribution import ATTRIBUTING_WRITERS
@@ -32,6 +32,7 @@ class ExchangePlan:
     summary_plan: SummaryPlan
     hide_unread: bool  # nothing unread may get through
     translate_error: Callable[[bytes], bytes] | None  # translates an error body, if the APIs differ
+    write_error: WriteError  # writes an error body for the client
     guard: Guard
     summarizer: Summarizer
     summary_tracker: SummaryTracker  # follows what the client is shown
@@ -75,6 +76,7 @@ class ExchangePlanner:
                 if prepared.translated
                 else None
             ),
+            write_error=prepared.request.api.write_error,
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from abridge.apis.api import Reader, Writer
+from abridge.apis.api import Reader, WriteError, Writer
 from abridge.core.events import ErrorDetail, Event
 from abridge.pipeline.client import Client
 from abridge.pipeline.summary_runner import SummaryRunner
@@ -47,5 +47,6 @@ class AnswerContext:
     translate_error: (
         Callable[[bytes], bytes] | None
     )  # translates an error body, if upstream's API differs
+    write_error: WriteError  # writes an error body for the client
     limit: int  # bytes of one event, or of a whole body
     summarizer: str  # its name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.types import Message
 
+from abridge.apis.api import WriteError
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
-from abridge.apis.openai import error_body
 from abridge.core.events import ErrorDetail, Event
 from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
 from abridge.pipeline.answers.answer import AnswerContext
@@ -72,7 +72,7 @@ class TranslatedError:
             inflate = Inflater(self._context.limit).feed if encoding else bytes
             return _only_error(translate(inflate(bytes(self._buffer))))
         except ValueError:
-            return dumps(error_body(UNREADABLE.message, code=UNREADABLE.code))
+            return dumps(self._context.write_error(UNREADABLE.message, code=UNREADABLE.code))
 
 
 class RefusedAnswer:
@@ -83,8 +83,14 @@ class RefusedAnswer:
 
     passed_ok = None
 
-    def __init__(self, client: Client, error: ErrorDetail = UNREADABLE, status: int = 502) -> None:
-        body = dumps(error_body(error.message, code=error.code))
+    def __init__(
+        self,
+        client: Client,
+        write_error: WriteError,
+        error: ErrorDetail = UNREADABLE,
+        status: int = 502,
+    ) -> None:
+        body = dumps(write_error(error.message, code=error.code))
         client.start(json_start(status, body))
         client.write(body)
         client.close()

@@ -42,7 +42,9 @@ class WholeAnswer:
             self._replacement.end(error)
         elif error is not None:
             status = 504 if error.code == TIMEOUT_CODE else 502
-            self._replacement = RefusedAnswer(self._context.client, error, status)
+            self._replacement = RefusedAnswer(
+                self._context.client, self._context.write_error, error, status
+            )
         else:
             self._feed_sequencer()
 
@@ -107,7 +109,9 @@ class WholeAnswer:
         nothing unread may get through."""
         if self._context.hide_unread:
             shown_error = error if error is not None and error.message else UNREADABLE
-            self._replacement = RefusedAnswer(self._context.client, shown_error)
+            self._replacement = RefusedAnswer(
+                self._context.client, self._context.write_error, shown_error
+            )
             return
         self._replacement = PassedAnswer(self._start, self._context.client)
         self._replacement.feed(bytes(self._buffer))
