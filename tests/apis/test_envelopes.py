@@ -16,7 +16,8 @@ from abridge.apis.api import History
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope
 from abridge.apis.messages.history import MessagesHistory
-from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
@@ -262,7 +263,7 @@ UNEXPECTED: dict[str, Callable[[str], History]] = {
     ),
     "items that are none": lambda blob: of_responses(7, reasoning(blob), None),
     "no list of items": lambda blob: ResponsesHistory({"input": reasoning(blob)}),
-    "a response's rounds": lambda blob: TranslatedResponsesHistory(
+    "a response's rounds": lambda blob: RESPONSES.upstream.history(
         {"input": [USER, reasoning(blob), FUNCTION_CALL]}
     ),
     "a user's message": lambda blob: of_chat({**USER, "reasoning_details": [detail(blob)]}),

@@ -94,7 +94,7 @@ class TestEffective:
         assert "geheim" not in "\n".join(lines)
 
     @pytest.mark.parametrize(
-        ("address", "shown"),
+        ("address", "masked"),
         [
             ("redis://anna:geheim@h:1/0", "redis://***@h:1/0"),
             ("redis://:ge/geheim@h", "redis://***@h"),
@@ -103,17 +103,17 @@ class TestEffective:
             ("rediss://h:1/0?ssl_cert_reqs=none", "rediss://h:1/0?ssl_cert_reqs=none"),
         ],
     )
-    def test_nor_is_the_password_of_a_store(self, address: str, shown: str | None) -> None:
+    def test_the_password_of_a_store_is_masked(self, address: str, masked: str | None) -> None:
         history = {"store": address, "seal_keys_env": "KEYS"}
-        told = "\n".join(effective_toml(Settings.model_validate({"history": history}), {}))
-        shown = shown or "redis://h?password=***&ssl_password=***"
-        assert f'store = "{shown}"' in told
-        assert "geheim" not in told
+        expected = "\n".join(effective_toml(Settings.model_validate({"history": history}), {}))
+        masked = masked or "redis://h?password=***&ssl_password=***"
+        assert f'store = "{masked}"' in expected
+        assert "geheim" not in expected
 
 
 class TestReaching:
     @pytest.mark.parametrize(
-        ("keys", "store", "told"),
+        ("keys", "store", "expected"),
         [
             (None, "memory", "history.seal_keys_env: must name"),
             ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
@@ -122,15 +122,15 @@ class TestReaching:
         ],
     )
     async def test_what_would_stop_the_start(
-        self, keys: str | None, store: str, told: str, monkeypatch: pytest.MonkeyPatch
+        self, keys: str | None, store: str, expected: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if keys is not None:
             monkeypatch.setenv("KEYS", keys)
         history = {"seal_keys_env": "KEYS", "store": store}
         findings = await found(Server(models=MODELS), {"history": history})
         faults = [finding.text for finding in findings if finding.grade == "fault"]
-        assert len(faults) == bool(told)
-        assert "".join(faults).startswith(told)
+        assert len(faults) == bool(expected)
+        assert "".join(faults).startswith(expected)
         assert "geheim" not in str(findings)
 
     async def test_an_extra_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ class TestReaching:
         assert "thinker-1, other" in upstream.text
         assert about(findings, "summarizer").grade == "ok"
 
-    async def test_nobody_there(self) -> None:
+    async def test_an_unreachable_server_is_a_fault(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as unused:
             port = unused.getsockname()[1]
         settings = Settings.model_validate(
@@ -177,8 +177,8 @@ class TestReaching:
         finding = about(await found(server, {"upstream": upstream}), "default")
         assert finding.grade == grade
         assert words in finding.text
-        (asked,) = server.apps["models"].asked
-        assert asked.header("authorization") == ("Bearer geheim" if keyed else None)
+        (received,) = server.apps["models"].asked
+        assert received.header("authorization") == ("Bearer geheim" if keyed else None)
 
     async def test_a_key_that_is_not_there(self) -> None:
         findings = await found(Server(models=MODELS), {"upstream": {"api_key_env": "NOT_SET"}})
@@ -218,16 +218,16 @@ class TestProbing:
             patch.setenv("THEIR_KEY", "sk-theirs")
             kind = {"kind": "upstream"}
             findings = await found(server, {"upstream": upstream, "summarizer": kind}, probing=True)
-        told = about(findings, "Messages")
-        assert (told.grade, "reasoning in" in told.text) == ("ok", True)
+        expected = about(findings, "Messages")
+        assert (expected.grade, "reasoning in" in expected.text) == ("ok", True)
         assert not [finding for finding in findings if "Completions" in finding.subject]
         assert about(findings, "summarizer").grade == "ok", "asked over the bridge"
-        (asked, *_) = server.apps["messages"].asked
-        assert asked.header("x-api-key") == "sk-theirs"
-        assert asked.header("authorization") is None
-        assert asked.header("anthropic-version")
+        (received, *_) = server.apps["messages"].asked
+        assert received.header("x-api-key") == "sk-theirs"
+        assert received.header("authorization") is None
+        assert received.header("anthropic-version")
 
-    async def test_neither(self) -> None:
+    async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await found(Server(models=MODELS), probing=True)
         assert "neither API streams" in findings[-3].text
         assert findings[-3].grade == "fault"
@@ -247,7 +247,9 @@ class TestProbing:
             (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),
         ],
     )
-    async def test_what_may_come(self, answer: Answer, grade: str, words: str) -> None:
+    async def test_what_each_response_is_graded(
+        self, answer: Answer, grade: str, words: str
+    ) -> None:
         findings = await found(
             Server(completions=answer), {"upstream": {"models": ["m"]}}, probing=True
         )
@@ -274,8 +276,8 @@ class TestProbing:
         settings = {"summarizer": {"kind": "upstream"}}
         findings = await found(server, settings, probing=True, key_env="CLIENT_KEY")
         assert findings[-1].grade == "ok"
-        asked = [*server.apps["models"].asked, *server.apps["completions"].asked]
-        assert {one.header("authorization") for one in asked} == {"Bearer geheim"}
+        received = [*server.apps["models"].asked, *server.apps["completions"].asked]
+        assert {one.header("authorization") for one in received} == {"Bearer geheim"}
         assert not any("geheim" in str(finding) for finding in findings)
 
 
@@ -293,40 +295,40 @@ class TestTheSummarizer:
         }
         return (await found(Server(completions=answer), settings, probing=True))[-1]
 
-    async def test_that_says_something(self) -> None:
+    async def test_a_part_in_time_is_ok(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="I compare the tenths.")))
         assert finding.grade == "ok"
         assert "11 tokens in, 70 out" in finding.text
 
-    async def test_that_does_not_in_time(self) -> None:
+    async def test_no_part_in_time_is_a_fault(self) -> None:
         finding = await self.finding(Answer([asyncio.Event()]))
         assert finding.grade == "fault"
         assert "(timeout)" in finding.text
 
-    async def test_that_is_too_late_for_an_answer(self) -> None:
+    async def test_a_part_too_late_for_an_answer_is_a_fault(self) -> None:
         frames = chat_stream("", text="I compare the tenths.")
         finding = await self.finding(Answer([0.05, *frames]), first_token=0.01)
         assert finding.grade == "fault"
         assert "an answer waits only 0.01 s" in finding.text
 
-    async def test_that_says_nothing(self) -> None:
+    async def test_an_empty_part_is_a_fault(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="")))
         assert finding.grade == "fault"
         assert "(empty)" in finding.text
 
 
 @pytest.mark.parametrize(("probing", "code"), [(("--probe",), 0), ((), 0), (("--model",), 2)])
-async def test_the_command(probing: tuple[str, ...], code: int) -> None:
+async def test_the_command_exits_without_a_fault(probing: tuple[str, ...], code: int) -> None:
     async with serve(scripted_model(0.0)) as url:
         words = ("check", "--upstream", f"{url}/v1", *probing)
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "abridge", *words, env=environment(), stdout=-1, stderr=-1
         )
-        said, _ = await process.communicate()
+        output, _ = await process.communicate()
         assert process.returncode == code
     if code == 0:
-        assert b'base_url = "' in said
-        assert said.count(b"\nok    ") == (5 if probing else 2)
+        assert b'base_url = "' in output
+        assert output.count(b"\nok    ") == (5 if probing else 2)
 
 
 async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:
@@ -342,8 +344,8 @@ async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:
         env=environment(),
         stdout=-1,
     )
-    said, _ = await process.communicate()
-    assert (process.returncode, said) == (
+    output, _ = await process.communicate()
+    assert (process.returncode, output) == (
         1,
         b"fault settings: server.prot: there is no such setting\n",
     )

@@ -29,8 +29,8 @@ def invoke(*words: str, **environ: str) -> tuple[int, list[str]]:
 
 def test_it_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "abridge", "--version"]
-    said = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
-    assert said.stdout == f"abridge {__version__}\n"
+    output = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
+    assert output.stdout == f"abridge {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -53,26 +53,26 @@ def test_it_runs_as_a_module() -> None:
     ],
 )
 def test_wrong_settings_cost_one_line(flags: tuple[str, ...], key: str, words: str) -> None:
-    code, said = invoke("serve", *flags)
+    code, output = invoke("serve", *flags)
     assert code == 2
-    assert len(said) == 1, said
-    assert said[0].startswith(f"Error: {key}: ")
-    assert words in said[0]
+    assert len(output) == 1, output
+    assert output[0].startswith(f"Error: {key}: ")
+    assert words in output[0]
 
 
-def test_so_does_a_wrong_environment() -> None:
-    code, said = invoke("serve", *UPSTREAM, ABRIDGE_SUMMARY__GRACE="soon")
-    assert (code, len(said)) == (2, 1)
-    assert said[0].startswith("Error: summary.grace: ")
+def test_an_invalid_variable_costs_one_line() -> None:
+    code, output = invoke("serve", *UPSTREAM, ABRIDGE_SUMMARY__GRACE="soon")
+    assert (code, len(output)) == (2, 1)
+    assert output[0].startswith("Error: summary.grace: ")
 
 
-def test_so_does_a_secret_that_is_not_there() -> None:
-    code, said = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
-    assert (code, len(said)) == (2, 1)
-    assert said[0].startswith("Error: summarizer.api_key_env: ")
+def test_a_missing_secret_costs_one_line() -> None:
+    code, output = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
+    assert (code, len(output)) == (2, 1)
+    assert output[0].startswith("Error: summarizer.api_key_env: ")
 
 
-def test_so_does_a_wrong_file(tmp_path: Path) -> None:
+def test_an_invalid_file_costs_one_line(tmp_path: Path) -> None:
     file = tmp_path / "abridge.toml"
     file.write_text("[server]\nprot = 1\n")
     assert invoke("serve", *UPSTREAM, "--config", str(file)) == (
@@ -81,12 +81,12 @@ def test_so_does_a_wrong_file(tmp_path: Path) -> None:
     )
 
 
-def test_so_does_a_port_that_is_taken() -> None:
+def test_a_port_in_use_costs_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = invoke("serve", *UPSTREAM, "--port", port)
-    assert (code, len(said)) == (1, 1)
-    assert f"cannot listen on 127.0.0.1:{port}: " in said[0]
+        code, output = invoke("serve", *UPSTREAM, "--port", port)
+    assert (code, len(output)) == (1, 1)
+    assert f"cannot listen on 127.0.0.1:{port}: " in output[0]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
 def test_the_banner_names_what_is_not_usual(server: dict[str, Any], lines: list[str]) -> None:
     tables = {"upstreams": [{"base_url": "http://u/v1"}], "history": {"store": "none"}}
     usual = list(startup_lines(Settings.model_validate(tables), "http://here:1", None))
-    said = startup_lines(
+    output = startup_lines(
         Settings.model_validate({**tables, "server": server}), "http://here:1", None
     )
-    assert [line for line in said if line not in usual] == lines
+    assert [line for line in output if line not in usual] == lines

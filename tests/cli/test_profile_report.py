@@ -33,17 +33,17 @@ def test_the_table_has_a_line_for_each() -> None:
 
 
 @pytest.mark.parametrize("row", PROFILES.values(), ids=list(PROFILES))
-def test_one_is_told_whole(row: Profile) -> None:
-    told = profiles(row.name)
-    assert told.splitlines()[0] == row.name
+def test_one_profile_is_printed_in_full(row: Profile) -> None:
+    report = profiles(row.name)
+    assert report.splitlines()[0] == row.name
     assert all(
-        word in told
+        word in report
         for word in (row.source, row.effort_field, row.max_tokens_field, row.key_header)
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "text"),
     [
         ("deepseek", "required on turns that call tools, even if empty"),
         ("gemini", "required on turns that call tools\n"),
@@ -61,18 +61,18 @@ def test_one_is_told_whole(row: Profile) -> None:
         ("fireworks", "rejects        -\n"),
     ],
 )
-def test_so_is_what_is_peculiar_to_it(name: str, said: str) -> None:
-    assert said in profiles(name)
+def test_its_details_name_what_is_peculiar_to_it(name: str, text: str) -> None:
+    assert text in profiles(name)
 
 
-def test_programs_get_all_of_it() -> None:
-    told = {row["name"]: row for row in json.loads(profiles("--json"))}
-    assert list(told) == list(PROFILES)
-    assert told["deepseek"]["returns"]["required_even_empty"] is True
-    assert told["deepseek"]["thinking_off"] == {"thinking": {"type": "disabled"}}
-    assert told["prefilled"]["tags"][0]["opening"] == "<think>"
-    assert told["xai"]["rejects"][0]["fields"][-1] == "stop"
-    assert json.loads(profiles("zai", "--json")) == [told["zai"]]
+def test_json_has_every_field_of_every_profile() -> None:
+    report = {row["name"]: row for row in json.loads(profiles("--json"))}
+    assert list(report) == list(PROFILES)
+    assert report["deepseek"]["returns"]["required_even_empty"] is True
+    assert report["deepseek"]["thinking_off"] == {"thinking": {"type": "disabled"}}
+    assert report["prefilled"]["tags"][0]["opening"] == "<think>"
+    assert report["xai"]["rejects"][0]["fields"][-1] == "stop"
+    assert json.loads(profiles("zai", "--json")) == [report["zai"]]
 
 
 def test_an_unknown_name_costs_one_line() -> None:
@@ -82,6 +82,8 @@ def test_an_unknown_name_costs_one_line() -> None:
     assert line.startswith("Error: NAME: got 'nobody'; must be one of anthropic, auto, ")
 
 
-def test_the_readme_shows_what_is_said() -> None:
-    shown = README.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
-    assert shown == profiles("moonshot")
+def test_the_readme_shows_the_output() -> None:
+    documented = (
+        README.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
+    )
+    assert documented == profiles("moonshot")

@@ -262,7 +262,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
 
 
-def test_nor_is_the_password_of_a_store() -> None:
+def test_a_store_s_password_is_not_repeated_in_an_error() -> None:
     assert "secret" not in refused(history={"store": "http://:secret@x"})
     assert "secret" not in refused(history={"store": "redis://:secret@x"})
     assert "secret" not in refused(history="redis://:secret@x")
@@ -366,7 +366,7 @@ class TestSecrets:
         with pytest.raises(SettingsError, match="variable must hold a key alone"):
             read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
-    def test_and_is_not_repeated(self) -> None:
+    def test_an_invalid_secret_is_not_repeated_in_the_error(self) -> None:
         with pytest.raises(SettingsError) as caught:
             read_secret("sk-pasted-by-mistake", "x", {})
         assert "sk-pasted" not in str(caught.value)

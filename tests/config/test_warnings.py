@@ -18,7 +18,7 @@ MEMORY = {"history": KEYS}
 SEALED = {"store": "none", "seal_keys_env": "KEYS"}
 
 
-def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
+def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
     known = {**settings, "upstreams": [{"base_url": U, **upstream}]}
     return [line.partition(":")[0] for line in settings_warnings(Settings.model_validate(known))]
 
@@ -67,4 +67,4 @@ def told(settings: dict[str, Any], **upstream: Any) -> list[str]:
 def test_each_surprise_names_its_key(
     settings: dict[str, Any], upstream: dict[str, Any], keys: list[str]
 ) -> None:
-    assert told(settings, **upstream) == keys
+    assert warned_keys(settings, **upstream) == keys

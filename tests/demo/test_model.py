@@ -15,7 +15,7 @@ RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
 MODEL = scripted_model(0)
 
 
-def asked(path: str, *texts: str, **more: Any) -> dict[str, Any]:
+def request_body(path: str, *texts: str, **more: Any) -> dict[str, Any]:
     """A conversation in which the user says the first, the model the second, and so on."""
     roles = ("user", "assistant")
     messages = [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
@@ -30,7 +30,7 @@ async def answer(path: str, body: dict[str, Any]) -> str:
 
 
 async def test_it_streams_responses() -> None:
-    sent = await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION, stream=True))
+    sent = await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION, stream=True))
     assert sent.headers["content-type"].startswith("text/event-stream")
     seen = check_responses(sent.data)
     assert (seen.raw, seen.text) == (THINKING, ANSWER)
@@ -40,7 +40,7 @@ async def test_it_streams_responses() -> None:
 
 async def test_it_streams_chat() -> None:
     options = {"include_usage": True}
-    body = asked(CHAT, QUESTION, stream=True, stream_options=options)
+    body = request_body(CHAT, QUESTION, stream=True, stream_options=options)
     seen = check_chat((await call(MODEL, CHAT, body)).data)
     choice = seen.choices[0]
     assert choice.fields == {"reasoning_content": THINKING, "content": ANSWER}
@@ -51,48 +51,48 @@ async def test_it_streams_chat() -> None:
 
 @pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, "odd"])
 async def test_it_bills_a_chat_stream_only_where_asked(options: Any) -> None:
-    body = asked(CHAT, QUESTION, stream=True, stream_options=options)
+    body = request_body(CHAT, QUESTION, stream=True, stream_options=options)
     assert check_chat((await call(MODEL, CHAT, body)).data).usage is None
 
 
 async def test_whole_and_streamed_are_the_same() -> None:
-    whole = (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION))).json
+    whole = (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION))).json
     streamed = check_responses(
-        (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION, stream=True))).data
+        (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION, stream=True))).data
     )
     assert [item["content"] for item in whole["output"]] == [
         item["content"] for item in streamed.response["output"]
     ]
     assert whole["usage"] == streamed.response["usage"]
-    chat = (await call(MODEL, CHAT, asked(CHAT, QUESTION))).json
+    chat = (await call(MODEL, CHAT, request_body(CHAT, QUESTION))).json
     assert chat["choices"][0]["message"]["reasoning_content"] == THINKING
     assert chat["usage"]["total_tokens"] == whole["usage"]["total_tokens"]
 
 
 async def test_its_usage_adds_up() -> None:
-    usage = (await call(MODEL, RESPONSES, asked(RESPONSES, QUESTION))).json["usage"]
+    usage = (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION))).json["usage"]
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
 async def test_to_its_question_it_has_an_answer(path: str) -> None:
-    assert await answer(path, asked(path, QUESTION)) == ANSWER
+    assert await answer(path, request_body(path, QUESTION)) == ANSWER
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
 async def test_to_any_other_it_says_what_it_is(path: str) -> None:
-    said = await answer(path, asked(path, "How are you?"))
+    answered = await answer(path, request_body(path, "How are you?"))
     assert "no AI" in NOTE
-    assert said.startswith(NOTE)
-    assert said.endswith(ANSWER)
+    assert answered.startswith(NOTE)
+    assert answered.endswith(ANSWER)
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
 async def test_later_it_has_nothing_more_to_say(path: str) -> None:
-    said = await answer(path, asked(path, QUESTION, ANSWER, "Thanks! And for eight?"))
-    assert said == LATER_ANSWER
-    assert "no AI" in said
+    answered = await answer(path, request_body(path, QUESTION, ANSWER, "Thanks! And for eight?"))
+    assert answered == LATER_ANSWER
+    assert "no AI" in answered
 
 
 async def test_a_stored_conversation_is_one_too() -> None:

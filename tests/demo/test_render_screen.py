@@ -41,7 +41,7 @@ def test_summary_stands_beside_thinking() -> None:
     ]
 
 
-def test_and_below_it_where_the_screen_is_narrow() -> None:
+def test_summary_is_below_thinking_on_a_narrow_screen() -> None:
     scene = ResponseProgress(thinking="one two three", parts=PARTS[:1])
     assert render_lines(scene, "Why?", BARE, SIDE_BY_SIDE_COLUMNS - 1, 20) == [
         "Why?",
@@ -74,9 +74,9 @@ def test_the_answer_has_at_most_half_the_room(width: int) -> None:
 def test_without_a_height_all_that_was_said_is_there(width: int) -> None:
     text = " ".join(["word"] * 400)
     scene = ResponseProgress(thinking=THINKING, parts=[DisplayedPart(text)] * 3, answer=ANSWER)
-    said = "\n".join(render_lines(scene, "Why?", BARE, width))
-    assert said.count("word") == 1200
-    assert said.endswith(ANSWER)
+    rendered = "\n".join(render_lines(scene, "Why?", BARE, width))
+    assert rendered.count("word") == 1200
+    assert rendered.endswith(ANSWER)
 
 
 def test_thinking_is_dim_and_titles_are_bold() -> None:

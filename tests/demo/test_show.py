@@ -72,9 +72,9 @@ async def shell(script: str) -> bytes:
         stderr=asyncio.subprocess.PIPE,
         env=environment({"PATH": path}),
     )
-    said, errors = await soon(process.communicate())
+    printed, errors = await soon(process.communicate())
     assert process.returncode == 0, errors.decode()
-    return said
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -131,23 +131,23 @@ class TestServing:
     async def test_what_it_prints_works_and_it_ends_when_told(self) -> None:
         async with demo("--serve") as process:
             assert process.stdout is not None
-            said = (await soon(process.stdout.readuntil(b"\nEND\n"))).decode()
-            curl = re.search(r"^curl .*?^}'$", said, re.MULTILINE | re.DOTALL)
-            openai = re.search(r"^python3 .*?^END$", said, re.MULTILINE | re.DOTALL)
+            printed = (await soon(process.stdout.readuntil(b"\nEND\n"))).decode()
+            curl = re.search(r"^curl .*?^}'$", printed, re.MULTILINE | re.DOTALL)
+            openai = re.search(r"^python3 .*?^END$", printed, re.MULTILINE | re.DOTALL)
             assert curl is not None
             assert openai is not None
             if shutil.which("curl") is not None:
                 seen = check_responses(await shell(curl[0]))
                 assert seen.text == ANSWER
                 assert len(seen.summary) > 1
-            page = re.search(r"in a browser, at (http://\S+/abridge)$", said, re.MULTILINE)
+            page = re.search(r"in a browser, at (http://\S+/abridge)$", printed, re.MULTILINE)
             assert page is not None
             async with httpx.AsyncClient(trust_env=False) as client:
                 assert "<title>Abridge</title>" in (await client.get(page[1])).text
-            told = (await shell(openai[0])).decode()
-            titles = [line for line in texts(said, "summary") if line.startswith("**")]
-            assert [line for line in told.splitlines() if line.startswith("**")] == titles
-            assert told.endswith(ANSWER)
+            reported = (await shell(openai[0])).decode()
+            titles = [line for line in texts(printed, "summary") if line.startswith("**")]
+            assert [line for line in reported.splitlines() if line.startswith("**")] == titles
+            assert reported.endswith(ANSWER)
             process.send_signal(signal.SIGINT)
             _, errors = await soon(process.communicate())
             assert (process.returncode, errors) == (0, b"")
@@ -163,11 +163,11 @@ class Terminal:
 
         self.user, self.program = pty.openpty()
         fcntl.ioctl(self.program, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.shown = ""
+        self.screen_text = ""
 
     async def until(self, words: str) -> None:
-        while words not in self.shown:
-            assert await self._read(), f"it ended, and showed:\n{self.shown[-2000:]}"
+        while words not in self.screen_text:
+            assert await self._read(), f"it ended, and showed:\n{self.screen_text[-2000:]}"
 
     async def end(self) -> None:
         os.close(self.program)
@@ -180,13 +180,13 @@ class Terminal:
         with suppress(OSError):  # so a terminal says that nobody is there any more
             async with asyncio.timeout(HANG):
                 data = await loop.run_in_executor(None, os.read, self.user, 1 << 16)
-        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        self.screen_text += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)
 
     @property
     def frames(self) -> list[str]:
         """Each with its escapes taken out."""
-        painted = self.shown.partition("\x1b[?1049l")[0].split("\x1b[H")[1:]
+        painted = self.screen_text.partition("\x1b[?1049l")[0].split("\x1b[H")[1:]
         return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame) for frame in painted]
 
 
@@ -202,16 +202,16 @@ class TestTerminal:
         assert process.returncode == 0
         assert all(len(frame.split("\n")) <= 30 for frame in terminal.frames)
         assert all(len(line) <= 100 for frame in terminal.frames for line in frame.split("\n"))
-        told = [int(re.findall(r"summary, (\d+) part", frame)[0]) for frame in terminal.frames]
-        assert told == sorted(told)
-        assert told[0] == 0
-        midst = terminal.frames[told.index(1)].split("\n")
+        reported = [int(re.findall(r"summary, (\d+) part", frame)[0]) for frame in terminal.frames]
+        assert reported == sorted(reported)
+        assert reported[0] == 0
+        midst = terminal.frames[reported.index(1)].split("\n")
         assert QUESTION in midst[0]
         assert all(" |" in line for line in midst[3:])
-        left_behind = terminal.shown.partition("\x1b[?1049l")[2]
+        left_behind = terminal.screen_text.partition("\x1b[?1049l")[2]
         assert ANSWER in left_behind
         assert "The bill" in left_behind
-        assert "\x1b[?25h" in terminal.shown  # the cursor is back
+        assert "\x1b[?25h" in terminal.screen_text  # the cursor is back
 
     async def test_ctrl_c_puts_the_screen_back(self) -> None:
         terminal = Terminal()
@@ -220,5 +220,5 @@ class TestTerminal:
             process.send_signal(signal.SIGINT)
             _, errors = await soon(process.communicate())
         await terminal.end()
-        assert terminal.shown.rstrip().endswith("\x1b[?25h\x1b[?1049l")
+        assert terminal.screen_text.rstrip().endswith("\x1b[?25h\x1b[?1049l")
         assert "Traceback" not in errors.decode()

@@ -19,13 +19,17 @@ class Instruction(NamedTuple):
     """`RUN`, `COPY` and so on; `flags` are those that begin with two dashes."""
 
     name: str
-    said: str
+    arguments: str
     flags: dict[str, str]
 
     @property
     def words(self) -> list[str]:
         """The exec form's words, or those between blanks."""
-        return json.loads(self.said) if self.said.startswith("[") else shlex.split(self.said)
+        return (
+            json.loads(self.arguments)
+            if self.arguments.startswith("[")
+            else shlex.split(self.arguments)
+        )
 
 
 def instructions() -> list[Instruction]:
@@ -45,16 +49,16 @@ def environment() -> dict[str, str]:
 
 def health() -> list[str]:
     """The command that asks after a container's health."""
-    return json.loads(image()["HEALTHCHECK"].said.removeprefix("CMD "))
+    return json.loads(image()["HEALTHCHECK"].arguments.removeprefix("CMD "))
 
 
 def _read(text: str) -> Iterator[Instruction]:
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         if line.strip():
-            name, said = line.split(maxsplit=1)
+            name, arguments = line.split(maxsplit=1)
             flags = {}
-            while flag := _FLAG.match(said):
+            while flag := _FLAG.match(arguments):
                 flags[flag[1]] = flag[2]
-                said = said[flag.end() :]
-            yield Instruction(name, said, flags)
+                arguments = arguments[flag.end() :]
+            yield Instruction(name, arguments, flags)

@@ -78,12 +78,12 @@ def containers(deployment: Object) -> dict[str, Object]:
 
 def variables(container: Object) -> dict[str, str]:
     """A container's environment, with the image's below and what the Secret would hold."""
-    told = environment()
+    environ = environment()
     for variable in container["env"]:
         given = variable.get("value")
         text = SECRETS[variable["name"]] if given is None else given
-        told[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda name: told[name[1]], text)
-    return told
+        environ[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda name: environ[name[1]], text)
+    return environ
 
 
 def settings(objects: list[Object], folder: Path) -> Settings:

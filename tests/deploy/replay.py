@@ -56,7 +56,7 @@ class Replay:
         found = instructions()
         for instruction in found:
             if instruction.name == "WORKDIR":
-                self.places.append(instruction.said)
+                self.places.append(instruction.arguments)
             if "from" in instruction.flags:
                 self.places.append(instruction.words[-1])
         steps: dict[str, Callable[[Instruction], None]] = {
@@ -68,7 +68,9 @@ class Replay:
         }
         for instruction in found:
             if instruction.name in steps:
-                print(f"   {instruction.name} {' '.join(instruction.said.split())}", flush=True)
+                print(
+                    f"   {instruction.name} {' '.join(instruction.arguments.split())}", flush=True
+                )
                 steps[instruction.name](instruction)
 
     def _from(self, _: Instruction) -> None:
@@ -76,8 +78,17 @@ class Replay:
         base = self.folder / f"image-{self.stages}"
         subprocess.run([sys.executable, "-m", "venv", base], check=True)
         self.env = {"PATH": f"{base}/bin:/usr/bin:/bin", "HOME": str(self.folder)}
-        kept = ("PIP_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")  # how CI reaches a registry
-        self.env |= {name: value for name, value in os.environ.items() if name.startswith(kept)}
+        passed_on = (
+            "PIP_",
+            "SSL_",
+            "HTTP",
+            "NO_PROXY",
+            "http",
+            "no_proxy",
+        )  # how CI reaches a registry
+        self.env |= {
+            name: value for name, value in os.environ.items() if name.startswith(passed_on)
+        }
 
     def _env(self, instruction: Instruction) -> None:
         for word in instruction.words:
@@ -85,7 +96,7 @@ class Replay:
             self.env[name] = self.here(value).replace("$PATH", self.env["PATH"])
 
     def _workdir(self, instruction: Instruction) -> None:
-        self.workdir = Path(self.here(instruction.said))
+        self.workdir = Path(self.here(instruction.arguments))
         self.workdir.mkdir(parents=True)
 
     def _copy(self, instruction: Instruction) -> None:
@@ -101,9 +112,9 @@ class Replay:
                 shutil.copy(given, to)
 
     def _run(self, instruction: Instruction) -> None:
-        for path in re.findall(r"(?<![\w.:/])/\w[\w./-]*", instruction.said):
+        for path in re.findall(r"(?<![\w.:/])/\w[\w./-]*", instruction.arguments):
             assert path.startswith(tuple(self.places)), f"{path} is this machine's own"
-        command = ["/bin/sh", "-ec", self.here(instruction.said)]
+        command = ["/bin/sh", "-ec", self.here(instruction.arguments)]
         subprocess.run(command, check=True, cwd=self.workdir, env=self.env)
 
     @property
@@ -121,7 +132,7 @@ def identity() -> dict[str, Any]:
     """Whom a container runs as, which only root can become, and only where Python is not root's."""
     if os.geteuid() != 0:
         return {}
-    user, group = map(int, image()["USER"].said.split(":"))
+    user, group = map(int, image()["USER"].arguments.split(":"))
     stranger = {"user": user, "group": group, "extra_groups": []}
     try:
         subprocess.run([os.path.realpath(sys.executable), "-c", ""], check=True, **stranger)
@@ -179,16 +190,16 @@ def live(replay: Replay) -> None:
     """Start it, find it healthy, end it, find it gone; and all as it was before."""
     before = written(replay.folder)
     with container(replay) as (running, env):
-        asking = [replay.here(word) for word in health()]
+        health_command = [replay.here(word) for word in health()]
         assert running.poll() is None
         deadline = time.monotonic() + PATIENCE
-        while subprocess.run(asking, env=env, check=False, capture_output=True).returncode:
+        while subprocess.run(health_command, env=env, check=False, capture_output=True).returncode:
             assert time.monotonic() < deadline, "it does not become healthy"
             assert running.poll() is None, "it ended by itself"
             time.sleep(0.2)
-        running.send_signal(getattr(signal, image()["STOPSIGNAL"].said))
+        running.send_signal(getattr(signal, image()["STOPSIGNAL"].arguments))
         assert running.wait(PATIENCE) == 0, "it did not end well"
-        gone = subprocess.run(asking, env=env, check=False, capture_output=True).returncode
+        gone = subprocess.run(health_command, env=env, check=False, capture_output=True).returncode
         assert gone, "what has ended is found healthy"
     assert written(replay.folder) == before, "it wrote into its own file system"
 

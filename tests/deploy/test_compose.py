@@ -89,13 +89,13 @@ def test_prometheus_takes_its_settings() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("there is no promtool to ask")
-    asked = subprocess.run(
+    process = subprocess.run(
         [promtool, "check", "config", "--syntax-only", str(DEPLOY / "prometheus.yaml")],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert asked.returncode == 0, asked.stderr
+    assert process.returncode == 0, process.stderr
 
 
 def test_grafana_finds_prometheus_and_the_dashboard() -> None:

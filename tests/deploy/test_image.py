@@ -29,23 +29,23 @@ def test_the_linter_has_nothing_to_say() -> None:
 
 
 def test_both_stages_are_of_one_image_of_an_exact_version() -> None:
-    stages = [found.said for found in instructions() if found.name == "FROM"]
+    stages = [found.arguments for found in instructions() if found.name == "FROM"]
     assert stages == ["python:${PYTHON} AS build", "python:${PYTHON}"]
-    argument = next(found.said for found in instructions() if found.name == "ARG")
+    argument = next(found.arguments for found in instructions() if found.name == "ARG")
     assert re.fullmatch(r"PYTHON=3\.\d+\.\d+-slim-\w+", argument)
 
 
 def test_it_is_nobodys_process_and_hears_signals_itself() -> None:
-    assert all(int(number) > 0 for number in image()["USER"].said.split(":"))
-    assert image()["ENTRYPOINT"].said.startswith("["), "a shell would not pass on a signal"
-    assert image()["STOPSIGNAL"].said == "SIGTERM"
+    assert all(int(number) > 0 for number in image()["USER"].arguments.split(":"))
+    assert image()["ENTRYPOINT"].arguments.startswith("["), "a shell would not pass on a signal"
+    assert image()["STOPSIGNAL"].arguments == "SIGTERM"
 
 
 def test_every_package_is_held_to_its_hash() -> None:
-    installs = [found.said for found in instructions() if " install " in found.said]
+    installs = [found.arguments for found in instructions() if " install " in found.arguments]
     assert installs
-    for said in installs:
-        for command in re.findall(r"pip .*?install [^&]*", said):
+    for instruction in installs:
+        for command in re.findall(r"pip .*?install [^&]*", instruction):
             assert "--require-hashes" in command or "--no-index" in command
     for lock in LOCKS:
         for requirement in (ROOT / "deploy" / lock).read_text().replace("\\\n", "").splitlines():
@@ -68,7 +68,7 @@ def test_the_builder_gets_what_is_copied_and_little_else() -> None:
 
 
 def test_its_version_is_the_packages() -> None:
-    arguments = [found.said for found in instructions() if found.name == "ARG"]
+    arguments = [found.arguments for found in instructions() if found.name == "ARG"]
     assert f"VERSION={abridge.__version__}" in arguments
 
 
@@ -89,7 +89,7 @@ async def test_its_health_check_finds_what_is_well_and_what_is_not() -> None:
 
 def _asked(command: list[str], port: str) -> int:
     environ = {"ABRIDGE_SERVER__ADMIN_PORT": port}
-    asked = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *command], env=environ, capture_output=True, check=False
     )
-    return asked.returncode
+    return process.returncode

@@ -120,9 +120,9 @@ def test_ports_and_probes_agree_with_the_settings(form: list[Object], tmp_path: 
     assert ports == {"http": server.port, "admin": server.admin_port}
     assert sorted(map(str, ports.values())) == sorted(image()["EXPOSE"].words)
     assert server.host == "0.0.0.0", "or the kubelet would not reach it"  # noqa: S104
-    asked = {name: container[f"{name}Probe"]["httpGet"] for name in ("readiness", "liveness")}
-    assert asked["readiness"] == {"path": "/readyz", "port": "admin"}
-    assert asked["liveness"] == {"path": "/healthz", "port": "admin"}
+    probes = {name: container[f"{name}Probe"]["httpGet"] for name in ("readiness", "liveness")}
+    assert probes["readiness"] == {"path": "/readyz", "port": "admin"}
+    assert probes["liveness"] == {"path": "/healthz", "port": "admin"}
 
 
 def test_each_service_leads_to_ports_of_the_pods_it_selects(form: list[Object]) -> None:
@@ -169,7 +169,7 @@ def test_no_container_may_do_more_than_it_must(form: list[Object]) -> None:
 
 def test_abridge_runs_as_its_images_user(form: list[Object]) -> None:
     context = pod(abridges(form))["securityContext"]
-    assert f"{context['runAsUser']}:{context['runAsGroup']}" == image()["USER"].said
+    assert f"{context['runAsUser']}:{context['runAsGroup']}" == image()["USER"].arguments
 
 
 def test_every_image_is_of_a_version_and_every_container_has_its_share(form: list[Object]) -> None:
@@ -193,12 +193,12 @@ def test_memory_is_enough_for_what_the_limits_let_in(form: list[Object], tmp_pat
 
 def test_no_secret_is_in_the_manifests_and_each_is_told_of(form: list[Object]) -> None:
     assert not [thing for thing in form if thing["kind"] == "Secret"]
-    told = (Path(__file__).parents[2] / "deploy" / "README.md").read_text()
+    readme = (Path(__file__).parents[2] / "deploy" / "README.md").read_text()
     references = list(secrets(form))
     assert references
     for reference in references:
         assert reference["name"] == "abridge"
-        assert f"--from-literal={reference['key']}=" in told or reference.get("optional")
+        assert f"--from-literal={reference['key']}=" in readme or reference.get("optional")
 
 
 def test_only_the_settings_places_can_be_reached(standalone: list[Object], tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def test_the_secret_is_one_that_the_pods_take(form: str, namespace: str) -> None
     assert one(built(form), "Namespace")["metadata"]["name"] == namespace
     assert Keyring.parse(held["SEAL_KEYS"]).primary.id == "k1"
     if password := held.get("VALKEY_PASSWORD"):
-        said = parse_address(f"valkey://:{password}@valkey:6379/0")
-        assert (said["host"], said["password"]) == ("valkey", password)
+        address = parse_address(f"valkey://:{password}@valkey:6379/0")
+        assert (address["host"], address["password"]) == ("valkey", password)
 
 
 def test_an_overlay_of_ones_own_is_built(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def configured(folder: Path, places: dict[str, str]) -> Path:
     return file
 
 
-async def ask(replica: Sidecar, *messages: Object) -> Object:
+async def send_messages(replica: Sidecar, *messages: Object) -> Object:
     async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
         answer = await client.post(
             f"{replica.url}/v1/chat/completions",
@@ -85,12 +85,14 @@ async def test_one_replica_puts_back_what_another_replaced(valkey: Server, tmp_p
         }
         config = configured(tmp_path, places)
         async with replica(config, valkey) as first, replica(config, valkey) as second:
-            said = await ask(first, question)
-            shown = said["reasoning"]
-            assert shown
-            assert shown != THOUGHT
-            kept = {name: said[name] for name in ("role", "content", "reasoning")}
-            await ask(second, question, kept, {"role": "user", "content": "And the chicken?"})
+            reply = await send_messages(first, question)
+            reasoning = reply["reasoning"]
+            assert reasoning
+            assert reasoning != THOUGHT
+            history = {name: reply[name] for name in ("role", "content", "reasoning")}
+            await send_messages(
+                second, question, history, {"role": "user", "content": "And the chicken?"}
+            )
             for leaving in (first, second):
                 leaving.signal()
                 await leaving.until("not ready any more")

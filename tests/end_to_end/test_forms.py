@@ -29,18 +29,20 @@ OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "One hundred.")]
 SUMMARY = "**Adding up**\n\nI add the numbers."
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 RESPONSES = {"model": "m", "input": "Hi"}
-ASKING = {"reasoning": {"summary": "auto"}}
+SUMMARY_REQUEST = {"reasoning": {"summary": "auto"}}
 
 
 async def chat(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
     app = abridged(form, upstream, writer=Scripted(), **settings)
     path = f"{PREFIX[form]}/v1/chat/completions"
-    return await call(app, path, {**CHAT, **ASKING, **(body or {})})
+    return await call(app, path, {**CHAT, **SUMMARY_REQUEST, **(body or {})})
 
 
 async def responses(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
     app = abridged(form, upstream, writer=Scripted(), **settings)
-    return await call(app, f"{PREFIX[form]}/v1/responses", {**RESPONSES, **ASKING, **(body or {})})
+    return await call(
+        app, f"{PREFIX[form]}/v1/responses", {**RESPONSES, **SUMMARY_REQUEST, **(body or {})}
+    )
 
 
 async def test_responses_streamed(form: Form) -> None:
@@ -136,7 +138,7 @@ class TestNextTurn:
         upstream = Upstream(first, Answer(chat_stream("Again.", "Done.")))
         app = abridged(form, upstream, writer=Scripted())
         path = f"{PREFIX[form]}/v1/chat/completions"
-        seen = check_chat((await call(app, path, {**CHAT, **ASKING, "stream": True})).data)
+        seen = check_chat((await call(app, path, {**CHAT, **SUMMARY_REQUEST, "stream": True})).data)
         assert seen.choices[0].fields["reasoning"] == SUMMARY
         message = {
             "role": "assistant",
@@ -160,7 +162,7 @@ class TestNextTurn:
         upstream = Upstream(Answer(responses_stream(output)), Answer(responses_stream(OUTPUT)))
         app = abridged(form, upstream, writer=Scripted(), reasoning={"expose": "summary"})
         path = f"{PREFIX[form]}/v1/responses"
-        body = {**RESPONSES, **ASKING, "stream": True}
+        body = {**RESPONSES, **SUMMARY_REQUEST, "stream": True}
         seen = check_responses((await call(app, path, body)).data)
         returned = seen.response["output"]
         assert returned[0]["content"] == []

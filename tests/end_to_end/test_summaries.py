@@ -56,8 +56,12 @@ KINDS = {
 
 def titled(passage: Passage) -> str:
     """What a model would say: a title of usual length, a few sentences."""
-    told = f"I look at {len(passage.text)} characters and find that they hold."
-    return told if passage.whole else f"**Case {len(passage.titles) + 1} of the proof**\n\n{told}"
+    written = f"I look at {len(passage.text)} characters and find that they hold."
+    return (
+        written
+        if passage.whole
+        else f"**Case {len(passage.titles) + 1} of the proof**\n\n{written}"
+    )
 
 
 def think(text: str, **settings: object) -> Pipeline:
@@ -70,11 +74,11 @@ def sent(passages: list[Passage]) -> tuple[int, int]:
     """What a summarizer model is sent, of material and in all, in bytes."""
     material = whole = 0
     for passage in passages:
-        told = build_prompt(
+        written = build_prompt(
             passage, marker="4f1d9c02", prompts=PromptSettings(), max_input_chars=10**9
         )
         material += size(passage.text, passage.before, *passage.titles)
-        whole += size(told.system, told.user)
+        whole += size(written.system, written.user)
     return material, whole
 
 
@@ -89,9 +93,9 @@ class TestWhateverIsThought:
         write, boundary = KINDS[kind]
         text = write(length)
         passages = think(text).passages
-        said = "".join(passage.text for passage in passages)
-        assert text.startswith(said)
-        assert len(text) - len(said) < 400, "a longer rest is worth a part"
+        joined = "".join(passage.text for passage in passages)
+        assert text.startswith(joined)
+        assert len(text) - len(joined) < 400, "a longer rest is worth a part"
         assert all(re.search(boundary, passage.text) for passage in passages[:-1])
 
     def test_what_is_sent_stays_in_proportion(self, kind: str, length: int) -> None:
@@ -105,11 +109,11 @@ class TestWhateverIsThought:
     def test_the_embedded_summarizer_makes_one_text_of_it(self, kind: str, length: int) -> None:
         pipeline = chat(write=extract)
         stream = pipeline.stream(b"".join(chat_stream(KINDS[kind][0](length), "So.")))
-        told = check_chat(stream).choices[0].fields["reasoning_content"]
-        titles = re.findall(r"^\*\*(.+)\*\*$", told, re.MULTILINE)
-        assert told
+        written = check_chat(stream).choices[0].fields["reasoning_content"]
+        titles = re.findall(r"^\*\*(.+)\*\*$", written, re.MULTILINE)
+        assert written
         assert len(set(titles)) == len(titles)
-        assert len(told) <= max(320, len(pipeline.passages) * 800)
+        assert len(written) <= max(320, len(pipeline.passages) * 800)
 
 
 class TestThinkingBetweenTools:

@@ -39,11 +39,11 @@ class Model(Upstream):
         if scope["type"] == "http":
             await super().__call__(scope, receive, send)
 
-    def answer(self, asked: Asked) -> Answer:
-        if not asked.body:
+    def answer(self, request: Asked) -> Answer:
+        if not request.body:
             return Answer.json({"object": "list", "data": []})
-        body = asked.json
-        frames = _stream(asked.path, body["model"])
+        body = request.json
+        frames = _stream(request.path, body["model"])
         match body["model"].removeprefix("think-"):
             case "error":
                 return Answer.json({"error": {"message": "No."}}, 500)
@@ -59,19 +59,19 @@ class Model(Upstream):
                 return Answer([*frames[:20], 0.1, ConnectionError("it broke off")])
             case "gated":
                 return Answer([*frames[:20], self.gate, *frames[20:]])
-        return Answer(frames) if body.get("stream") else _whole(asked.path, body["model"])
+        return Answer(frames) if body.get("stream") else _whole(request.path, body["model"])
 
 
 class Writer(Upstream):
     """The summarizer: it does as it is told by what it reads."""
 
-    def answer(self, asked: Asked) -> Answer:
-        if b"FAIL" in asked.body:
+    def answer(self, request: Asked) -> Answer:
+        if b"FAIL" in request.body:
             return Answer.json({"error": {"message": "No."}}, 500)
-        if b"STALL" in asked.body:
+        if b"STALL" in request.body:
             return Answer([asyncio.Event()])
-        said = "" if b"BE SILENT" in asked.body else "**Adding up**\n\nI add the numbers."
-        return Answer(chat_stream("", said))
+        text = "" if b"BE SILENT" in request.body else "**Adding up**\n\nI add the numbers."
+        return Answer(chat_stream("", text))
 
 
 def _thought(model: str) -> str:

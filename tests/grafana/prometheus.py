@@ -70,9 +70,9 @@ async def prometheus(folder: Path, targets: Iterable[str]) -> AsyncIterator[Prom
     flags = (f"--config.file={settings}", f"--storage.tsdb.path={folder / 'data'}")
     for _ in range(ATTEMPTS):  # somebody else may take the port first
         address = f"127.0.0.1:{free_port()}"
-        with log.open("wb") as said:
+        with log.open("wb") as log_file:
             process = await asyncio.create_subprocess_exec(
-                str(PROGRAM), *flags, f"--web.listen-address={address}", stderr=said
+                str(PROGRAM), *flags, f"--web.listen-address={address}", stderr=log_file
             )
         try:
             await until(lambda: READY in log.read_text() or process.returncode is not None)  # noqa: B023

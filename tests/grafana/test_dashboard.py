@@ -58,8 +58,8 @@ class TestPanels:
             found = [panel[key] for panel in DASHBOARD["panels"]]
             assert len(set(found)) == len(found)
 
-    def test_none_lies_over_another(self) -> None:
-        taken: set[tuple[int, int]] = set()
+    def test_no_panel_overlaps_another(self) -> None:
+        occupied: set[tuple[int, int]] = set()
         for panel in DASHBOARD["panels"]:
             at = panel["gridPos"]
             assert at["x"] + at["w"] <= 24
@@ -68,21 +68,21 @@ class TestPanels:
                 for x in range(at["x"], at["x"] + at["w"])
                 for y in range(at["y"], at["y"] + at["h"])
             }
-            assert not cells & taken
-            taken |= cells
+            assert not cells & occupied
+            occupied |= cells
 
     def test_whatever_has_exemplars_shows_them(self) -> None:
         readme = (FOLDER.parent / "README.md").read_text()
-        told = re.search(r"((?:`\w+_seconds`(?:, | and )?)+) have exemplars", readme)
-        assert told
-        shown = {
+        match = re.search(r"((?:`\w+_seconds`(?:, | and )?)+) have exemplars", readme)
+        assert match
+        with_exemplars = {
             re.sub(r"abridge_(\w+)_bucket", r"\1", metric)
             for panel in PANELS
             for target in panel["targets"]
             if target["exemplar"]
             for metric, _ in Expression(panel["title"], target["expr"]).series()
         }
-        assert shown == set(re.findall(r"\w+_seconds", told[1]))
+        assert with_exemplars == set(re.findall(r"\w+_seconds", match[1]))
 
     def test_what_every_query_asks_is_the_chosen_source(self) -> None:
         sources = [found for found in _every("datasource", DASHBOARD) if found != SOURCE]
@@ -113,9 +113,9 @@ class TestMetrics:
             assert labels <= LABELS[metric] | TARGET
 
     def test_each_that_there_is_is_asked_for(self) -> None:
-        asked = {metric for each in (*panels(), *rules()) for metric, _ in each.series()}
-        families = {re.sub(r"_(bucket|count|sum|total|info)$", "", metric) for metric in asked}
-        assert {name for name in FAMILIES if name not in families | asked} == set()
+        queried = {metric for each in (*panels(), *rules()) for metric, _ in each.series()}
+        families = {re.sub(r"_(bucket|count|sum|total|info)$", "", metric) for metric in queried}
+        assert {name for name in FAMILIES if name not in families | queried} == set()
 
 
 def _every(key: str, tree: Any) -> Iterator[Any]:
@@ -151,21 +151,21 @@ class TestGrafana:
         assert [*_odd(known, "")] == []
 
 
-def _lost(given: Any, kept: Any, path: str = "") -> list[str]:
+def _lost(given: Any, stored: Any, path: str = "") -> list[str]:
     """Where something that is given is not kept."""
-    if isinstance(given, dict) and isinstance(kept, dict):
+    if isinstance(given, dict) and isinstance(stored, dict):
         return [
             place
             for key, value in given.items()
-            for place in _lost(value, kept.get(key), f"{path}.{key}")
+            for place in _lost(value, stored.get(key), f"{path}.{key}")
         ]
-    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+    if isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
         return [
             place
-            for number, pair in enumerate(zip(given, kept, strict=True))
+            for number, pair in enumerate(zip(given, stored, strict=True))
             for place in _lost(*pair, f"{path}[{number}]")
         ]
-    return [] if given == kept else [path]
+    return [] if given == stored else [path]
 
 
 def _odd(thing: Any, path: str) -> Iterator[str]:

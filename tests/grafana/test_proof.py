@@ -46,7 +46,7 @@ Series = list[tuple[dict[str, str], float]]
 
 
 @dataclass
-class Told:
+class PrometheusReport:
     """What Prometheus said: of each expression the series, or what is wrong with it; of each
     variable its values; of each rule how it fares; `missing` was never counted;
     `exposed` is what Abridge itself told."""
@@ -59,29 +59,29 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def report(tmp_path_factory: pytest.TempPathFactory) -> PrometheusReport:
     return asyncio.run(_run(tmp_path_factory.mktemp("prometheus")))
 
 
-async def _run(folder: Path) -> Told:
-    told = Told()
+async def _run(folder: Path) -> PrometheusReport:
+    report = PrometheusReport()
     async with stage() as played, prometheus(folder, played.metrics) as server:
         await _scraped(server)
         for number in range(MOST_ROUNDS):
             await played.play()
             await _scraped(server)
-            told.missing = [each for each in SEEN if not await _seen(server, each)]
-            if number > 0 and not told.missing:  # a rate needs two
+            report.missing = [each for each in SEEN if not await _seen(server, each)]
+            if number > 0 and not report.missing:  # a rate needs two
                 break
-        told.rules = await _evaluated(server)
+        report.rules = await _evaluated(server)
         for expression in (*panels(), *rules()):
-            told.answers[expression.text] = await _ask(server, expression)
+            report.answers[expression.text] = await _ask(server, expression)
         for name, variable in VARIABLES.items():
             if variable["type"] == "query":
                 selected = filled(variable["definition"])[len("label_values(") :]
-                told.values[name] = await server.values(name, selected.rpartition(", ")[0])
-        told.exposed = (await server.client.get(played.metrics[0])).text
-    return told
+                report.values[name] = await server.values(name, selected.rpartition(", ")[0])
+        report.exposed = (await server.client.get(played.metrics[0])).text
+    return report
 
 
 async def _scraped(server: Prometheus) -> None:
@@ -127,40 +127,40 @@ def without_threshold(text: str) -> str:
     return re.sub(r" > [\d.]+(?=$|\s*and)", "", text) if "/" not in text else text
 
 
-def test_every_kind_of_traffic_was_there(told: Told) -> None:
-    assert not told.missing
+def test_every_kind_of_traffic_was_there(report: PrometheusReport) -> None:
+    assert not report.missing
 
 
 @pytest.mark.parametrize("expression", [*panels(), *rules()], ids=lambda each: each.place)
-def test_an_expression_answers(told: Told, expression: Expression) -> None:
-    answer = told.answers[expression.text]
+def test_an_expression_answers(report: PrometheusReport, expression: Expression) -> None:
+    answer = report.answers[expression.text]
     assert not isinstance(answer, str), answer
     there = any(not math.isnan(value) for _, value in answer)
     assert there != (expression.place in EMPTY), answer
 
 
 @pytest.mark.parametrize("name", [name for name in VARIABLES if name not in PRICES][1:])
-def test_a_variable_has_values(told: Told, name: str) -> None:
-    assert told.values[name]
+def test_a_variable_has_values(report: PrometheusReport, name: str) -> None:
+    assert report.values[name]
 
 
 @needs_promtool
-def test_promtool_finds_nothing_wrong_with_the_metrics(told: Told) -> None:
-    _, said = promtool("check", "metrics", read=told.exposed)
-    found = {line.split()[0].removeprefix("abridge_") for line in said.splitlines() if line}
-    assert found == set(CRITICIZED), said
+def test_promtool_finds_nothing_wrong_with_the_metrics(report: PrometheusReport) -> None:
+    _, output = promtool("check", "metrics", read=report.exposed)
+    found = {line.split()[0].removeprefix("abridge_") for line in output.splitlines() if line}
+    assert found == set(CRITICIZED), output
 
 
-def test_every_rule_is_evaluated(told: Told) -> None:
-    assert len(told.rules) == len(RULES)
-    assert not [rule["lastError"] for rule in told.rules if rule["health"] != "ok"]
+def test_every_rule_is_evaluated(report: PrometheusReport) -> None:
+    assert len(report.rules) == len(RULES)
+    assert not [rule["lastError"] for rule in report.rules if rule["health"] != "ok"]
 
 
-def test_the_ledger_tells_styles_and_summarizers_apart(told: Told) -> None:
+def test_the_ledger_tells_styles_and_summarizers_apart(report: PrometheusReport) -> None:
     """Tokens, seconds and money."""
     ledger = [each for each in panels() if each.place.startswith("The ledger by style")]
     rows = [
-        {(labels["style"], labels["summarizer"]) for labels, _ in told.answers[each.text]}
+        {(labels["style"], labels["summarizer"]) for labels, _ in report.answers[each.text]}
         for each in ledger
     ]
     styles = {(style, "model") for style in ("concise", "auto", "detailed")}

@@ -25,7 +25,7 @@ SEVERITIES = {"warning", "critical"}
 def test_an_alert_says_what_is_wrong_and_what_to_do(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in SEVERITIES
     assert set(alert["annotations"]) == {"summary", "description", "runbook"}
-    assert all("\n" not in said for said in alert["annotations"].values())
+    assert all("\n" not in output for output in alert["annotations"].values())
 
 
 def test_what_a_runbook_names_is_there() -> None:
@@ -44,10 +44,10 @@ def test_what_a_runbook_names_is_there() -> None:
 
 
 def test_the_settings_that_are_named_are_there() -> None:
-    told = [said for alert in ALERTS for said in alert["annotations"].values()]
-    told += [panel["description"] for panel in PANELS]
+    annotated = [output for alert in ALERTS for output in alert["annotations"].values()]
+    annotated += [panel["description"] for panel in PANELS]
     tables = Settings().model_dump()
-    keys = re.findall(r"\b([a-z]+)\.([a-z_]+)\b", re.sub(r"{{.*?}}", "", " ".join(told)))
+    keys = re.findall(r"\b([a-z]+)\.([a-z_]+)\b", re.sub(r"{{.*?}}", "", " ".join(annotated)))
     assert keys
     for table, key in keys:
         assert key in tables[table], (table, key)
@@ -88,13 +88,13 @@ def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
 @needs_promtool
 class TestTool:
     def test_it_finds_nothing_wrong_with_the_rules(self) -> None:
-        content, said = promtool("check", "rules", str(RULES_FILE))
-        assert content, said
-        assert f"{len(RULES)} rules found" in said
+        content, output = promtool("check", "rules", str(RULES_FILE))
+        assert content, output
+        assert f"{len(RULES)} rules found" in output
 
     def test_its_tests_pass(self) -> None:
-        content, said = promtool("test", "rules", str(TESTS))
-        assert content, said
+        content, output = promtool("test", "rules", str(TESTS))
+        assert content, output
 
     def test_money_is_tokens_times_price(self, tmp_path: Path) -> None:
         """Per style and summarizer: at prices of 2 and 8 for a million of the model's
@@ -135,8 +135,8 @@ class TestTool:
         }
         file = tmp_path / "money.yaml"
         file.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))  # JSON is YAML
-        content, said = promtool("test", "rules", str(file))
-        assert content, said
+        content, output = promtool("test", "rules", str(file))
+        assert content, output
 
     def test_no_panel_shows_a_number_that_is_none(self, tmp_path: Path) -> None:
         """Where all was counted once, and nothing happens: `NaN` would be on the screen, and in the
@@ -154,14 +154,14 @@ class TestTool:
         }
         file = tmp_path / "quiet.yaml"
         file.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
-        content, said = promtool("test", "rules", str(file))
-        assert content, said
+        content, output = promtool("test", "rules", str(file))
+        assert content, output
 
 
 def _labelled(labels: set[str]) -> str:
     """As a series spells labels of no particular values."""
-    said = [f'{name}="{"+Inf" if name == "le" else "x"}"' for name in sorted(labels)]
-    return f"{{{', '.join(said)}}}"
+    output = [f'{name}="{"+Inf" if name == "le" else "x"}"' for name in sorted(labels)]
+    return f"{{{', '.join(output)}}}"
 
 
 def priced(text: str) -> str:

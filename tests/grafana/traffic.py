@@ -87,7 +87,7 @@ class Visitor:
     client: httpx.AsyncClient
     model: Model
 
-    async def ask(
+    async def send(
         self, path: str, model: str, style: str | None = "auto", *, who: Any = ANNA, **more: Any
     ) -> httpx.Response:
         given = {} if "messages" in more or "input" in more else _asking(path)
@@ -98,32 +98,32 @@ class Visitor:
 
     async def message(self, model: str) -> Any:
         """What a client has of a whole chat completion with a summary."""
-        return (await self.ask(CHAT, model)).json()["choices"][0]["message"]
+        return (await self.send(CHAT, model)).json()["choices"][0]["message"]
 
     async def go_on(self, model: str, message: Any, **more: Any) -> httpx.Response:
         """The next request of that conversation."""
-        return await self.ask(CHAT, model, None, messages=[USER, message, USER], **more)
+        return await self.send(CHAT, model, None, messages=[USER, message, USER], **more)
 
     async def each_style(self) -> None:
         for path in (CHAT, RESPONSES):
             for style in ("concise", "auto", "detailed"):
-                await self.ask(path, "think", style, stream=True)
-            await self.ask(path, "think-more", stream=False)
+                await self.send(path, "think", style, stream=True)
+            await self.send(path, "think-more", stream=False)
 
     async def odd_answers(self) -> None:
         """None of these is the summarizer's doing."""
-        late = asyncio.create_task(self.ask(CHAT, "think-late"))
+        late = asyncio.create_task(self.send(CHAT, "think-late"))
         for model in ("think-briefly", "think-page", "think-error", "think-full", "dead"):
-            await self.ask(CHAT, model)
+            await self.send(CHAT, model)
         for model in ("think-natively", "think-oddly"):
-            await self.ask(RESPONSES, model, stream=True)
+            await self.send(RESPONSES, model, stream=True)
         with suppress(httpx.TransportError):  # it breaks off, and so must Abridge
-            await self.ask(CHAT, "think-cut", stream=True)
+            await self.send(CHAT, "think-cut", stream=True)
         await late
 
     async def odd_questions(self) -> None:
-        await self.ask(CHAT, "think", None)
-        await self.ask(CHAT, "think", "shortest")
+        await self.send(CHAT, "think", None)
+        await self.send(CHAT, "think", "shortest")
         await self.client.get("/v1/models")
 
     async def leave(self) -> None:
@@ -137,43 +137,43 @@ class Visitor:
     async def crowd(self) -> None:
         """One more than there is room for."""
         self.model.gate.clear()
-        asked = [
-            asyncio.create_task(self.ask(CHAT, "think-gated", stream=True)) for _ in range(ROOM)
+        tasks = [
+            asyncio.create_task(self.send(CHAT, "think-gated", stream=True)) for _ in range(ROOM)
         ]
         await until(lambda: self.model.running == ROOM)
-        await self.ask(CHAT, "think")
+        await self.send(CHAT, "think")
         self.model.gate.set()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
         self.model.gate.clear()
 
     async def bad_summaries(self) -> None:
         """Also more at once than there is room for; at the end the breaker is open."""
-        await self.ask(CHAT, "unlucky-empty", stream=True)
-        await asyncio.gather(*(self.ask(CHAT, "unlucky-slow", stream=True) for _ in range(ROOM)))
+        await self.send(CHAT, "unlucky-empty", stream=True)
+        await asyncio.gather(*(self.send(CHAT, "unlucky-slow", stream=True) for _ in range(ROOM)))
         for _ in range(3):
-            await self.ask(CHAT, "unlucky-fails", stream=True)
+            await self.send(CHAT, "unlucky-fails", stream=True)
 
     async def conversations(self) -> None:
         """What is returned sealed, dropped, kept, altered, and by somebody else."""
-        told = await self.message("think")
-        plain = {key: told[key] for key in told if key != "reasoning_details"}
-        await self.go_on("think", told)
+        reply = await self.message("think")
+        plain = {key: reply[key] for key in reply if key != "reasoning_details"}
+        await self.go_on("think", reply)
         await self.go_on("think", plain)
-        await self.go_on("think", told, who=BERT)
-        await self.go_on("think", {**told, "content": "Something else."})
+        await self.go_on("think", reply, who=BERT)
+        await self.go_on("think", {**reply, "content": "Something else."})
         await self.go_on("think", {**plain, "reasoning_content": "My own thought."})
         await self.go_on("forget", {**plain, "reasoning_content": "My own thought."})
-        damaged = json.loads(json.dumps(told).replace("abr1.", "abr1.AAAA"))
+        damaged = json.loads(json.dumps(reply).replace("abr1.", "abr1.AAAA"))
         await self.go_on("think", damaged)
         called = await self.message("demand-calls")
         lost = {key: called[key] for key in ("role", "tool_calls")}
         lost["tool_calls"][0]["id"] = "call_of_another"
         output = {"role": "tool", "tool_call_id": "call_of_another", "content": "1"}
         for model in ("demand-calls", "demand-refused"):
-            await self.ask(CHAT, model, messages=[USER, lost, output])
+            await self.send(CHAT, model, messages=[USER, lost, output])
 
     async def bridges(self) -> None:
-        answer = await self.ask(RESPONSES, "bridge", metadata={"a": "b"}, seed=1)
+        answer = await self.send(RESPONSES, "bridge", metadata={"a": "b"}, seed=1)
         await self.client.get(f"{RESPONSES}/{answer.json()['id']}", headers=ANNA)
 
     async def everything(self) -> None:

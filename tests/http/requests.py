@@ -25,19 +25,19 @@ def post(url: str, body: bytes | AsyncIterator[bytes], length: int | None = None
     return httpx.Request("POST", url, headers=framing, content=body)
 
 
-def pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+def iter_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
     return aiter(cast(httpx.AsyncByteStream, response.stream))
 
 
-async def read(response: httpx.Response) -> bytes:
-    return b"".join([piece async for piece in pieces(response)])
+async def read_body(response: httpx.Response) -> bytes:
+    return b"".join([piece async for piece in iter_chunks(response)])
 
 
-async def ask(transport: Transport, request: httpx.Request) -> bytes:
-    return await read(await transport.handle_async_request(request))
+async def send_request(transport: Transport, request: httpx.Request) -> bytes:
+    return await read_body(await transport.handle_async_request(request))
 
 
-def lent(transport: Transport) -> list[UpstreamConnection]:
+def connections_in_use(transport: Transport) -> list[UpstreamConnection]:
     """The connections that serve a request now."""
     return [
         link

@@ -147,21 +147,21 @@ async def test_an_app_is_no_faster_than_its_reader() -> None:
 
 
 async def test_closing_early_tells_the_app() -> None:
-    told: list[object] = []
+    received: list[object] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         await send(START)
         await send(chunk(b"one"))
-        told.append(await receive())
+        received.append(await receive())
         with pytest.raises(OSError, match="closed"):
             await send(chunk(b"two"))
-        told.append("its own ending")
+        received.append("its own ending")
 
     response = await call(app)
     assert await anext(chunks(response)) == b"one"
     await response.aclose()
-    assert told == [{"type": "http.disconnect"}, "its own ending"]
+    assert received == [{"type": "http.disconnect"}, "its own ending"]
 
 
 async def test_closing_early_frees_an_app_that_waits_for_its_reader() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from abridge.http.transport import Transport
 from tests.clock import Clock
-from tests.http.requests import ask, get, pieces, post, read
+from tests.http.requests import get, iter_chunks, post, read_body, send_request
 from tests.servers import Peer, Request, listen, refused
 
 
@@ -47,7 +47,7 @@ async def test_a_request_goes_out_byte_for_byte_as_it_was_given(transport: Trans
         request = httpx.Request(
             "POST", f"{server.url}/v1", headers=headers, stream=httpx.ByteStream(b'{"a":1}')
         )
-        await ask(transport, request)
+        await send_request(transport, request)
     assert seen[0].split(b"\r\n") == [
         b"POST /v1 HTTP/1.1",
         b"host: example.test",
@@ -66,7 +66,7 @@ async def test_a_request_goes_out_byte_for_byte_as_it_was_given(transport: Trans
 async def test_a_path_is_not_quoted_again(transport: Transport, path: str) -> None:
     upstream = Recorder()
     async with listen(upstream) as server:
-        await ask(transport, get(server.url, path))
+        await send_request(transport, get(server.url, path))
     assert upstream.requests[0].lines == [f"GET {path} HTTP/1.1".encode()]
 
 
@@ -75,7 +75,7 @@ async def test_a_target_stands_in_for_what_a_url_cannot_say(transport: Transport
     async with listen(upstream) as server:
         request = get(server.url, "/b")
         request.extensions["target"] = b'/a/../b/./"c"?d={e}'
-        await ask(transport, request)
+        await send_request(transport, request)
     assert upstream.requests[0].lines == [b'GET /a/../b/./"c"?d={e} HTTP/1.1']
 
 
@@ -83,7 +83,7 @@ async def test_repeated_response_headers_stay_repeated(transport: Transport) -> 
     upstream = Recorder(b"Set-Cookie: a=1", b"X-Caf: \xe9", b"Set-Cookie: b=2")
     async with listen(upstream) as server:
         response = await transport.handle_async_request(get(server.url))
-        await read(response)
+        await read_body(response)
     assert response.headers.raw == [
         (b"Set-Cookie", b"a=1"),
         (b"X-Caf", b"\xe9"),
@@ -95,8 +95,8 @@ async def test_repeated_response_headers_stay_repeated(transport: Transport) -> 
 async def test_a_cookie_is_not_sent_back(transport: Transport) -> None:
     upstream = Recorder(b"Set-Cookie: who=tenant-a; Path=/")
     async with listen(upstream) as server:
-        await ask(transport, get(server.url))
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
+        await send_request(transport, get(server.url))
         assert server.connections == 1
     assert [request.headers for request in upstream.requests] == [[], []]
 
@@ -105,7 +105,7 @@ async def test_a_redirect_is_an_answer_like_any_other(transport: Transport) -> N
     upstream = Recorder(b"Location: /elsewhere", status=b"307 Temporary Redirect")
     async with listen(upstream) as server:
         response = await transport.handle_async_request(post(server.url, b"{}"))
-        assert await read(response) == b"ok"
+        assert await read_body(response) == b"ok"
     assert (response.status_code, response.headers["location"]) == (307, "/elsewhere")
     assert len(upstream.requests) == 1
 
@@ -115,7 +115,7 @@ async def test_a_compressed_body_stays_compressed(transport: Transport) -> None:
     upstream = Recorder(b"Content-Encoding: gzip", body=packed)
     async with listen(upstream) as server:
         response = await transport.handle_async_request(get(server.url))
-        assert await read(response) == packed
+        assert await read_body(response) == packed
     assert response.headers["content-encoding"] == "gzip"
 
 
@@ -129,7 +129,7 @@ async def test_the_environment_names_no_proxy_and_no_credential(
     monkeypatch.setenv("NETRC", str(netrc))
     upstream = Recorder()
     async with listen(upstream) as server:
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
     assert upstream.requests[0].headers == []
 
 
@@ -142,7 +142,9 @@ async def test_more_than_a_hundred_requests_run_at_once(transport: Transport) ->
         await peer.answer()
 
     async with listen(script, backlog=200) as server:
-        answers = await asyncio.gather(*(ask(transport, get(server.url)) for _ in range(150)))
+        answers = await asyncio.gather(
+            *(send_request(transport, get(server.url)) for _ in range(150))
+        )
     assert answers == [b"ok"] * 150
 
 
@@ -160,7 +162,7 @@ async def test_a_stream_may_go_on_for_longer_than_five_minutes(clock: Clock) -> 
         Transport(connect=hour, headers=2 * hour, idle=2 * hour) as transport,
         listen(script) as server,
     ):
-        body = pieces(await transport.handle_async_request(get(server.url)))
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
         assert await anext(body) == b"a"
         await clock.advance(hour)
         acknowledged.set()
@@ -175,9 +177,9 @@ async def test_an_idle_connection_is_kept_for_four_seconds(
     now = 1000.0
     monkeypatch.setattr("aiohttp.connector.monotonic", lambda: now)
     async with listen(Recorder()) as server:
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
         now += seconds
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
         assert server.connections == connections
 
 
@@ -187,14 +189,14 @@ async def test_a_method_that_may_be_repeated_is_not(transport: Transport) -> Non
 
     async with listen(script) as server:
         with pytest.raises(httpx.RemoteProtocolError):
-            await ask(transport, get(server.url))
+            await send_request(transport, get(server.url))
         assert server.connections == 1
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(transport: Transport) -> None:
     async with listen(Recorder(), ssl=certificate()) as server:
         with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
-            await ask(transport, get(server.url))
+            await send_request(transport, get(server.url))
 
 
 async def test_a_certificate_may_be_vouched_for() -> None:
@@ -204,8 +206,8 @@ async def test_a_certificate_may_be_vouched_for() -> None:
         Transport(connect=20, headers=20, idle=20, tls=trusting) as transport,
         listen(upstream, ssl=certificate()) as server,
     ):
-        assert await ask(transport, get(server.url)) == b"ok"
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
         assert server.connections == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from abridge.http.transport import Transport
 from tests.clock import Clock
-from tests.http.requests import ask, get, pieces, post, read
+from tests.http.requests import get, iter_chunks, post, read_body, send_request
 from tests.servers import HANG, Peer, listen, refused, soon
 
 SHORT = 0.05  # seconds; what waits for it waits for nothing else
@@ -52,19 +52,19 @@ def says(data: bytes, then: Act) -> Act:
 
 async def test_nobody_listens(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
-        await ask(transport, get(refused()))
+        await send_request(transport, get(refused()))
 
 
 async def test_no_such_host(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
-        await ask(transport, get("http://host.invalid"))
+        await send_request(transport, get("http://host.invalid"))
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "x\\y"])
 async def test_no_host_that_there_could_be(transport: Transport, host: str) -> None:
     url = httpx.URL("http://x").copy_with(netloc=host.encode())
     with pytest.raises(httpx.ConnectError):
-        await ask(transport, httpx.Request("GET", url))
+        await send_request(transport, httpx.Request("GET", url))
 
 
 async def test_connecting_takes_too_long() -> None:
@@ -76,7 +76,7 @@ async def test_connecting_takes_too_long() -> None:
             client.connect_ex(deaf.getsockname())
         async with Transport(connect=SHORT, headers=HANG, idle=HANG) as transport:
             with pytest.raises(httpx.ConnectTimeout):
-                await soon(ask(transport, get(url)))
+                await soon(send_request(transport, get(url)))
         for client in waiting:
             client.close()
 
@@ -87,7 +87,7 @@ async def test_silence_before_the_headers() -> None:
         Transport(connect=HANG, headers=SHORT, idle=HANG) as transport,
     ):
         with pytest.raises(httpx.ReadTimeout):
-            await soon(ask(transport, get(server.url)))
+            await soon(send_request(transport, get(server.url)))
 
 
 async def test_silence_within_the_body() -> None:
@@ -96,7 +96,7 @@ async def test_silence_within_the_body() -> None:
         listen(script) as server,
         Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
     ):
-        body = pieces(await transport.handle_async_request(get(server.url)))
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
         assert await soon(anext(body)) == b"half"
         with pytest.raises(httpx.ReadTimeout):
             await soon(anext(body))
@@ -109,7 +109,7 @@ async def test_silence_between_headers_and_body() -> None:
     ):
         response = await transport.handle_async_request(get(server.url))
         with pytest.raises(httpx.ReadTimeout):
-            await soon(read(response))
+            await soon(read_body(response))
 
 
 async def test_a_long_wait_for_the_headers_is_no_silence_within_the_body() -> None:
@@ -122,7 +122,7 @@ async def test_a_long_wait_for_the_headers_is_no_silence_within_the_body() -> No
         listen(script) as server,
         Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
     ):
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
 
 
 async def test_an_idle_connection_does_not_time_out_for_whoever_comes_next(clock: Clock) -> None:
@@ -135,9 +135,9 @@ async def test_an_idle_connection_does_not_time_out_for_whoever_comes_next(clock
         listen(script) as server,
         Transport(connect=HANG, headers=2.0, idle=1.0) as transport,
     ):
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
         await clock.advance(3.0)
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
         assert server.connections == 1
 
 
@@ -155,7 +155,7 @@ async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
         listen(script) as server,
         Transport(connect=HANG, headers=5.0, idle=HANG) as transport,
     ):
-        assert await ask(transport, post(server.url, source())) == b"ok"
+        assert await send_request(transport, post(server.url, source())) == b"ok"
 
 
 async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
@@ -171,7 +171,7 @@ async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
     ):
         response = await transport.handle_async_request(get(server.url))
         await clock.advance(6.0)
-        assert len(await read(response)) == len(body)
+        assert len(await read_body(response)) == len(body)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ async def test_no_answer_that_could_be_understood(
 ) -> None:
     async with listen(says(data, then)) as server:
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await soon(ask(transport, post(server.url, b"{}")))
+            await soon(send_request(transport, post(server.url, b"{}")))
         assert server.connections == 1
 
 
@@ -229,11 +229,11 @@ async def test_a_body_that_is_cut_is_read_up_to_the_cut(
 
     async with listen(says(data, wait_then)) as server:
         response = await transport.handle_async_request(get(server.url))
-        body = pieces(response)
+        body = iter_chunks(response)
         assert (await soon(anext(body))).startswith(b"half")
         taken.set()
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await soon(read(response))
+            await soon(read_body(response))
 
 
 async def test_what_came_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
@@ -243,7 +243,7 @@ async def test_what_came_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
         response = await transport.handle_async_request(get(server.url))
         await soon(server.tasks[0])
         await asyncio.sleep(SHORT)
-        body = pieces(response)
+        body = iter_chunks(response)
         assert await soon(anext(body)) == b"half"
         with pytest.raises(httpx.RemoteProtocolError):
             await soon(anext(body))
@@ -254,7 +254,7 @@ async def test_a_body_without_a_length_ends_with_the_connection(
     transport: Transport, then: Act
 ) -> None:
     async with listen(says(UNTIL_CLOSED, then)) as server:
-        assert await soon(ask(transport, get(server.url))) == b"half"
+        assert await soon(send_request(transport, get(server.url))) == b"half"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ async def test_what_upstream_would_read_as_something_else_is_not_sent(
 ) -> None:
     request = httpx.Request("POST", refused(), headers=headers, stream=httpx.ByteStream(body))
     with pytest.raises(httpx.LocalProtocolError):
-        await ask(transport, request)
+        await send_request(transport, request)
 
 
 @pytest.mark.parametrize("target", [b"/a b", b"/a HTTP/1.1\r\nx: y", b"/\n"])
@@ -286,10 +286,10 @@ async def test_a_target_that_is_more_than_one_is_not_sent(
     request = get(refused())
     request.extensions["target"] = target
     with pytest.raises(httpx.LocalProtocolError):
-        await ask(transport, request)
+        await send_request(transport, request)
 
 
 async def test_a_synchronous_stream_is_not_sent(transport: Transport) -> None:
     request = httpx.Request("POST", refused(), content=iter([b"x"]))
     with pytest.raises(httpx.LocalProtocolError):
-        await ask(transport, request)
+        await send_request(transport, request)

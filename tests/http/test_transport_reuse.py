@@ -10,7 +10,7 @@ import pytest
 
 from abridge.http.transport import Transport
 from tests.clock import Clock
-from tests.http.requests import ask, get, lent, post
+from tests.http.requests import connections_in_use, get, post, send_request
 from tests.servers import Peer, listen, soon, until
 
 
@@ -38,15 +38,15 @@ async def reset(peer: Peer) -> None:
 
 async def test_a_request_on_a_stale_connection_is_sent_once_more(transport: Transport) -> None:
     async with listen(serve_once, serve) as server:
-        await ask(transport, post(server.url, b"a"))
-        assert await ask(transport, post(server.url, b"b")) == b"b"
+        await send_request(transport, post(server.url, b"a"))
+        assert await send_request(transport, post(server.url, b"b")) == b"b"
         assert server.connections == 2
 
 
 async def test_a_reset_is_as_good_as_a_close(transport: Transport) -> None:
     async with listen(serve_once_then_reset, serve) as server:
-        await ask(transport, post(server.url, b"a"))
-        assert await ask(transport, post(server.url, b"b")) == b"b"
+        await send_request(transport, post(server.url, b"a"))
+        assert await send_request(transport, post(server.url, b"b")) == b"b"
         assert server.connections == 2
 
 
@@ -55,52 +55,52 @@ async def test_it_is_sent_no_more_than_twice(transport: Transport) -> None:
         await peer.request()
 
     async with listen(serve_once, hang_up) as server:
-        await ask(transport, post(server.url, b"a"))
+        await send_request(transport, post(server.url, b"a"))
         with pytest.raises(httpx.RemoteProtocolError):
-            await ask(transport, post(server.url, b"b"))
+            await send_request(transport, post(server.url, b"b"))
         assert server.connections == 2
 
 
 @pytest.mark.parametrize("end", [Peer.close, reset])
-async def test_not_once_a_byte_has_come(
+async def test_no_retry_once_a_byte_has_come(
     transport: Transport, end: Callable[[Peer], Awaitable[None]]
 ) -> None:
     async def begin(peer: Peer) -> None:
         await serve_once(peer)
         await peer.send(b"H")
-        await until(lambda: any(link.has_received for link in lent(transport)))
+        await until(lambda: any(link.has_received for link in connections_in_use(transport)))
         await end(peer)
 
     async with listen(begin, serve) as server:
-        await ask(transport, post(server.url, b"a"))
+        await send_request(transport, post(server.url, b"a"))
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await soon(ask(transport, post(server.url, b"b")))
+            await soon(send_request(transport, post(server.url, b"b")))
         assert server.connections == 1
 
 
-async def test_not_if_its_body_is_a_stream(transport: Transport) -> None:
+async def test_no_retry_if_the_body_is_a_stream(transport: Transport) -> None:
     async def source() -> AsyncIterator[bytes]:
         yield b"b"
 
     async with listen(serve_once, serve) as server:
-        await ask(transport, post(server.url, b"a"))
+        await send_request(transport, post(server.url, b"a"))
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await ask(transport, post(server.url, source()))
+            await send_request(transport, post(server.url, source()))
         assert server.connections == 1
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
-async def test_not_if_the_connection_was_new(transport: Transport, method: str) -> None:
+async def test_no_retry_on_a_new_connection(transport: Transport, method: str) -> None:
     async def hang_up(peer: Peer) -> None:
         await peer.request()
 
     async with listen(hang_up, serve) as server:
         with pytest.raises(httpx.RemoteProtocolError):
-            await ask(transport, httpx.Request(method, server.url, content=b"a"))
+            await send_request(transport, httpx.Request(method, server.url, content=b"a"))
         assert server.connections == 1
 
 
-async def test_not_because_upstream_was_silent(clock: Clock) -> None:
+async def test_no_retry_if_upstream_was_silent(clock: Clock) -> None:
     async def fall_silent(peer: Peer) -> None:
         await serve_once(peer)
         await clock.advance(6.0)
@@ -110,9 +110,9 @@ async def test_not_because_upstream_was_silent(clock: Clock) -> None:
         Transport(connect=20, headers=5, idle=20) as transport,
         listen(fall_silent, serve) as server,
     ):
-        await ask(transport, post(server.url, b"a"))
+        await send_request(transport, post(server.url, b"a"))
         with pytest.raises(httpx.ReadTimeout):
-            await ask(transport, post(server.url, b"b"))
+            await send_request(transport, post(server.url, b"b"))
         assert server.connections == 1
 
 
@@ -120,7 +120,7 @@ async def test_a_connection_serves_one_request_after_another(transport: Transpor
     async with listen(serve) as server:
         for number in range(5):
             body = b"%d" % number
-            assert await ask(transport, post(server.url, body)) == body
+            assert await send_request(transport, post(server.url, body)) == body
         assert server.connections == 1
 
 
@@ -131,8 +131,8 @@ async def test_upstream_may_ask_that_it_does_not(transport: Transport) -> None:
         await peer.left()
 
     async with listen(script) as server:
-        await ask(transport, get(server.url))
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
+        await send_request(transport, get(server.url))
         assert server.connections == 2
 
 
@@ -148,10 +148,10 @@ async def test_what_is_said_unasked_answers_nobody(transport: Transport) -> None
 
     idle, gone = asyncio.Event(), asyncio.Event()
     async with listen(script, serve) as server:
-        assert await ask(transport, get(server.url)) == b"mine"
+        assert await send_request(transport, get(server.url)) == b"mine"
         idle.set()
         await soon(gone.wait())
-        assert await ask(transport, post(server.url, b"asked")) == b"asked"
+        assert await send_request(transport, post(server.url, b"asked")) == b"asked"
 
 
 async def test_two_answers_to_one_request_are_one(transport: Transport) -> None:
@@ -162,6 +162,6 @@ async def test_two_answers_to_one_request_are_one(transport: Transport) -> None:
         await peer.left()
 
     async with listen(script, serve) as server:
-        assert await ask(transport, get(server.url)) == b"a"
-        assert await ask(transport, post(server.url, b"c")) == b"c"
+        assert await send_request(transport, get(server.url)) == b"a"
+        assert await send_request(transport, post(server.url, b"c")) == b"c"
         assert server.connections == 2

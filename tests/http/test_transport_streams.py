@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from abridge.http.transport import Transport
-from tests.http.requests import ask, get, lent, pieces, post, read
+from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
 from tests.servers import Peer, listen, soon, stalled, until
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -33,7 +33,7 @@ async def test_each_event_is_seen_when_it_is_sent(transport: Transport) -> None:
         await peer.send(chunk(b""))
 
     async with listen(script) as server:
-        body = pieces(await transport.handle_async_request(get(server.url)))
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
         for event in events:
             seen.release()
             assert await soon(anext(body)) == event
@@ -64,7 +64,7 @@ async def test_a_request_body_goes_out_as_it_comes(
         await peer.answer()
 
     async with listen(script) as server:
-        assert await soon(ask(transport, post(server.url, source(), length))) == b"ok"
+        assert await soon(send_request(transport, post(server.url, source(), length))) == b"ok"
 
 
 @pytest.mark.usefixtures("for_long")
@@ -84,7 +84,7 @@ async def test_an_answer_may_come_before_the_request_has_ended(transport: Transp
         noticed.set()
 
     async with listen(script) as server:
-        assert await soon(ask(transport, post(server.url, source()))) == b"enough"
+        assert await soon(send_request(transport, post(server.url, source()))) == b"enough"
         await soon(noticed.wait())
 
 
@@ -102,7 +102,7 @@ async def test_what_its_source_raises_ends_a_request(transport: Transport) -> No
 
     async with listen(script) as server:
         with pytest.raises(KeyError, match="mine"):
-            await soon(ask(transport, post(server.url, source())))
+            await soon(send_request(transport, post(server.url, source())))
         await soon(noticed.wait())
 
 
@@ -120,16 +120,16 @@ async def test_what_its_source_raises_ends_an_early_answer_too(transport: Transp
         await peer.left()
 
     async with listen(script) as server:
-        body = pieces(await transport.handle_async_request(post(server.url, source())))
+        body = iter_chunks(await transport.handle_async_request(post(server.url, source())))
         assert await soon(anext(body)) == b"half"
         answered.set()
         with pytest.raises(httpx.TransportError):
             await soon(anext(body))
 
 
-@pytest.mark.parametrize("said", [4, 6])
+@pytest.mark.parametrize("declared", [4, 6])
 async def test_a_body_of_another_length_than_was_said_is_not_finished(
-    transport: Transport, said: int
+    transport: Transport, declared: int
 ) -> None:
     received = bytearray()
 
@@ -143,8 +143,8 @@ async def test_a_body_of_another_length_than_was_said_is_not_finished(
 
     async with listen(script) as server:
         with pytest.raises(httpx.LocalProtocolError, match="than its Content-Length"):
-            await soon(ask(transport, post(server.url, source(), said)))
-    assert len(received) < said
+            await soon(send_request(transport, post(server.url, source(), declared)))
+    assert len(received) < declared
 
 
 async def test_upstream_is_not_read_faster_than_its_reader_reads(transport: Transport) -> None:
@@ -163,7 +163,7 @@ async def test_upstream_is_not_read_faster_than_its_reader_reads(transport: Tran
     async with listen(script) as server:
         response = await transport.handle_async_request(get(server.url))
         assert await stalled(lambda: sent) < blocks // 2
-        assert len(await soon(read(response))) == len(block) * blocks
+        assert len(await soon(read_body(response))) == len(block) * blocks
 
 
 async def test_closing_unread_is_noticed_upstream(transport: Transport) -> None:
@@ -177,7 +177,7 @@ async def test_closing_unread_is_noticed_upstream(transport: Transport) -> None:
 
     async with listen(script) as server:
         response = await transport.handle_async_request(get(server.url))
-        body = pieces(response)
+        body = iter_chunks(response)
         assert await anext(body) == b"first"
         await response.aclose()
         with pytest.raises(httpx.ReadError):
@@ -193,7 +193,7 @@ async def test_closing_ends_a_read_that_waits(transport: Transport) -> None:
 
     async with listen(script) as server:
         response = await transport.handle_async_request(get(server.url))
-        body = pieces(response)
+        body = iter_chunks(response)
         assert await anext(body) == b"first"
         waiting = asyncio.ensure_future(anext(body))
         await asyncio.sleep(0)
@@ -215,7 +215,7 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
 
     async with listen(script) as server:
         response = await transport.handle_async_request(post(server.url, source()))
-        (link,) = lent(transport)
+        (link,) = connections_in_use(transport)
         await until(lambda: link.writing_paused)
         closed = link.closed
         assert closed is not None
@@ -224,17 +224,17 @@ async def test_closing_does_not_wait_for_upstream_to_take_the_rest(transport: Tr
 
 
 async def test_cancelling_before_the_headers_is_noticed_upstream(transport: Transport) -> None:
-    asked, noticed = asyncio.Event(), asyncio.Event()
+    arrived, noticed = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.request()
-        asked.set()
+        arrived.set()
         await peer.left()
         noticed.set()
 
     async with listen(script) as server:
-        call = asyncio.create_task(ask(transport, post(server.url, b"{}")))
-        await soon(asked.wait())
+        call = asyncio.create_task(send_request(transport, post(server.url, b"{}")))
+        await soon(arrived.wait())
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -263,7 +263,7 @@ async def test_an_answer_without_a_body_leaves_the_connection_for_the_next(
             request = httpx.Request(method, server.url, stream=httpx.ByteStream(b""))
             response = await transport.handle_async_request(request)
             assert response.headers.get("content-length") in (None, "0", "5")
-            assert await read(response) == b""
+            assert await read_body(response) == b""
         assert server.connections == 1
 
 
@@ -274,7 +274,7 @@ async def test_interim_answers_are_passed_over(transport: Transport) -> None:
         await peer.answer(b"final")
 
     async with listen(script) as server:
-        assert await ask(transport, get(server.url)) == b"final"
+        assert await send_request(transport, get(server.url)) == b"final"
 
 
 async def test_it_serves_an_ordinary_httpx_client(transport: Transport) -> None:
@@ -297,7 +297,7 @@ async def test_each_loop_has_connections_of_its_own(transport: Transport) -> Non
 
     def elsewhere(url: str, *, close: bool) -> bytes:
         async def once() -> bytes:
-            answer = await ask(transport, get(url))
+            answer = await send_request(transport, get(url))
             if close:
                 await transport.aclose()
             return answer
@@ -305,10 +305,10 @@ async def test_each_loop_has_connections_of_its_own(transport: Transport) -> Non
         return asyncio.run(once())
 
     async with listen(script) as server:
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
         assert await asyncio.to_thread(elsewhere, server.url, close=True) == b"ok"
         assert await asyncio.to_thread(elsewhere, server.url, close=True) == b"ok"
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"
         assert server.connections == 3
 
 
@@ -322,7 +322,7 @@ async def test_it_goes_on_after_it_was_closed(transport: Transport) -> None:
         noticed.set()
 
     async with listen(script) as server:
-        await ask(transport, get(server.url))
+        await send_request(transport, get(server.url))
         await transport.aclose()
         await soon(noticed.wait())
-        assert await ask(transport, get(server.url)) == b"ok"
+        assert await send_request(transport, get(server.url)) == b"ok"

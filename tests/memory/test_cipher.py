@@ -25,19 +25,19 @@ CLEAR = b"I think, therefore I add. " * 20
 
 
 @given(st.binary(max_size=2000), st.binary(max_size=50))
-def test_what_was_locked_opens(clear: bytes, bound: bytes) -> None:
+def test_a_sealed_value_opens(clear: bytes, bound: bytes) -> None:
     cipher = Cipher(RING)
     assert cipher.unseal(cipher.seal(clear, bound), bound) == clear
 
 
-def test_nobody_reads_it_and_no_two_are_alike() -> None:
+def test_sealed_values_reveal_nothing_and_differ_each_time() -> None:
     one, two = (Cipher(RING).seal(CLEAR, b"place") for _ in range(2))
     assert b"think" not in one
     assert one != two
     assert len(one) < len(CLEAR)
 
 
-def test_it_opens_only_where_it_belongs() -> None:
+def test_a_value_opens_only_with_its_use_and_associated_data() -> None:
     sealed = Cipher(RING, use=b"store").seal(CLEAR, b"place")
     assert Cipher(RING, use=b"store").unseal(sealed, b"another place") is None
     assert Cipher(RING, use=b"client").unseal(sealed, b"place") is None
@@ -45,7 +45,7 @@ def test_it_opens_only_where_it_belongs() -> None:
 
 
 @given(st.data())
-def test_not_a_bit_can_be_changed(data: st.DataObject) -> None:
+def test_no_bit_can_be_changed(data: st.DataObject) -> None:
     cipher = Cipher(RING)
     sealed = bytearray(cipher.seal(b"secret", b"place"))
     bit = data.draw(st.integers(0, 8 * len(sealed) - 1))
@@ -54,7 +54,7 @@ def test_not_a_bit_can_be_changed(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_nor_a_byte_cut_off_or_added(data: st.DataObject) -> None:
+def test_no_byte_can_be_cut_off_or_added(data: st.DataObject) -> None:
     cipher = Cipher(RING)
     sealed = cipher.seal(b"secret", b"place")
     cut = data.draw(st.integers(0, len(sealed) - 1))
@@ -63,12 +63,12 @@ def test_nor_a_byte_cut_off_or_added(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_what_never_was_sealed_does_not_open(data: bytes) -> None:
+def test_arbitrary_bytes_do_not_open(data: bytes) -> None:
     assert Cipher(RING).unseal(data, b"place") is None
     assert Cipher(RING).unseal(b"\x01\x03" + data, b"place") is None
 
 
-def test_keys_are_rotated() -> None:
+def test_keys_can_be_rotated() -> None:
     sealed = Cipher(RING).seal(CLEAR, b"place")
     rotated = Cipher(Keyring((NEW, OLD)))
     assert rotated.unseal(sealed, b"place") == CLEAR
@@ -76,13 +76,13 @@ def test_keys_are_rotated() -> None:
     assert Cipher(RING).unseal(rotated.seal(CLEAR, b"place"), b"place") is None
 
 
-def test_a_key_is_known_by_its_id_and_not_by_that_alone() -> None:
+def test_another_key_with_the_same_id_opens_nothing() -> None:
     sealed = Cipher(RING).seal(CLEAR, b"place")
     namesake = Key.derive("old", bytes([2] * 32))
     assert Cipher(Keyring((namesake,))).unseal(sealed, b"place") is None
 
 
-def test_a_value_has_a_largest_size() -> None:
+def test_values_larger_than_the_limit_are_refused() -> None:
     small = Cipher(RING, limit=10)
     with pytest.raises(ValueError, match="larger"):
         small.seal(b"x" * 11, b"")
@@ -98,23 +98,23 @@ def packed_as(size: int, packed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("said", [0, 99, 101, 10_000])
-def test_what_says_to_be_of_another_size_does_not_open(said: int) -> None:
+def test_a_value_of_another_size_than_announced_does_not_open(said: int) -> None:
     assert Cipher(RING).unseal(packed_as(100, zlib.compress(bytes(100))), b"") == bytes(100)
     assert Cipher(RING).unseal(packed_as(said, zlib.compress(bytes(100))), b"") is None
 
 
 @pytest.mark.parametrize("packed", [b"", b"no zlib", zlib.compress(bytes(100))[:-1]])
-def test_what_was_not_packed_whole_does_not_open(packed: bytes) -> None:
+def test_invalid_compressed_data_does_not_open(packed: bytes) -> None:
     assert Cipher(RING).unseal(packed_as(100, packed), b"") is None
 
 
-def test_what_was_sealed_once_opens_for_ever() -> None:
+def test_the_format_never_changes() -> None:
     """The format is a promise: it was written by another replica, or before an update."""
     sealed = base64.b64decode(SEALED)
     assert Cipher(RING, use=b"store").unseal(sealed, b"place") == b"I add the numbers."
 
 
-def test_each_value_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_value_is_sealed_under_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
 
     def kept(key: bytes) -> AESGCM:

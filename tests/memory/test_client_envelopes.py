@@ -63,16 +63,16 @@ envelopes = st.builds(
 
 class TestForWhom:
     @given(envelopes)
-    def test_new_02_a_replica_that_shares_the_keys_opens_it(self, envelope: Envelope) -> None:
+    def test_a_replica_with_the_same_keys_opens_an_envelope(self, envelope: Envelope) -> None:
         replica = sealer()
         assert opened(replica, sealer().seal(envelope)) == envelope
         assert (replica.opened, replica.dropped) == (1, {})
 
-    def test_new_02_calls_and_text_come_back(self) -> None:
+    def test_calls_and_text_are_in_the_envelope(self) -> None:
         envelope = Envelope([{"reasoning": "x"}], call_ids=("call_1",), text="One hundred.")
         assert opened(sealer(), sealer().seal(envelope)) == envelope
 
-    def test_new_02_nobody_else_reads_it_and_no_two_are_alike(self) -> None:
+    def test_blobs_reveal_nothing_and_differ_each_time(self) -> None:
         one, two = (sealer().seal(ENVELOPE) for _ in range(2))
         assert re.fullmatch(r"abr1\.old\.[A-Za-z0-9_-]+", one)
         assert is_envelope(one)
@@ -82,7 +82,7 @@ class TestForWhom:
         after_the_time = slice(len("abr1.old.") + 11, None)
         assert not set(_chunks(one[after_the_time])) & set(_chunks(two[after_the_time]))
 
-    def test_llm_09_what_was_sealed_once_opens_for_ever(self) -> None:
+    def test_the_format_never_changes(self) -> None:
         """The format is a promise: it was written by another replica, or before an update."""
         assert opened(sealer(), BLOB) == Envelope([{"reasoning": "I recall."}], "rs_1")
 
@@ -97,17 +97,15 @@ class TestForWhom:
             {"upstream": "defaultt", "model": "hinker-1"},
         ],
     )
-    def test_new_02_it_is_of_no_use_to_others_and_no_error_either(
-        self, other: dict[str, Any]
-    ) -> None:
+    def test_a_blob_of_another_owner_is_dropped(self, other: dict[str, Any]) -> None:
         replica = sealer(**other)
         assert opened(replica, sealer().seal(ENVELOPE)) is None
         assert (replica.opened, replica.dropped) == (0, {"foreign": 1})
 
-    def test_new_02_nobody_in_particular_gets_none(self) -> None:
+    def test_a_request_without_a_tenant_gets_no_blob(self) -> None:
         assert sealer(tenant=None).seal(ENVELOPE) == ""
 
-    def test_new_02_the_next_snapshot_of_a_model_knows_what_the_last_one_thought(self) -> None:
+    def test_another_snapshot_of_the_model_opens_a_blob(self) -> None:
         blob = sealer(model="openai/gpt-5-2025-08-07").seal(ENVELOPE)
         assert opened(sealer(model="gpt-5"), blob) == ENVELOPE
         assert opened(sealer(model="gpt-5-mini"), blob) is None
@@ -123,9 +121,7 @@ class TestForWhom:
             (Turn("assistant", "One hundred.", (ToolCall("call_2", "add", "{}"),)), "", False),
         ],
     )
-    def test_new_02_it_is_of_use_in_its_own_turn_only(
-        self, turn: Turn, item: str, *, fits: bool
-    ) -> None:
+    def test_a_blob_opens_in_its_own_turn_only(self, turn: Turn, item: str, *, fits: bool) -> None:
         envelope = Envelope([{}], "rs_1", call_ids=("call_1",), text="One hundred.")
         replica = sealer()
         assert (opened(replica, sealer().seal(envelope), turn, item) == envelope) is fits
@@ -133,7 +129,7 @@ class TestForWhom:
 
 
 class TestKeys:
-    def test_new_02_keys_are_rotated(self) -> None:
+    def test_keys_can_be_rotated(self) -> None:
         before = sealer(ring(OLD)).seal(ENVELOPE)
         rotated = ring(NEW, OLD)
         assert opened(sealer(rotated), before) == ENVELOPE
@@ -141,15 +137,15 @@ class TestKeys:
         assert after.startswith("abr1.new.")
         assert opened(sealer(ring(NEW)), after) == ENVELOPE
 
-    def test_new_02_others_stay_others_through_a_rotation(self) -> None:
+    def test_other_owners_stay_foreign_through_a_rotation(self) -> None:
         bert = sealer(ring(NEW, OLD), tenant="bert")
         assert opened(bert, sealer(ring(OLD)).seal(ENVELOPE)) is None
         assert bert.dropped == {"foreign": 1}
 
-    def test_a_key_that_is_gone_opens_nothing(self) -> None:
+    def test_a_removed_key_opens_nothing(self) -> None:
         assert refused(sealer(ring(NEW)), sealer(ring(OLD)).seal(ENVELOPE))
 
-    def test_a_key_is_not_known_by_its_id_alone(self) -> None:
+    def test_another_key_with_the_same_id_opens_nothing(self) -> None:
         namesake = Keyring((Key.derive("old", bytes([2] * 32)),))
         assert refused(sealer(namesake), sealer().seal(ENVELOPE))
 
@@ -158,12 +154,12 @@ class TestAge:
     @pytest.mark.parametrize(
         ("passed", "known"), [(0, True), (100, True), (101, False), (-3600, True)]
     )
-    def test_new_02_it_is_good_for_a_time(self, passed: float, *, known: bool) -> None:
+    def test_a_blob_expires(self, passed: float, *, known: bool) -> None:
         blob, later = sealer().seal(ENVELOPE), sealer(now=NOW + passed, ttl=100.0)
         assert (opened(later, blob) is not None) is known
         assert later.dropped == ({} if known else {"expired": 1})
 
-    def test_new_02_for_a_month_if_nothing_else_is_said(self) -> None:
+    def test_a_blob_is_valid_for_a_month_by_default(self) -> None:
         blob, day = sealer().seal(ENVELOPE), 24 * 3600
         assert opened(sealer(now=NOW + 30 * day), blob) == ENVELOPE
         assert opened(sealer(now=NOW + 30 * day + 1), blob) is None
@@ -172,12 +168,12 @@ class TestAge:
 class TestTouched:
     @settings(max_examples=300)
     @given(st.data())
-    def test_new_02_no_letter_of_it_can_be_another(self, data: st.DataObject) -> None:
+    def test_no_character_can_be_changed(self, data: st.DataObject) -> None:
         place = data.draw(st.integers(len(ENVELOPE_PREFIX), len(BLOB) - 1))
         letter = data.draw(st.characters().filter(lambda letter: letter != BLOB[place]))
         assert refused(sealer(ring(OLD, NEW)), BLOB[:place] + letter + BLOB[place + 1 :])
 
-    def test_new_02_nor_any_bit_of_what_it_says(self) -> None:
+    def test_no_bit_can_be_changed(self) -> None:
         encoded = BLOB.split(".")[2]
         alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         for place, letter in enumerate(encoded):
@@ -186,7 +182,7 @@ class TestTouched:
             assert refused(sealer(), f"abr1.old.{touched}")
 
     @pytest.mark.parametrize("place", range(len(ENVELOPE_PREFIX), len(BLOB), 7))
-    def test_new_02_nor_can_it_be_cut(self, place: int) -> None:
+    def test_a_blob_cannot_be_cut(self, place: int) -> None:
         assert refused(sealer(), BLOB[:place])
 
     @pytest.mark.parametrize(
@@ -212,10 +208,10 @@ class TestTouched:
             BLOB.replace("abr1.", "abr1.abr1."),
         ],
     )
-    def test_new_02_what_is_none_of_ours_but_says_so_is_an_error(self, blob: str) -> None:
+    def test_a_forged_blob_is_an_error(self, blob: str) -> None:
         assert refused(sealer(ring(OLD, NEW)), blob)
 
-    def test_new_02_parts_of_two_make_none(self) -> None:
+    def test_parts_of_two_blobs_make_none(self) -> None:
         one, two = (sealer(tenant=name).seal(ENVELOPE).split(".")[2] for name in ("anna", "bert"))
         for place in (0, 11, 12, 32, 75, 76, 100, 150):
             cut = min(place, len(one), len(two))
@@ -225,7 +221,7 @@ class TestTouched:
 
 
 class TestSize:
-    def test_promise_9_what_is_opened_comes_to_no_more_than_the_limit(self) -> None:
+    def test_opened_content_stays_within_the_limit(self) -> None:
         blobs = [sealer().seal(ENVELOPE) for _ in range(3)]
         room = 2 * _size(ENVELOPE)
         replica = sealer(limit=room)
@@ -234,16 +230,14 @@ class TestSize:
         less = sealer(limit=room - 1)
         assert [opened(less, blob) is None for blob in blobs] == [False, True, True]
 
-    def test_promise_9_what_is_too_much_is_not_even_inflated(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_content_over_the_limit_is_not_inflated(self, monkeypatch: pytest.MonkeyPatch) -> None:
         blob = sealer().seal(ENVELOPE)
         monkeypatch.setattr(CompressedValue, "inflate", lambda _: pytest.fail("inflated"))
         assert opened(sealer(limit=_size(ENVELOPE) - 1), blob) is None
         assert opened(sealer(tenant="bert"), blob) is None
         assert opened(sealer(now=2 * NOW), blob) is None
 
-    def test_promise_9_a_bomb_never_inflates_past_what_it_says(
+    def test_a_compression_bomb_never_inflates_past_its_announced_size(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Only who has the keys can make one."""
@@ -255,9 +249,7 @@ class TestSize:
         tracemalloc.stop()
         assert most < 2_000_000
 
-    def test_promise_9_copies_are_opened_once_and_counted_once(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_copies_are_opened_once_and_counted_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
         boxes: list[bytes] = []
         unwatched = Cipher.decrypt
 
@@ -274,21 +266,21 @@ class TestSize:
         assert len(boxes) == 1
         assert opened(replica, other) == ENVELOPE
 
-    def test_promise_9_no_number_of_copies_makes_more_of_it_than_the_limit_twice(self) -> None:
+    def test_copies_have_the_same_limit_again(self) -> None:
         blob, replica = sealer().seal(ENVELOPE), sealer(limit=10 * _size(ENVELOPE))
         assert sum(opened(replica, blob) is not None for _ in range(1000)) == 11
         assert replica.dropped == {"oversize": 989}
 
-    def test_a_copy_of_what_is_foreign_is_foreign(self) -> None:
+    def test_a_copy_of_a_foreign_blob_is_foreign(self) -> None:
         blob, replica = sealer().seal(ENVELOPE), sealer(tenant="bert")
         assert [opened(replica, blob), opened(replica, blob)] == [None, None]
         assert replica.dropped == {"foreign": 2}
 
-    def test_promise_9_what_could_not_be_opened_again_is_not_sealed(self) -> None:
+    def test_content_over_the_limit_is_not_sealed(self) -> None:
         assert sealer(limit=_size(ENVELOPE) - 1).seal(ENVELOPE) == ""
         assert sealer(limit=_size(ENVELOPE)).seal(ENVELOPE) != ""
 
-    def test_promise_9_what_was_opened_is_let_go(self) -> None:
+    def test_opened_content_is_released(self) -> None:
         replica = sealer()
         opened(replica, sealer().seal(ENVELOPE))
         replica.release()

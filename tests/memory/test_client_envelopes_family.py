@@ -70,13 +70,11 @@ FAMILIES = {
 @pytest.mark.parametrize(
     ("model", "known"), [(model, known) for known in FAMILIES for model in FAMILIES[known]]
 )
-def test_new_02_a_model_is_known_whatever_its_snapshot_and_whoever_serves_it(
-    model: str, known: str
-) -> None:
+def test_snapshots_and_gateways_of_a_model_are_one_family(model: str, known: str) -> None:
     assert model_family(model) == known
 
 
-def test_new_02_no_two_models_are_taken_for_one() -> None:
+def test_different_models_are_different_families() -> None:
     for one, other in combinations(FAMILIES, 2):
         assert model_family(one) != model_family(other)
 
@@ -87,7 +85,7 @@ snapshots = st.sampled_from(["", "-2025-08-07", "-20250807", "-0807", "@20250807
 
 
 @given(sizes, sizes, st.sampled_from(["b", "m", "b-a3b", "x7b"]), makers, snapshots)
-def test_new_02_a_size_is_never_lost(
+def test_a_models_size_stays_in_its_family(
     one: int, other: int, unit: str, maker: str, snapshot: str
 ) -> None:
     for form in ("model-{}", "model:{}", "/models/model/{}"):
@@ -97,11 +95,11 @@ def test_new_02_a_size_is_never_lost(
 
 
 @given(st.text(max_size=40))
-def test_any_name_has_a_family_which_is_its_own(model: str) -> None:
+def test_a_family_is_its_own_family(model: str) -> None:
     assert model_family(model_family(model)) == model_family(model)
 
 
-def test_a_name_with_ever_so_many_tags_has_one() -> None:
+def test_a_name_with_many_tags_has_a_family() -> None:
     """Taking each off all that is before it would take minutes here."""
     assert model_family("m" + ":free" * 1_000_000) == "m"
     assert model_family(":free" * 1_000_000) == ":free"

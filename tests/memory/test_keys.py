@@ -12,13 +12,13 @@ ROOT = bytes(range(200, 232))
 WRITTEN = b64encode(ROOT).decode()
 
 
-def test_each_use_has_a_key_of_its_own() -> None:
+def test_each_use_has_its_own_key() -> None:
     key = Keyring.parse(f"a:{WRITTEN}").primary
     assert len({ROOT, key.seal, key.tenant, key.store}) == 4
     assert key == Keyring.parse(f" a:{urlsafe_b64encode(ROOT).decode()} ,").primary
 
 
-def test_the_first_writes_and_all_are_found() -> None:
+def test_the_first_key_writes_and_all_are_found() -> None:
     ring = Keyring.parse(f"b:{b64encode(bytes(32)).decode()},a:{WRITTEN}")
     assert ring.primary.id == "b"
     assert ring.get("a") == Keyring.parse(f"a:{WRITTEN}").primary
@@ -41,7 +41,7 @@ def test_the_first_writes_and_all_are_found() -> None:
         (f"a:{WRITTEN},a:{WRITTEN}", "the same id"),
     ],
 )
-def test_what_is_no_key_is_said_without_saying_it(text: str, why: str) -> None:
+def test_invalid_keys_are_refused_without_repeating_them(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         Keyring.parse(text)
     assert WRITTEN not in str(raised.value)

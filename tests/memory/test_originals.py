@@ -9,7 +9,7 @@ from abridge.memory.originals import Original, digest_text, is_random_id, is_uni
 
 
 @pytest.mark.parametrize("altered", [True, False])
-def test_what_is_packed_comes_out_again(*, altered: bool) -> None:
+def test_a_packed_original_unpacks(*, altered: bool) -> None:
     original = Original.from_reasoning(
         [{"reasoning": "Hm, \u00fc."}], "Hm, \u00fc.", altered=altered
     )
@@ -18,7 +18,7 @@ def test_what_is_packed_comes_out_again(*, altered: bool) -> None:
     assert original.raw_digest == digest_text(" Hm, \u00fc.\n")
 
 
-def test_a_turn_is_unique_by_its_calls_alone() -> None:
+def test_a_turn_is_unique_by_the_random_ids_of_its_calls() -> None:
     random, counted = ToolCall("call_9f149c74c42f265b", "f", "{}"), ToolCall("call_0", "f", "{}")
     assert is_unique(Turn("assistant", calls=(random,)))
     assert not is_unique(Turn("assistant", calls=(random, counted)))
@@ -39,5 +39,5 @@ def test_a_turn_is_unique_by_its_calls_alone() -> None:
         ("123456789", False),
     ],
 )
-def test_ids_that_are_random(identifier: str, random: bool) -> None:  # noqa: FBT001 -- a table
+def test_random_ids_are_recognised(identifier: str, random: bool) -> None:  # noqa: FBT001 -- a table
     assert is_random_id(identifier) == random

@@ -91,7 +91,7 @@ class TestKeep:
             ("none", [None, None, None, None]),
         ],
     )
-    def test_mlx_02_what_is_sent_at_all(self, keep: str, left: list[Any]) -> None:
+    def test_keep_decides_which_reasoning_is_sent(self, keep: str, left: list[Any]) -> None:
         messages, mended = mend(ROUNDS, keep)
         assert thoughts(messages) == left
         assert mended.dropped["policy"] == 3 - sum(text is not None for text in left)
@@ -108,7 +108,7 @@ class TestKeep:
 
     @pytest.mark.parametrize("message", [INLINE, LISTED, DETAILED, BLOCKS])
     @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
-    def test_mlx_02_wherever_it_stands(self, keep: str, message: Any) -> None:
+    def test_keep_applies_to_every_reasoning_field(self, keep: str, message: Any) -> None:
         (_, sent, _), mended = mend([USER, message, USER], keep)
         assert "old" not in str(sent)
         assert not sent.keys() & {"reasoning_details", "thinking_blocks"}
@@ -116,14 +116,14 @@ class TestKeep:
         assert text == "Old."
         assert mended.dropped == {"policy": 1}
 
-    def test_ols_06_what_is_not_sent_is_not_looked_up(self) -> None:
+    def test_reasoning_that_is_not_sent_is_not_looked_up(self) -> None:
         conversation = ChatHistory({"messages": [USER, said("Old."), USER, called(), TOOL]})
         mending = HistoryRewriter(conversation, HistoryPolicy("tool_rounds", "always", AUTO))
         mending.strip(lambda _: False)
         assert [sought.turn.calls[0].name for sought in mending.find_missing()] == ["f"]
 
     @pytest.mark.parametrize("keep", ["none", "tool_rounds"])
-    def test_mlx_11_what_upstream_demands_is_sent_all_the_same(self, keep: str) -> None:
+    def test_required_reasoning_is_sent_whatever_keep_says(self, keep: str) -> None:
         history = [USER, called(reasoning_content="old"), TOOL, said("Old.", reasoning="x"), USER]
         messages, _ = mend(history, keep, profile=DEEPSEEK)
         assert messages[1] == history[1]
@@ -144,7 +144,7 @@ class TestRestore:
             ("none", "always", True, False),
         ],
     )
-    def test_ols_05_what_is_put_back(
+    def test_restore_decides_which_reasoning_is_restored(
         self,
         keep: str,
         restore: str,
@@ -163,25 +163,25 @@ class TestRestore:
         assert messages[1] == said(reasoning_content="raw")
         assert (mended.removed, mended.missed, mended.restored) == (1, 0, {"store": 1})
 
-    def test_or_goes_without_one(self) -> None:
+    def test_a_summary_without_an_original_is_removed(self) -> None:
         messages, mended = mend([USER, said(reasoning_content=OURS), USER])
         assert messages[1] == said()
         assert (mended.removed, mended.missed) == (1, 1)
 
-    def test_mlx_10_what_the_client_sent_wins(self) -> None:
+    def test_the_clients_own_reasoning_wins(self) -> None:
         history = [USER, said(reasoning_content="my own"), USER]
         messages, mended = mend(history, restore="always", known={"So.": "raw"})
         assert messages == history
         assert mended.restored == {"client": 1}
         assert not mended.changed
 
-    def test_mlx_11_what_is_demanded_is_put_back_though_the_client_saw_it(self) -> None:
+    def test_required_reasoning_is_restored_though_the_client_saw_it(self) -> None:
         history, known = [USER, called(), TOOL, said("Plain.")], {"f": "round", "Plain.": "plain"}
         messages, _ = mend(history, profile=DEEPSEEK, known=known, altered=False)
         assert messages[1]["reasoning_content"] == "round"
         assert "reasoning_content" not in messages[3]
 
-    def test_what_is_demanded_and_unknown_is_missed(self) -> None:
+    def test_required_reasoning_that_is_unknown_is_missed(self) -> None:
         _, mended = mend([USER, called(), TOOL], profile=PROFILES["gemini"])
         assert mended.missed == 1
 
@@ -252,7 +252,7 @@ class TestSpelling:
             (called(), profile("reasoning"), called()),
         ],
     )
-    def test_mlx_01_reasoning_goes_where_upstream_reads_it(
+    def test_reasoning_moves_to_the_field_upstream_reads(
         self, told: Any, returns: Profile, sent: Any
     ) -> None:
         (_, message, _), mended = mend([USER, told, USER], profile=returns)
@@ -261,7 +261,7 @@ class TestSpelling:
 
     @pytest.mark.parametrize("inline", ["<think>raw</think>\n\nSo.", "<thought>raw</thought>So."])
     @pytest.mark.parametrize("place", ["reasoning", "reasoning_content"])
-    def test_mlx_03_what_stands_inline_is_not_said_twice(self, place: str, inline: str) -> None:
+    def test_inline_reasoning_is_not_repeated(self, place: str, inline: str) -> None:
         history = [
             USER,
             said(inline, reasoning_details=[{"type": "reasoning.text", "text": "raw"}]),
@@ -270,23 +270,23 @@ class TestSpelling:
         assert messages == history
         assert not mended.changed
 
-    def test_mlx_03_a_quoted_tag_is_no_reasoning(self) -> None:
+    def test_a_quoted_tag_is_no_reasoning(self) -> None:
         quoted = said("The tag is called <think>.", reasoning="raw")
         (_, message), _ = mend([USER, quoted], profile=profile("reasoning_content"))
         assert message == said("The tag is called <think>.", reasoning_content="raw")
 
-    def test_nobody_knows_yet_where_an_unknown_upstream_reads_it(self) -> None:
+    def test_reasoning_stays_in_place_for_an_unknown_upstream(self) -> None:
         history = [USER, said(reasoning="raw"), USER]
         assert mend(history)[0] == history
 
-    def test_mlx_11_groq_is_never_sent_what_it_refuses(self) -> None:
+    def test_groq_is_never_sent_a_field_it_refuses(self) -> None:
         (_, message, _), _ = mend([USER, said(reasoning_content="raw"), USER], profile=GROQ)
         assert message == said(reasoning="raw")
 
 
 class TestItems:
     @pytest.mark.parametrize(("keep", "left"), [("client", 2), ("tool_rounds", 1), ("none", 0)])
-    def test_mlx_02_items_are_dropped_alike(self, keep: KeepPolicy, left: int) -> None:
+    def test_keep_applies_to_responses_items(self, keep: KeepPolicy, left: int) -> None:
         output = {"type": "function_call_output", "call_id": "c1", "output": "7"}
         call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
         content = [{"type": "reasoning_text", "text": "raw"}]
@@ -329,7 +329,7 @@ TURNS = st.lists(
     st.sampled_from(sorted(PROFILES)),
     st.booleans(),
 )
-def test_the_answers_stay_and_a_second_time_changes_nothing(
+def test_answers_stay_and_a_second_rewrite_changes_nothing(
     history: list[Any],
     keep: KeepPolicy,
     restore: RestorePolicy,

@@ -43,14 +43,14 @@ NO_ADDRESSES = [
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-async def test_addresses(url: str) -> None:
+async def test_valid_addresses_open(url: str) -> None:
     store = open_shared_store(url, RING, ttl=TTL)
     assert store.size is None
     await store.aclose()
 
 
 @pytest.mark.parametrize("url", NO_ADDRESSES)
-def test_no_addresses(url: str) -> None:
+def test_invalid_addresses_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(SettingsError, match=r"^history\.store: takes an address such as") as raised:
         open_shared_store(url, RING, ttl=TTL)
     assert "sesame" not in str(raised.value)
@@ -61,7 +61,7 @@ def test_no_addresses(url: str) -> None:
     ("package", "who"),
     [("redis.asyncio", "stores.redis_client"), ("cryptography.exceptions", "cipher")],
 )
-def test_a_package_that_is_missing_is_named(
+def test_a_missing_package_is_named(
     package: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, f"abridge.memory.{who}", raising=False)
@@ -74,7 +74,7 @@ def test_a_package_that_is_missing_is_named(
     )
 
 
-def test_what_is_there_is_not_missed() -> None:
+def test_an_installed_package_is_not_missed() -> None:
     with require_extra("redis", "history.store"):
         import redis
     assert redis

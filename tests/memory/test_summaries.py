@@ -1,4 +1,4 @@
-"""Summaries that were shown."""
+"""Summaries that were shown are recognised."""
 
 from __future__ import annotations
 
@@ -35,40 +35,40 @@ def owner(name: bytes, keys: Keyring = KEYS) -> OwnerTags:
 ANNA, BERT = owner(b"anna"), owner(b"bert")
 
 
-async def knows(shown: SummaryRegistry, text: str, who: OwnerTags = BERT) -> bool:
-    return shown.is_known(text, who) or text in await shown.find_shared([text], who)
+async def knows(registry: SummaryRegistry, text: str, who: OwnerTags = BERT) -> bool:
+    return registry.is_known(text, who) or text in await registry.find_shared([text], who)
 
 
-async def test_summaries_are_known_by_their_text() -> None:
-    shown = SummaryRegistry(KEYS, 60)
-    assert not shown
-    shown.add(["I add.\n", "\ud83d lone surrogate", " "])
-    assert shown
-    assert await knows(shown, "I add.")
-    assert await knows(shown, " I add.\n", ANNA)
-    assert await knows(shown, "\ud83d lone surrogate")
-    assert not await knows(shown, "I added.")
-    assert not await knows(shown, "")
+async def test_summaries_are_recognised_by_their_text() -> None:
+    registry = SummaryRegistry(KEYS, 60)
+    assert not registry
+    registry.add(["I add.\n", "\ud83d lone surrogate", " "])
+    assert registry
+    assert await knows(registry, "I add.")
+    assert await knows(registry, " I add.\n", ANNA)
+    assert await knows(registry, "\ud83d lone surrogate")
+    assert not await knows(registry, "I added.")
+    assert not await knows(registry, "")
 
 
-async def test_what_was_copied_out_of_reasoning_is_known_with_its_owner_only() -> None:
-    shown = SummaryRegistry(KEYS, 60)
-    shown.add(["I should greet them."], ANNA)
-    assert await knows(shown, "I should greet them.", ANNA)
-    assert not await knows(shown, "I should greet them.", BERT)
+async def test_extracts_are_recognised_for_their_owner_only() -> None:
+    registry = SummaryRegistry(KEYS, 60)
+    registry.add(["I should greet them."], ANNA)
+    assert await knows(registry, "I should greet them.", ANNA)
+    assert not await knows(registry, "I should greet them.", BERT)
 
 
-async def test_for_a_time_and_so_many() -> None:
+async def test_marks_expire_and_are_limited_in_number() -> None:
     time = Time()
-    shown = SummaryRegistry(KEYS, 60, time=time, max_marks=10)
-    shown.add(str(number) for number in range(20))
-    assert await knows(shown, "19")
-    assert not await knows(shown, "5")
+    registry = SummaryRegistry(KEYS, 60, time=time, max_marks=10)
+    registry.add(str(number) for number in range(20))
+    assert await knows(registry, "19")
+    assert not await knows(registry, "5")
     time.now = 61
-    assert not await knows(shown, "19")
+    assert not await knows(registry, "19")
 
 
-async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> None:
+async def test_other_processes_recognise_a_summary_by_any_of_their_keys() -> None:
     store = MemoryStore(10_000, 60)
     one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(keyring("b", "a"), 60, store)
     one.add(["I add."])
@@ -81,19 +81,19 @@ async def test_what_one_process_showed_others_know_by_any_of_their_keys() -> Non
 
 
 class Away(MemoryStore):
-    """A store that is out of reach until it is `back`; it notes how much it is told at once."""
+    """A store that is out of reach until it is `back`; it notes the sizes of batches."""
 
     def __init__(self) -> None:
         super().__init__(10_000, 60)
         self.back = asyncio.Event()
-        self.told: list[int] = []
+        self.batch_sizes: list[int] = []
 
     async def add_marks(self, marks: Sequence[bytes]) -> bool:
-        self.told.append(len(marks))
+        self.batch_sizes.append(len(marks))
         return self.back.is_set() and await super().add_marks(marks)
 
 
-async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() -> None:
+async def test_after_an_outage_marks_are_shared_in_batches_latest_first() -> None:
     store = Away()
     one, other = SummaryRegistry(KEYS, 60, store), SummaryRegistry(KEYS, 60, store)
     one.add(f"Part {number}" for number in range(3 * SHARE_BATCH))
@@ -104,20 +104,20 @@ async def test_what_gathered_in_an_outage_is_told_bit_by_bit_the_latest_first() 
     assert await knows(other, "The latest")
     assert not await knows(other, "Part 0")
     while not await knows(other, "Part 0"):
-        assert len(store.told) < 10
+        assert len(store.batch_sizes) < 10
         await one.share()
-    assert max(store.told) == SHARE_BATCH
+    assert max(store.batch_sizes) == SHARE_BATCH
 
 
-async def test_what_nobody_could_wait_for_is_told_later() -> None:
+async def test_marks_that_were_not_written_are_shared_later() -> None:
     class Stuck(MemoryStore):
         async def add_marks(self, marks: Sequence[bytes]) -> bool:
             return await asyncio.Event().wait()
 
-    shown, store = SummaryRegistry(KEYS, 60, Stuck(10_000, 60)), MemoryStore(10_000, 60)
-    shown.add(["I add."])
+    registry, store = SummaryRegistry(KEYS, 60, Stuck(10_000, 60)), MemoryStore(10_000, 60)
+    registry.add(["I add."])
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(shown.share(), 0.01)
-    shown._store = store
-    await shown.share()
+        await asyncio.wait_for(registry.share(), 0.01)
+    registry._store = store
+    await registry.share()
     assert await knows(SummaryRegistry(KEYS, 60, store), "I add.")

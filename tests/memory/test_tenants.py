@@ -23,7 +23,7 @@ def tenant(rule: str = "credential", anonymous: Any = "loopback", **headers: str
     return tenant_tag(scope(**headers), KEY, rule, anonymous=anonymous)
 
 
-def test_a_tag_is_the_whole_credentials() -> None:
+def test_a_tag_depends_on_the_whole_credential() -> None:
     mine = tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
     assert mine == tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1")
     assert mine != tenant(authorization="Bearer sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa2")
@@ -36,7 +36,7 @@ def test_a_tag_is_the_whole_credentials() -> None:
 
 
 @pytest.mark.parametrize("name", ["authorization", "api_key", "x_api_key", "x_goog_api_key"])
-def test_every_credential_counts_and_by_its_name(name: str) -> None:
+def test_each_credential_header_identifies_a_tenant(name: str) -> None:
     tags = {
         tenant(**{other: "secret-1"})
         for other in ("authorization", "api_key", "x_api_key", "x_goog_api_key")
@@ -49,7 +49,7 @@ def test_every_credential_counts_and_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     "dummy", ["Bearer EMPTY", "Bearer dummy", "none", "Bearer sk-no-key-required", "Bearer ", ""]
 )
-def test_well_known_dummies_are_no_credential(dummy: str) -> None:
+def test_placeholder_keys_are_no_credential(dummy: str) -> None:
     assert tenant(authorization=dummy, anonymous=False) is None
 
 
@@ -71,11 +71,11 @@ def test_without_a_credential_the_setting_decides() -> None:
         {"headers": [], "client": ("unix", None), "server": ("/run/sock", None)},
     ],
 )
-def test_loopback_means_both_ends_and_nobody_behind(away: Scope) -> None:
+def test_loopback_means_both_ends_and_no_proxy(away: Scope) -> None:
     assert tenant_tag(away, KEY, "credential", anonymous="loopback") is None
 
 
-def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
+def test_a_configured_header_names_the_tenant() -> None:
     one = tenant("header:X-User", x_user="anna", authorization="Bearer rotating-1")
     assert one == tenant("header:X-User", x_user="anna", authorization="Bearer rotating-2")
     assert one != tenant("header:X-User", x_user="bert", authorization="Bearer rotating-1")
@@ -84,7 +84,7 @@ def test_behind_a_trusted_hop_a_header_names_the_tenant() -> None:
     assert tenant("header:X-User", x_user="token") != tenant("header:X-User", x_user="empty")
 
 
-def test_an_application_that_knows_says_who_asks() -> None:
+def test_a_callable_names_the_tenant() -> None:
     def named(scope: Scope) -> str | None:
         return scope.get("user")
 
@@ -106,5 +106,5 @@ def test_a_tenant_has_a_tag_under_each_key() -> None:
     assert tenant_tags(scope(), ring, "credential", anonymous=False) is None
 
 
-def test_parts_cannot_pass_for_another_split() -> None:
+def test_parts_split_elsewhere_give_another_digest() -> None:
     assert keyed_digest(KEY, b"ab", b"c") != keyed_digest(KEY, b"a", b"bc")

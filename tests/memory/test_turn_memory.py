@@ -87,7 +87,7 @@ class TestWhoLeaves:
 
     @pytest.mark.parametrize("seen", [b"Adding up**", b"I add", b"The lon"])
     @pytest.mark.parametrize("cut", [False, True])
-    async def test_ogx_11_what_was_seen_never_goes_upstream_as_reasoning(
+    async def test_a_summary_seen_in_part_never_goes_upstream_as_reasoning(
         self, seen: bytes, *, cut: bool
     ) -> None:
         frames = chat_stream(THOUGHT, "The long answer goes on")
@@ -109,7 +109,7 @@ class TestWhoLeaves:
 
 
 class TestCopies:
-    async def test_promise_10_an_extract_takes_nothing_from_another_tenant(self) -> None:
+    async def test_an_extract_removes_nothing_from_another_tenants_request(self) -> None:
         thought = "The user says hi, so I should greet them."
         said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
         upstream = answers(said, said)
@@ -118,7 +118,7 @@ class TestCopies:
         await call(app, CHAT, {"model": "m", "messages": [USER, said, USER]}, OTHER)
         assert upstream.asked[1].json["messages"][1] == said
 
-    async def test_an_extract_that_says_less_comes_out_again(self) -> None:
+    async def test_an_extract_shorter_than_the_reasoning_is_removed(self) -> None:
         thought = "Okay. The user says hi, so I should greet them."
         said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
         upstream = answers(said, said)
@@ -158,7 +158,7 @@ class Halting(Scripted):
 class TestChat:
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
     @pytest.mark.parametrize("spelling", SPELLINGS)
-    async def test_mlx_01_upstream_gets_its_reasoning_back_as_it_spelled_it(
+    async def test_upstream_gets_its_reasoning_back_in_its_own_format(
         self, spelling: str, expose: str
     ) -> None:
         said = {"role": "assistant", "content": "So.", **SPELLINGS[spelling]}
@@ -169,7 +169,9 @@ class TestChat:
         assert upstream.asked[1].json["messages"] == [USER, said, USER]
 
     @pytest.mark.parametrize("kept", [(), ("content", "role"), ("reasoning_content",)])
-    async def test_ols_05_whatever_of_it_the_client_dropped(self, kept: tuple[str, ...]) -> None:
+    async def test_reasoning_is_restored_whatever_the_client_dropped(
+        self, kept: tuple[str, ...]
+    ) -> None:
         calls = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
         said = {
             "role": "assistant",
@@ -189,7 +191,7 @@ class TestChat:
         assert sent["reasoning_content"] == THOUGHT
         assert sent["tool_calls"] == calls
 
-    async def test_what_the_client_sent_wins_unless_it_is_our_summary(self) -> None:
+    async def test_the_clients_own_reasoning_wins_over_the_original(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream)
         await say(app, [USER])
@@ -197,7 +199,7 @@ class TestChat:
         await say(app, [USER, own, USER])
         assert upstream.asked[1].json["messages"][1] == own
 
-    async def test_a_summary_without_its_original_is_dropped(self) -> None:
+    async def test_a_summary_without_an_original_is_removed(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         registry = CollectorRegistry()
         app = make(upstream, registry)
@@ -212,21 +214,21 @@ class TestChat:
         assert registry.get_sample_value("abridge_reasoning_missed_total", labels) == 1
         assert registry.get_sample_value("abridge_marks_removed_total", {"api": "chat"}) == 1
 
-    async def test_mlx_10_an_edited_history_misses(self) -> None:
+    async def test_an_edited_history_is_a_miss(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream)
         returned = await say(app, [USER])
         await say(app, [{"role": "user", "content": "Hello"}, returned, USER])
         assert "reasoning" not in upstream.asked[1].json["messages"][1]
 
-    async def test_marks_are_taken_out_even_by_one_who_remembers_nothing(self) -> None:
+    async def test_marks_are_removed_without_a_store(self) -> None:
         upstream = answers({"content": "Done."})
         marked = {"role": "assistant", "content": "So.", "summary_error": {"code": "timeout"}}
         body = {"model": "m", "messages": [USER, marked, USER]}
         await call(make(upstream), CHAT, body)
         assert upstream.asked[0].json["messages"][1] == {"role": "assistant", "content": "So."}
 
-    async def test_a_part_returned_alone_is_known_too(self) -> None:
+    async def test_a_part_returned_alone_is_recognised(self) -> None:
         long = {"content": "So.", "reasoning": thinking(4000)}
         upstream = answers(long, {"content": "Done."})
         app = make(upstream)
@@ -235,14 +237,14 @@ class TestChat:
         await say(app, [USER, {**returned, "reasoning": SUMMARY}, USER])
         assert upstream.asked[1].json["messages"][1]["reasoning"] == thinking(4000)
 
-    async def test_restore_never_still_takes_the_summary_out(self) -> None:
+    async def test_restore_never_still_removes_the_summary(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"restore": "never"})
         returned = await say(app, [USER])
         await say(app, [USER, returned, USER])
         assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
 
-    async def test_streamed_tool_calls_restore_too(self) -> None:
+    async def test_streamed_tool_calls_are_restored(self) -> None:
         calls = [tool_call("f", '{"a": 1}')]
         stream = chat_stream(THOUGHT, "Let me see.", calls=calls, finish="tool_calls")
         upstream = Upstream(Answer(stream), Answer.json(completion({"content": "Done."})))
@@ -271,7 +273,9 @@ class TestPromise10TenantsNeverMeet:
         [(OTHER, "m"), (KEY, "n"), ({}, "m")],
         ids=["credential", "model", "none"],
     )
-    async def test_nothing_is_restored_for_another(self, headers: Any, model: str) -> None:
+    async def test_nothing_is_restored_for_another_tenant_or_model(
+        self, headers: Any, model: str
+    ) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream)
         returned = await say(app, [USER], KEY)
@@ -279,7 +283,7 @@ class TestPromise10TenantsNeverMeet:
         sent = upstream.asked[1].json["messages"][1]
         assert sent == {"role": "assistant", "content": "So."}
 
-    async def test_but_a_summary_is_recognised_whoever_returns_it(self) -> None:
+    async def test_a_summary_is_recognised_whichever_tenant_returns_it(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"anonymous": False})
         returned = await say(app, [USER], {})
@@ -287,7 +291,11 @@ class TestPromise10TenantsNeverMeet:
         assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
-    async def test_behind_a_trusted_hop_tokens_may_rotate(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_a_configured_header_identifies_the_tenant(
+        self,
+        who: str,
+        restored: bool,  # noqa: FBT001 -- a table
+    ) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"tenant": "header:x-user"})
         returned = await say(app, [USER], {**KEY, "x-user": "anna"})
@@ -295,7 +303,7 @@ class TestPromise10TenantsNeverMeet:
         assert (upstream.asked[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
-    async def test_mounted_the_application_says_who_asks(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_a_callable_identifies_the_tenant(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = AbridgeMiddleware(
             upstream,
@@ -310,7 +318,7 @@ class TestPromise10TenantsNeverMeet:
 
     @settings(max_examples=60, deadline=None)
     @given(st.data())
-    async def test_no_text_of_one_reaches_another(self, data: st.DataObject) -> None:
+    async def test_no_text_of_one_tenant_reaches_another(self, data: st.DataObject) -> None:
         """Several people hold the same conversation at once; each model thinks its own thoughts."""
         people = {f"person-{number}": f"Thought of person-{number}." for number in range(3)}
         histories: dict[str, list[Any]] = {name: [USER] for name in people}
@@ -348,7 +356,7 @@ class TestWhatTheClientSaw:
         ],
     )
     @pytest.mark.parametrize("stream", [False, True])
-    async def test_ols_05_it_is_put_back_where_settings_say_so(
+    async def test_settings_decide_what_is_restored(
         self,
         history: dict[str, Any],
         restored: bool,  # noqa: FBT001 -- a table
@@ -373,7 +381,7 @@ class TestResponses:
 
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_ogx_11_upstream_gets_its_items_back(self, expose: str, stream: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_upstream_gets_its_items_back(self, expose: str, stream: bool) -> None:  # noqa: FBT001 -- a table
         output = list(self.OUTPUT)
         first = Answer(responses_stream(output)) if stream else Answer.json(response(output))
         upstream = Upstream(first, Answer.json(response([message_item(0, "Done.")])))
@@ -385,7 +393,7 @@ class TestResponses:
         await call(app, RESPONSES, {**body, "input": [USER, *final["output"], result]}, KEY)
         assert upstream.asked[1].json["input"] == [USER, *output, result]
 
-    async def test_ols_05_an_item_that_was_hidden_and_dropped_is_put_back(self) -> None:
+    async def test_an_item_that_was_hidden_and_dropped_is_restored(self) -> None:
         upstream = Upstream(
             Answer.json(response(list(self.OUTPUT))), Answer.json(response([message_item(0, "D")]))
         )
@@ -462,7 +470,7 @@ class TestResponses:
         assert upstream.asked[1].json["input"] == [USER, native, message_item(1, "Hi"), USER]
 
 
-async def test_mlx_10_what_is_remembered_is_counted_and_bounded() -> None:
+async def test_what_is_remembered_is_counted_and_bounded() -> None:
     registry = CollectorRegistry()
     upstream = Upstream(Answer())
     app = make(upstream, registry, history={"bytes": "20KiB"})

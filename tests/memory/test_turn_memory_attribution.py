@@ -52,7 +52,7 @@ def missed(registry: CollectorRegistry, client: str) -> float | None:
 @pytest.mark.parametrize("stored", STORES, ids=str)
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
-async def test_it_is_taken_out_of_the_next_request(
+async def test_attribution_is_removed_from_the_next_request(
     client: str, upstream: str, stored: Json, *, stream: bool
 ) -> None:
     registry = CollectorRegistry()
@@ -111,7 +111,7 @@ async def sent(path: str, body: bytes, **tables: Any) -> bytes:
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", " : "), (",", ":\n\t")])
 @pytest.mark.parametrize("store", ["memory", "none"])
 @pytest.mark.parametrize("mark", [{"reasoning": PARTS}, {"reasoning_ref": "call_9"}])
-async def test_whatever_holds_it_is_noticed(
+async def test_attribution_is_noticed_however_the_body_is_written(
     mark: Json, store: str, separators: tuple[str, str]
 ) -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
@@ -138,13 +138,13 @@ UNMARKED: list[Json] = [
 
 
 @pytest.mark.parametrize("body", UNMARKED)
-async def test_promise_1_what_holds_none_of_it_passes_byte_for_byte(body: Json) -> None:
+async def test_a_body_without_attribution_passes_unchanged(body: Json) -> None:
     path = "/v1/chat/completions" if "messages" in body else "/v1/responses"
     data = json.dumps({"model": "m", **body}, indent=1).encode()
     assert await sent(path, data) == data
 
 
-async def test_it_says_nothing_of_whether_reasoning_is_missing() -> None:
+async def test_attribution_does_not_make_reasoning_missed() -> None:
     """A client that saw the raw reasoning may drop it, and keep its calls as they came."""
     registry = CollectorRegistry()
     played = Upstream(answer("chat", stream=False))

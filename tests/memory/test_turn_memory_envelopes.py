@@ -90,7 +90,7 @@ class TestChat:
     @EXPOSE
     @STREAM
     @pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
-    async def test_new_02_another_replica_carries_on(
+    async def test_another_replica_continues_from_an_envelope(
         self,
         expose: str,
         stream: bool,  # noqa: FBT001 -- a table
@@ -137,7 +137,7 @@ class TestChat:
             (KEY, "org/m-2025-01-01", "So.", None),
         ],
     )
-    async def test_new_02_what_belongs_elsewhere_is_left_out(
+    async def test_envelopes_of_other_owners_or_turns_are_dropped(
         self, headers: dict[str, str], model: str, text: str, reason: str | None
     ) -> None:
         returned = await chat_turn(replica(chat_upstream(stream=False)), stream=False)
@@ -188,7 +188,7 @@ class TestResponses:
     @EXPOSE
     @STREAM
     @pytest.mark.parametrize("asking", ASKING)
-    async def test_new_02_open_models_get_encrypted_content(
+    async def test_encrypted_content_brings_reasoning_back(
         self,
         expose: str,
         stream: bool,  # noqa: FBT001 -- a table
@@ -205,17 +205,17 @@ class TestResponses:
         assert upstream.asked[0].json["input"] == [USER, *self.SAID, OUTPUT]
 
     @STREAM
-    async def test_new_02_even_where_no_summary_is_asked_for(self, *, stream: bool) -> None:
+    async def test_encrypted_content_needs_no_summary(self, *, stream: bool) -> None:
         app = replica(self.upstream(stream=stream))
         thought, _ = await response_items(app, stream=stream, reasoning=None, **ASKING[0])
         assert thought["encrypted_content"].startswith("abr1.a.")
         assert thought["content"] == self.SAID[0]["content"]
 
-    async def test_who_does_not_ask_gets_none(self) -> None:
+    async def test_no_encrypted_content_unless_requested(self) -> None:
         thought, _ = await response_items(replica(self.upstream(stream=False)), stream=False)
         assert not thought.get("encrypted_content")
 
-    async def test_new_02_a_key_that_is_gone_is_a_clear_error(self) -> None:
+    async def test_a_blob_of_a_removed_key_is_a_clear_error(self) -> None:
         app = replica(self.upstream(stream=False))
         items = await response_items(app, stream=False, store=False)
         upstream = Upstream(Answer.json(response([])))
@@ -226,7 +226,7 @@ class TestResponses:
         assert answer.json["error"]["param"] == "input[1].encrypted_content"
         assert not upstream.asked
 
-    async def test_llm_09_anothers_state_goes_back_byte_for_byte(self) -> None:
+    async def test_upstreams_own_state_is_returned_unchanged(self) -> None:
         native = {
             "id": "rs_9",
             "type": "reasoning",
@@ -244,7 +244,7 @@ class TestResponses:
 class TestBridges:
     @EXPOSE
     @STREAM
-    async def test_new_05_over_a_bridge_the_client_carries_it_as_well(
+    async def test_envelopes_work_over_a_translation(
         self,
         expose: str,
         stream: bool,  # noqa: FBT001 -- a table

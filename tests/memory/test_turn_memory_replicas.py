@@ -119,7 +119,7 @@ async def converse(apps: list[ASGIApp], who: str, turns: int, **kept: Any) -> li
 @pytest.mark.usefixtures("_keys")
 class TestReplicas:
     @pytest.mark.parametrize("kept", [{}, {"reasoning": None}])
-    async def test_mlx_10_one_carries_on_what_another_began(
+    async def test_a_replica_continues_a_conversation_of_another(
         self, server: Server, kept: dict[str, Any]
     ) -> None:
         thinker = Thinker()
@@ -132,7 +132,7 @@ class TestReplicas:
         ]
         await close(apps)
 
-    async def test_promise_10_and_knows_a_summary_that_another_showed(self, server: Server) -> None:
+    async def test_a_replica_recognises_a_summary_of_another(self, server: Server) -> None:
         thinker = Thinker()
         apps = replicas(thinker, server)
         returned = await say(apps[0], [USER], "anna")
@@ -142,9 +142,7 @@ class TestReplicas:
         assert sent == {"role": "assistant", "content": returned["content"]}
         await close(apps)
 
-    async def test_a_redis_that_dies_and_returns_under_load_costs_nobody_an_answer(
-        self, server: Server
-    ) -> None:
+    async def test_an_outage_of_redis_under_load_costs_no_answer(self, server: Server) -> None:
         thinker, registry = Thinker(), CollectorRegistry()
         apps = replicas(thinker, server, registry)
         talks = [asyncio.create_task(converse(apps, f"person-{number}", 12)) for number in range(8)]
@@ -166,9 +164,7 @@ class TestReplicas:
         assert errors
         await close(apps)
 
-    async def test_what_could_not_be_told_while_it_was_away_is_told_later(
-        self, server: Server
-    ) -> None:
+    async def test_marks_made_in_an_outage_are_shared_later(self, server: Server) -> None:
         thinker, writer = Thinker(), Scripted("**Said while it was away**\n\nI think.")
         apps = replicas(thinker, server, writer=writer)
         await asyncio.to_thread(server.kill)

@@ -27,7 +27,7 @@ async def test_streams_go_on_while_the_figures_of_many_are_collected() -> None:
     registry, where = CollectorRegistry(), Where()
     registry.register(where)
     where.threads.clear()
-    told = await call(AdminEndpoints("", Health(), registry), "/metrics", b"", method="GET")
-    assert told.status == 200
+    response = await call(AdminEndpoints("", Health(), registry), "/metrics", b"", method="GET")
+    assert response.status == 200
     (thread,) = where.threads
     assert thread is not threading.current_thread()

@@ -36,7 +36,7 @@ class Lines:
         self._caplog = caplog
 
     def __iter__(self) -> Iterator[logging.LogRecord]:
-        return (said for said in self._caplog.records if said.name == "abridge.requests")
+        return (record for record in self._caplog.records if record.name == "abridge.requests")
 
     @property
     def last(self) -> logging.LogRecord:
@@ -52,8 +52,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 def as_json(record: logging.LogRecord) -> dict[str, Any]:
     line = JsonFormatter().format(record)
     assert "\n" not in line
-    said: dict[str, Any] = json.loads(line)
-    return said
+    fields: dict[str, Any] = json.loads(line)
+    return fields
 
 
 def app(answer: Answer, writer: Any = None, mode: str = "mounted", **tables: Any) -> Any:
@@ -64,10 +64,10 @@ def app(answer: Answer, writer: Any = None, mode: str = "mounted", **tables: Any
 async def test_a_summarized_stream(lines: Lines) -> None:
     await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT, {"x-request-id": "r-1"})
     (record,) = lines
-    said = as_json(record)
-    times = {key for key in said if key.endswith("seconds") or key == "time"}
+    fields = as_json(record)
+    times = {key for key in fields if key.endswith("seconds") or key == "time"}
     for key in times - {"time"}:
-        assert 0 <= said.pop(key) < 60
+        assert 0 <= fields.pop(key) < 60
     assert times == {
         "time",
         "seconds",
@@ -76,8 +76,8 @@ async def test_a_summarized_stream(lines: Lines) -> None:
         "first_summary_seconds",
         "held_seconds",
     }
-    del said["time"]
-    assert said == {
+    del fields["time"]
+    assert fields == {
         "level": "info",
         "logger": "abridge.requests",
         "message": "request",
@@ -108,8 +108,8 @@ async def test_a_summarized_stream(lines: Lines) -> None:
 
 
 async def test_a_request_that_passes(lines: Lines) -> None:
-    asking = {"model": "m", "messages": []}
-    await call(app(Answer.json(completion({"content": "Hi"})), mode="sidecar"), PATH, asking)
+    body = {"model": "m", "messages": []}
+    await call(app(Answer.json(completion({"content": "Hi"})), mode="sidecar"), PATH, body)
     await call(app(Answer.json({})), "/v1/models", b"", method="GET")
     first, second = map(as_json, lines)
     assert first["outcome"] == second["outcome"] == "untouched"
@@ -132,17 +132,17 @@ async def test_what_went_wrong(
     lines: Lines, answer: Answer, status: int, outcome: str, cause: str | None
 ) -> None:
     await call(app(answer), PATH, CHAT)
-    said = as_json(lines.last)
-    assert (said["status"], said["outcome"], said.get("cause")) == (status, outcome, cause)
+    fields = as_json(lines.last)
+    assert (fields["status"], fields["outcome"], fields.get("cause")) == (status, outcome, cause)
 
 
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
 async def test_the_status_is_the_one_the_client_got(lines: Lines, kind: str) -> None:
     odd = Answer([b"<html>"], headers={"content-type": kind})
     answered = await call(app(odd, reasoning={"expose": "summary"}), PATH, CHAT)
-    said = as_json(lines.last)
-    assert said["status"] == answered.status == 502
-    assert (said["outcome"], said["cause"]) == ("failed", "upstream_error")
+    fields = as_json(lines.last)
+    assert fields["status"] == answered.status == 502
+    assert (fields["outcome"], fields["cause"]) == ("failed", "upstream_error")
 
 
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
@@ -160,8 +160,8 @@ async def test_what_the_server_ends_is_not_upstreams_fault(
     assert request.task is not None
     request.task.cancel()
     await asyncio.wait([request.task])
-    said = as_json(lines.last)
-    assert (said["cause"], said["status"]) == ("shutting_down", request.status)
+    fields = as_json(lines.last)
+    assert (fields["cause"], fields["status"]) == ("shutting_down", request.status)
 
 
 async def test_an_untouched_one_that_the_server_ends(lines: Lines) -> None:
@@ -172,8 +172,8 @@ async def test_an_untouched_one_that_the_server_ends(lines: Lines) -> None:
     assert request.task is not None
     request.task.cancel()
     await asyncio.wait([request.task])
-    said = as_json(lines.last)
-    assert (said["cause"], said["status"]) == ("shutting_down", 503)
+    fields = as_json(lines.last)
+    assert (fields["cause"], fields["status"]) == ("shutting_down", 503)
 
 
 async def test_a_stored_response(lines: Lines) -> None:
@@ -181,23 +181,27 @@ async def test_a_stored_response(lines: Lines) -> None:
     who = {"authorization": "Bearer whoever"}
     made = await call(one, "/v1/responses", {"model": "m", "input": "Hi"}, who)
     await call(one, f"/v1/responses/{made.json['id']}", b"", who, method="GET")
-    said = as_json(lines.last)
-    assert (said["outcome"], said["status"]) == ("stored", 200)
+    fields = as_json(lines.last)
+    assert (fields["outcome"], fields["status"]) == ("stored", 200)
 
 
 async def test_a_refusal(lines: Lines) -> None:
     await call(app(Answer()), PATH, {**CHAT, "reasoning": {"summary": "short"}})
-    said = as_json(lines.last)
-    assert (said["status"], said["outcome"], said["cause"]) == (400, "refused", "invalid_value")
-    assert "calls" not in said
+    fields = as_json(lines.last)
+    assert (fields["status"], fields["outcome"], fields["cause"]) == (
+        400,
+        "refused",
+        "invalid_value",
+    )
+    assert "calls" not in fields
 
 
 async def test_a_summary_that_failed(lines: Lines) -> None:
     writer = Scripted("", error=SummarizerError("timeout", "too slow"))
     await call(app(Answer(chat_stream(THOUGHT, "Hi")), writer), PATH, CHAT)
-    said = as_json(lines.last)
-    assert said["summaries"] == {"timeout": 1}
-    assert (said["calls"], said["parts"], said["outcome"]) == (1, 0, "ok")
+    fields = as_json(lines.last)
+    assert fields["summaries"] == {"timeout": 1}
+    assert (fields["calls"], fields["parts"], fields["outcome"]) == (1, 0, "ok")
 
 
 async def test_a_client_that_left(lines: Lines) -> None:
@@ -210,9 +214,9 @@ async def test_a_client_that_left(lines: Lines) -> None:
     assert as_json(lines.last)["outcome"] == "left"
 
 
-@pytest.mark.parametrize("asked", ["a b", "x" * 200, 'a"\n{}', "ä"])
-async def test_an_id_that_is_none_is_not_taken(lines: Lines, asked: str) -> None:
-    await call(app(Answer.json({})), PATH, {"model": "m"}, {"x-request-id": asked})
+@pytest.mark.parametrize("requested", ["a b", "x" * 200, 'a"\n{}', "ä"])
+async def test_an_id_that_is_none_is_not_taken(lines: Lines, requested: str) -> None:
+    await call(app(Answer.json({})), PATH, {"model": "m"}, {"x-request-id": requested})
     assert as_json(lines.last)["id"].isalnum()
 
 
@@ -246,16 +250,16 @@ class TestSetUp:
         for name, level in zip(names, levels, strict=True):
             logging.getLogger(name).setLevel(level)
 
-    @pytest.mark.parametrize("asked", [True, False])
-    def test_lines_for_requests_are_asked_for(self, asked: bool) -> None:  # noqa: FBT001
-        set_up_logging(LogSettings(requests=asked))
-        assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is asked
+    @pytest.mark.parametrize("requested", [True, False])
+    def test_lines_for_requests_are_asked_for(self, requested: bool) -> None:  # noqa: FBT001
+        set_up_logging(LogSettings(requests=requested))
+        assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is requested
 
     def test_json_says_everything_in_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         set_up_logging(LogSettings(format="json"))
         broken = ValueError("broken")
         logging.getLogger("of.somebody").error("it\nfailed", exc_info=broken)
-        said = json.loads(capsys.readouterr().err)
-        assert said["message"] == "it\nfailed"
-        assert said["level"] == "error"
-        assert said["exception"].endswith("ValueError: broken")
+        fields = json.loads(capsys.readouterr().err)
+        assert fields["message"] == "it\nfailed"
+        assert fields["level"] == "error"
+        assert fields["exception"].endswith("ValueError: broken")

@@ -80,7 +80,7 @@ WRITERS: dict[str, Callable[[], Scripted]] = {
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.LogCaptureFixture]:
+def logged(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.LogCaptureFixture]:
     caplog.set_level(logging.DEBUG)
     before = len(watch.caught)
     yield caplog
@@ -89,7 +89,7 @@ def said(caplog: pytest.LogCaptureFixture, watch: Watch) -> Iterable[pytest.LogC
 
 
 @pytest.mark.parametrize("secret", [WORDS, KEY, "sk-1234", "Bearer x", "abr1.k.0123456789"])
-def test_that_it_would_be_seen(watch: Watch, secret: str) -> None:
+def test_a_planted_secret_in_a_log_is_detected(watch: Watch, secret: str) -> None:
     before = len(watch.caught)
     logging.getLogger("abridge.anything").debug("it said %s", secret)
     caught, watch.caught[before:] = watch.caught[before:], []
@@ -99,22 +99,26 @@ def test_that_it_would_be_seen(watch: Watch, secret: str) -> None:
 @pytest.mark.parametrize("kind", answers(CHAT))
 @pytest.mark.parametrize("path", STREAMS)
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
-@pytest.mark.parametrize("asked", [SUMMARY, {}], ids=["engaged", "untouched"])
-async def test_of_clients_and_upstreams(
-    said: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, asked: dict[str, Any]
+@pytest.mark.parametrize("sent_fields", [SUMMARY, {}], ids=["engaged", "untouched"])
+async def test_no_secret_of_clients_and_upstreams_is_logged(
+    logged: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, sent_fields: dict[str, Any]
 ) -> None:
     registry, upstream = CollectorRegistry(), Upstream(answers(path)[kind])
     app = abridged(mode, upstream, writer=Scripted(), registry=registry)
-    await ask(app, path, {"model": "m", "stream": kind != "whole", **BODIES[path], **asked})
-    assert any(record.name == "abridge.requests" for record in said.records)
+    await send_request(
+        app, path, {"model": "m", "stream": kind != "whole", **BODIES[path], **sent_fields}
+    )
+    assert any(record.name == "abridge.requests" for record in logged.records)
     assert PLANTED not in generate_latest(registry).decode()
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-async def test_of_summarizers(said: pytest.LogCaptureFixture, writer: str) -> None:
+async def test_no_secret_of_summarizers_is_logged(
+    logged: pytest.LogCaptureFixture, writer: str
+) -> None:
     app = abridged("sidecar", Upstream(Answer(STREAMS[CHAT])), writer=WRITERS[writer]())
-    await ask(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
-    assert said.records
+    await send_request(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
+    assert logged.records
 
 
 @pytest.mark.parametrize(
@@ -128,21 +132,21 @@ async def test_of_summarizers(said: pytest.LogCaptureFixture, writer: str) -> No
     ids=["no json", "no style", "odd", "no blob"],
 )
 @pytest.mark.parametrize("path", STREAMS)
-async def test_of_requests_that_are_refused(
-    said: pytest.LogCaptureFixture, body: bytes, path: str
+async def test_no_secret_of_a_refused_request_is_logged(
+    logged: pytest.LogCaptureFixture, body: bytes, path: str
 ) -> None:
     app = abridged("sidecar", Upstream(), writer=Scripted(), reasoning={"expose": "summary"})
     await call(app, path, body, {**HEADERS, "x-abridge-usage": "separate"})
-    assert said.records
+    assert logged.records
 
 
-async def ask(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
+async def send_request(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
     with suppress(AbridgeError, ValueError, RuntimeError, httpx.HTTPError):
         await call(app, path, body, HEADERS, query_string=f"key={KEY}".encode())
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-async def test_of_a_process(form: str) -> None:
+async def test_no_secret_is_logged_by_a_process(form: str) -> None:
     """What it says is looked through at its end."""
     upstream = Upstream(*(Answer(STREAMS[CHAT]), *answers(CHAT).values()))
     flags = ("--log-format", form, "--log-requests", "--summary", "auto", "--profile", "vllm")

@@ -48,7 +48,7 @@ class Counted:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
 
-    async def ask(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
+    async def send(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
         app = abridged(
             "mounted",
             Upstream(answer),
@@ -76,7 +76,7 @@ def counted() -> Counted:
 
 
 async def test_a_request_with_a_summary(counted: Counted) -> None:
-    await counted.ask(Answer(chat_stream(THOUGHT, "Hello.")))
+    await counted.send(Answer(chat_stream(THOUGHT, "Hello.")))
     assert counted.value("requests_total", **WHERE, outcome="ok") == 1
     assert counted.outcomes() == {"ok": 1}
     assert counted.value("upstream_tokens_total", **WHERE, type="input") == 11
@@ -110,18 +110,18 @@ async def test_a_request_with_a_summary(counted: Counted) -> None:
 async def test_summaries_by_outcome(
     counted: Counted, answer: Answer, writer: Scripted, outcome: str | None
 ) -> None:
-    await counted.ask(answer, writer)
+    await counted.send(answer, writer)
     assert counted.outcomes() == ({outcome: 1} if outcome else {})
 
 
 async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
     stuck = Scripted(gate=asyncio.Event())
     stream = Answer(chat_stream(THOUGHT, "Hi"))
-    await counted.ask(stream, stuck, summary={"grace": 0.01, "first_token": 5})
+    await counted.send(stream, stuck, summary={"grace": 0.01, "first_token": 5})
     assert counted.outcomes() == {"deadline": 1}
-    await counted.ask(stream, stuck, summary={"grace": 5, "first_token": 0.01})
+    await counted.send(stream, stuck, summary={"grace": 5, "first_token": 0.01})
     assert counted.outcomes() == {"deadline": 1, "timeout": 1}
-    await counted.ask(stream, summary={"min_chars": 10_000})
+    await counted.send(stream, summary={"min_chars": 10_000})
     assert counted.outcomes()["skipped"] == 1
 
 
@@ -146,12 +146,12 @@ async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
 
 
 async def test_requests_by_outcome(counted: Counted) -> None:
-    await counted.ask(Answer(chat_stream(THOUGHT, "Hello.")[:-4]))
-    await counted.ask(Answer.json({"error": {}}, 500))
-    await counted.ask(Answer([b"<html>"], headers={"content-type": "text/html"}))
+    await counted.send(Answer(chat_stream(THOUGHT, "Hello.")[:-4]))
+    await counted.send(Answer.json({"error": {}}, 500))
+    await counted.send(Answer([b"<html>"], headers={"content-type": "text/html"}))
     for outcome in ("failed", "error", "passed"):
         assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
-    await counted.ask(Answer([b"no JSON"], headers={"content-type": "application/json"}))
+    await counted.send(Answer([b"no JSON"], headers={"content-type": "application/json"}))
     assert counted.value("requests_total", **WHERE, outcome="passed") == 2
 
 
@@ -159,7 +159,7 @@ async def test_requests_by_outcome(counted: Counted) -> None:
 async def test_a_request_that_its_summary_ended_has_failed(
     counted: Counted, on_failure: str, outcome: str
 ) -> None:
-    await counted.ask(
+    await counted.send(
         Answer(chat_stream(THOUGHT, "Hi")), Scripted(""), summary={"on_failure": on_failure}
     )
     assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
@@ -202,7 +202,7 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
 async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
     usage = {"prompt_tokens": figure, "completion_tokens": 70, "total_tokens": figure}
     whole = {**completion({"content": "Hi", "reasoning": THOUGHT}), "usage": usage}
-    await counted.ask(Answer.json(whole))
+    await counted.send(Answer.json(whole))
     assert counted.value("upstream_tokens_total", type="input") == 0
     assert counted.value("upstream_tokens_total", type="output") == 70
     assert counted.value("requests_total", outcome="ok") == 1
@@ -210,7 +210,7 @@ async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
 
 async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     message = {"content": "Hi", "reasoning": THOUGHT, "vendor": 1, "mood": 2}
-    await counted.ask(Answer.json(completion(message)), reasoning={"expose": "none"})
+    await counted.send(Answer.json(completion(message)), reasoning={"expose": "none"})
     assert counted.value("dropped_fields_total", api="chat") == 2
     stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
     late = next(frame for frame in stream if b"reasoning_text.delta" in frame)
@@ -263,9 +263,9 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
     tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
     app = abridged("mounted", upstream, writer=Scripted(), **tables)
     failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
-    said = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
-    asking = {"model": "m", "input": said, "stream": True, "reasoning": {"summary": "auto"}}
-    await call(app, "/v1/responses", asking)
+    given = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
+    request_body = {"model": "m", "input": given, "stream": True, "reasoning": {"summary": "auto"}}
+    await call(app, "/v1/responses", request_body)
     assert len(upstream.asked) == 2
     assert counted.value("requests_total", outcome="ok") == 1
     for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
@@ -277,7 +277,7 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
 class TestModels:
     """Which are told apart."""
 
-    async def ask(self, counted: Counted, app: ASGIApp, *models: str) -> None:
+    async def send(self, counted: Counted, app: ASGIApp, *models: str) -> None:
         for model in models:
             await call(app, "/v1/chat/completions", {**CHAT, "model": model})
 
@@ -285,30 +285,30 @@ class TestModels:
         upstream = Upstream(answer)
         return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
 
-    async def test_those_that_answered_at_most_so_many(self, counted: Counted) -> None:
+    async def test_a_limited_number_of_models_get_a_label(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
-        await self.ask(counted, app, *(f"m{number}" for number in range(MAX_MODELS + 2)), "m0")
+        await self.send(counted, app, *(f"m{number}" for number in range(MAX_MODELS + 2)), "m0")
         assert counted.value("requests_total", model="m0") == 2
         assert counted.value("requests_total", model="other") == 2
         for name in ("upstream_tokens_total", "summarizer_tokens_total", "held_seconds_count"):
             assert counted.value(name, model="other")
             assert counted.value(name, model="m1")
 
-    async def test_those_that_are_configured(self, counted: Counted) -> None:
+    async def test_configured_models_get_a_label(self, counted: Counted) -> None:
         models = [{"models": ["known", "a-*"]}]
         app = self.app(counted, Answer.json({"error": {}}, 500), upstreams=models)
-        await self.ask(counted, app, "known", "a-b")
+        await self.send(counted, app, "known", "a-b")
         assert counted.value("requests_total", model="known") == 1
         assert counted.value("requests_total", model="other") == 1
 
     @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
     async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
-        await self.ask(counted, app, name)
+        await self.send(counted, app, name)
         assert len(generate_latest(counted.registry)) < 100_000
         assert counted.value("requests_total", outcome="ok") == 1
 
-    async def test_none_where_the_body_was_not_read(self, counted: Counted) -> None:
+    async def test_no_model_label_if_the_body_was_not_read(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
         assert counted.value("requests_total", model="unknown", outcome="untouched") == 1
@@ -328,9 +328,9 @@ def test_which_upstreams_want_their_reasoning_back(
 ) -> None:
     upstream = {"name": "u", "profile": profile, "api": api}
     abridged("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
-    said = {"upstream": "u", "profile": profile}
-    assert counted.value("upstream_info", **said, reasoning=wish) == 1
-    assert counted.value("upstream_info", **said) == 1
+    given = {"upstream": "u", "profile": profile}
+    assert counted.value("upstream_info", **given, reasoning=wish) == 1
+    assert counted.value("upstream_info", **given) == 1
 
 
 class TestSummarizer:
@@ -375,15 +375,15 @@ class TestSummarizer:
 
 
 class TestTimes:
-    async def test_of_the_whole_and_of_its_pieces(self, counted: Counted) -> None:
-        await counted.ask(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
+    async def test_the_time_of_a_request_and_between_its_chunks(self, counted: Counted) -> None:
+        await counted.send(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
         for name in ("request_seconds", "chunk_seconds"):
             assert counted.value(f"{name}_count", **WHERE, model="m") == 1
         whole = counted.value("request_seconds_sum", **WHERE)
         assert whole >= counted.value("first_answer_seconds_sum", **WHERE)
 
     async def test_a_whole_answer_has_no_pieces(self, counted: Counted) -> None:
-        await counted.ask(Answer.json(completion({"content": "Hi", "reasoning": THOUGHT})))
+        await counted.send(Answer.json(completion({"content": "Hi", "reasoning": THOUGHT})))
         assert counted.value("request_seconds_count") == 1
         assert counted.value("chunk_seconds_count") == 0
 
@@ -422,8 +422,8 @@ class TestOutcomes:
 
     async def test_a_refusal(self, counted: Counted) -> None:
         app = self.app(counted, Answer())
-        asking = {**CHAT, "reasoning": {"summary": "short"}}
-        assert (await call(app, "/v1/chat/completions", asking)).status == 400
+        request_body = {**CHAT, "reasoning": {"summary": "short"}}
+        assert (await call(app, "/v1/chat/completions", request_body)).status == 400
         assert self.outcomes(counted) == {"refused": 1}
         assert counted.value("refusals_total", code="invalid_value") == 1
 
@@ -495,8 +495,8 @@ class TestLedger:
             summary={"grace": 60, "first_token": 60},
         )
         body = {"model": "m", "stream": True, "reasoning": {"summary": style}}
-        said: dict[str, Any] = {"messages": []} if api == "chat" else {"input": "Hi"}
-        return begin(app, PATHS[api], {**body, **said})
+        given: dict[str, Any] = {"messages": []} if api == "chat" else {"input": "Hi"}
+        return begin(app, PATHS[api], {**body, **given})
 
     def ledger(self, counted: Counted, name: str, *labels: str) -> dict[tuple[str, ...], float]:
         """All that a metric has counted, by these labels."""
@@ -531,11 +531,11 @@ class TestLedger:
         waits = {("concise", "slow"): 2.5, ("detailed", "slow"): 1.5, ("detailed", "fast"): 0.25}
         with patch("abridge.pipeline.exchange.Clock", partial(Clock, lambda: now)):
             for (style, name), wait in waits.items():
-                said = asyncio.Event()
+                given = asyncio.Event()
                 writer = Scripted(gate=asyncio.Event())
                 writer.name = name
-                request = self.begin(counted, api, style, writer, *STREAMS[api], said.set)
-                await said.wait()
+                request = self.begin(counted, api, style, writer, *STREAMS[api], given.set)
+                await given.wait()
                 assert b"Hello." not in request.data
                 now += wait
                 assert writer.gate is not None
@@ -562,8 +562,8 @@ class TestLedger:
 
     async def test_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
         app = abridged("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
-        asking = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
-        await call(app, PATHS[api], {**asking, "messages": [], "input": "Hi"})
+        request_body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
+        await call(app, PATHS[api], {**request_body, "messages": [], "input": "Hi"})
         assert self.ledger(counted, "summarizer_tokens_total", "type") == {}
         made = {"api": api, "upstream": "default", "style": "auto", "summarizer": "extractive"}
         assert counted.value("held_seconds_count", **made) == 1

@@ -60,33 +60,33 @@ class Tab:
 
     async def listen(self) -> None:
         async for message in self._socket:
-            told = json.loads(message.data)
-            if (answer := self._answers.pop(told.get("id", 0), None)) is not None:
+            reply = json.loads(message.data)
+            if (answer := self._answers.pop(reply.get("id", 0), None)) is not None:
                 if not answer.done():
-                    answer.set_result(told)
+                    answer.set_result(reply)
             else:
-                self._note(told.get("method"), told.get("params", {}))
+                self._note(reply.get("method"), reply.get("params", {}))
 
-    def _note(self, method: str, told: Any) -> None:
+    def _note(self, method: str, reply: Any) -> None:
         if method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
-            if told["request"]["method"] == "POST":
-                self._posts[told["request"]["url"]] = told["requestId"]
-        elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.complaints.append(told["entry"]["text"])
+            self.requests.append(reply["request"]["url"])
+            if reply["request"]["method"] == "POST":
+                self._posts[reply["request"]["url"]] = reply["requestId"]
+        elif method == "Log.entryAdded" and reply["entry"]["level"] == "error":
+            self.complaints.append(reply["entry"]["text"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(told["exceptionDetails"]))
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning"):
-            self.complaints.append(json.dumps(told["args"]))
+            self.complaints.append(json.dumps(reply["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and reply["type"] in ("error", "warning"):
+            self.complaints.append(json.dumps(reply["args"]))
 
     async def command(self, method: str, **params: Any) -> Any:
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         sent = {"id": number, "method": method, "params": params}
         await self._socket.send_json({**sent, "sessionId": self.session} if self.session else sent)
-        told = await soon(answer)
-        assert "error" not in told, f"{method}: {told['error']}"
-        return told["result"]
+        reply = await soon(answer)
+        assert "error" not in reply, f"{method}: {reply['error']}"
+        return reply["result"]
 
     async def open(self, url: str) -> None:
         await self.command("Page.navigate", url=url)
@@ -96,11 +96,11 @@ class Tab:
 
     async def get(self, script: str) -> Any:
         """What an expression, or the promise it is, comes to."""
-        told = await self.command(
+        reply = await self.command(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        assert "exceptionDetails" not in reply, reply["exceptionDetails"]
+        return reply["result"].get("value")
 
     async def until(self, script: str) -> None:
         """Wait until an expression is true; what it speaks of may not be there yet."""
@@ -110,17 +110,17 @@ class Tab:
                 while not await self.get(check):  # noqa: ASYNC110 -- it tells nobody
                     await asyncio.sleep(0.02)
                 return
-        shown = await self.get("document.body.innerText")
-        raise AssertionError(f"never {script} in:\n{shown}\n{self.complaints}")
+        page_text = await self.get("document.body.innerText")
+        raise AssertionError(f"never {script} in:\n{page_text}\n{self.complaints}")
 
     async def text(self, selector: str) -> str:
         return str(await self.get(f"document.querySelector({json.dumps(selector)}).textContent"))
 
     async def press(self, key: str, modifiers: int = 0) -> None:
         code, text = KEYS[key]
-        told = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        await self.command("Input.dispatchKeyEvent", type="keyDown", text=text, **told)
-        await self.command("Input.dispatchKeyEvent", type="keyUp", **told)
+        reply = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        await self.command("Input.dispatchKeyEvent", type="keyDown", text=text, **reply)
+        await self.command("Input.dispatchKeyEvent", type="keyUp", **reply)
 
     async def type(self, text: str) -> None:
         await self.command("Input.insertText", text=text)
@@ -130,9 +130,9 @@ class Tab:
 
     async def posted(self, url: str) -> str:
         """The whole body that came in answer to what was last posted there."""
-        told = await self.command("Network.getResponseBody", requestId=self._posts[url])
-        body = str(told["body"])
-        return base64.b64decode(body).decode() if told["base64Encoded"] else body
+        reply = await self.command("Network.getResponseBody", requestId=self._posts[url])
+        body = str(reply["body"])
+        return base64.b64decode(body).decode() if reply["base64Encoded"] else body
 
     async def size(self, width: int, height: int) -> None:
         await self.command(
@@ -144,15 +144,15 @@ class Tab:
         )
 
     async def prefer(self, **features: str) -> None:
-        told = [
+        reply = [
             {"name": f"prefers-{name.replace('_', '-')}", "value": value}
             for name, value in features.items()
         ]
-        await self.command("Emulation.setEmulatedMedia", features=told)
+        await self.command("Emulation.setEmulatedMedia", features=reply)
 
     async def picture(self) -> bytes:
-        told = await self.command("Page.captureScreenshot", captureBeyondViewport=True)
-        return base64.b64decode(told["data"])
+        reply = await self.command("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(reply["data"])
 
 
 class Chromium:
@@ -169,9 +169,9 @@ class Chromium:
     def address(self) -> str:
         """Where it is driven from, once it is ready."""
         for _ in range(int(HANG / 0.05)):
-            told = self._port.read_text() if self._port.exists() else ""
-            if "\n" in told:
-                port, path = told.split("\n")[:2]
+            reply = self._port.read_text() if self._port.exists() else ""
+            if "\n" in reply:
+                port, path = reply.split("\n")[:2]
                 return f"ws://127.0.0.1:{port}{path}"
             assert self._process.poll() is None, f"{PROGRAM} does not start"
             time.sleep(0.05)

@@ -67,12 +67,12 @@ class Model(Upstream):
     names = ("thinker-1",)
     missing = "/none"
 
-    def answer(self, asked: Asked) -> Answer:
-        if asked.path.endswith("/models"):
+    def answer(self, request: Asked) -> Answer:
+        if request.path.endswith("/models"):
             return Answer.json({"object": "list", "data": [{"id": name} for name in self.names]})
-        if asked.path.endswith(self.missing):
+        if request.path.endswith(self.missing):
             return Answer.json({"error": {"message": "No such path."}}, 404)
-        return super().answer(asked)
+        return super().answer(request)
 
 
 class Halting(Scripted):
@@ -80,8 +80,8 @@ class Halting(Scripted):
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         yield "**Adding up**\n\nThe numbers are odd. "
-        async for said in super().summarize(passage):
-            yield said
+        async for shown_text in super().summarize(passage):
+            yield shown_text
 
 
 Open = Callable[..., AbstractAsyncContextManager[Tab]]
@@ -115,14 +115,14 @@ def sidecar(model: str, writer: Scripted | None, tables: dict[str, Any]) -> Abri
     return create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())
 
 
-async def ask(tab: Tab, question: str = "How many?") -> None:
+async def ask_question(tab: Tab, question: str = "How many?") -> None:
     await tab.get(f"document.getElementById('question').value = {json.dumps(question)}")
     await tab.click("#go")
 
 
 async def figures(tab: Tab) -> dict[str, str]:
-    told = "(dd) => [dd.dataset.figure, dd.textContent]"
-    return dict(await tab.get(f"Array.from(document.querySelectorAll('#bill dd'), {told})"))
+    values = "(dd) => [dd.dataset.figure, dd.textContent]"
+    return dict(await tab.get(f"Array.from(document.querySelectorAll('#bill dd'), {values})"))
 
 
 async def origin(tab: Tab) -> str:
@@ -147,7 +147,7 @@ class TestAsked:
         async with page(scripted_model(0.001)) as tab:
             await tab.until(f"document.querySelector('#model').value === '{MODEL_NAME}'")
             await tab.get(WATCH)
-            await ask(tab, QUESTION)
+            await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == THINKING
             assert await tab.text("#answer") == ANSWER
@@ -162,9 +162,9 @@ class TestAsked:
             assert (
                 await tab.get("document.querySelectorAll('#summary h3').length") == share["parts"]
             )
-            told = await figures(tab)
-            assert told.pop("held").endswith(" s")
-            assert told == {
+            values = await figures(tab)
+            assert values.pop("held").endswith(" s")
+            assert values == {
                 "input": f"{usage['input_tokens']:,}",
                 "output": f"{usage['output_tokens']:,}",
                 "reasoning": f"{usage['output_tokens_details']['reasoning_tokens']:,}",
@@ -185,7 +185,7 @@ class TestAsked:
         summary = {"grace": 60, "first_token": 60}
         model = Model(Answer(gated(gate)))
         async with page(model, writer, summary=summary) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.body.dataset.state === 'holding'")
             held = "parseFloat(document.querySelector('[data-figure=held]').textContent.slice(1))"
             await tab.until(f"{held} > 0.3")
@@ -199,12 +199,12 @@ class TestAsked:
             (exchange,) = (await tab.get("fetch('abridge/exchanges').then((r) => r.json())"))[
                 "exchanges"
             ]
-            told = await figures(tab)
-            assert told["held"] == f"{exchange['held']:.2f} s"
+            values = await figures(tab)
+            assert values["held"] == f"{exchange['held']:.2f} s"
             assert exchange["held"] > 0.3
-            assert (told["model"], told["summary"], told["total"]) == ("81", "15", "96")
-            assert told["share"] == f"{15 / 96:.1%}".replace("%", " %")
-            assert (told["input"], told["output"]) == ("11", "70")
+            assert (values["model"], values["summary"], values["total"]) == ("81", "15", "96")
+            assert values["share"] == f"{15 / 96:.1%}".replace("%", " %")
+            assert (values["input"], values["output"]) == ("11", "70")
             assert await tab.get("document.querySelectorAll('#now rect.held').length") == 1
             assert "Written by mini" in await tab.text("#bill-note")
             assert tab.complaints == []
@@ -239,7 +239,7 @@ class TestAsked:
     async def test_escape_stops_it_and_upstream_is_let_go(self, page: Open) -> None:
         model = Model(Answer(gated(asyncio.Event())))
         async with page(model) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.querySelector('#thinking').textContent.length > 100")
             await tab.press("Escape")
             await tab.until("document.body.dataset.state === 'stopped'")
@@ -252,9 +252,9 @@ class TestAsked:
         answers[1].steps = [step for step in answers[1].steps if isinstance(step, bytes)]
         model = Model(*answers)
         async with page(model) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.querySelector('#thinking').textContent.length > 100")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.body.dataset.state === 'done'")
             assert await tab.text("#thinking") == THOUGHT
             assert await tab.text("#answer") == "Two."
@@ -266,14 +266,14 @@ class TestAsked:
             assert await tab.text("#question-wrong") == "Type a question first."
             assert await tab.get("document.activeElement.id") == "question"
             await tab.get("document.getElementById('model').value = ' '")
-            await ask(tab)
+            await ask_question(tab)
             assert await tab.text("#model-wrong") == "Name a model first."
 
     async def test_a_key_goes_along(self, page: Open) -> None:
         model = Model(Answer(responses_stream([message_item(0, "Hello.")])))
         async with page(model) as tab:
             await tab.get("document.getElementById('key').value = 'sk-1'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.body.dataset.state === 'done'")
             assert model.asked[-1].header("authorization") == "Bearer sk-1"
 
@@ -282,7 +282,7 @@ class TestChat:
     async def test_it_says_that_raw_thinking_is_not_to_be_seen(self, page: Open) -> None:
         async with page(scripted_model(0.0005)) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask(tab, QUESTION)
+            await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
             assert await tab.get("document.querySelectorAll('#summary h3').length") == 3
@@ -293,7 +293,7 @@ class TestChat:
     async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
         async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask(tab, QUESTION)
+            await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == THINKING
             titles = "Array.from(document.querySelectorAll('#summary h3'), (h3) => h3.textContent)"
@@ -305,7 +305,7 @@ class TestChat:
         async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await tab.get(NAMES)
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(RECORDED)
             assert "Summary" not in await tab.get("Array.from(window.names)")
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
@@ -313,17 +313,19 @@ class TestChat:
 
     @pytest.mark.parametrize("size", [1, 7, 10_000])
     async def test_each_title_begins_a_part_however_it_comes(self, page: Open, size: int) -> None:
-        said = "**Odd**\n\nThey are **odd**.\n\n**Even\n* one\n\n**Sum**\n\nIt is 100.\n\n**End**"
+        shown_text = (
+            "**Odd**\n\nThey are **odd**.\n\n**Even\n* one\n\n**Sum**\n\nIt is 100.\n\n**End**"
+        )
         usage = {**CHAT_USAGE, "reasoning_summary": {"total_tokens": 0, "parts": 3}}
-        deltas = [chunk({"reasoning_content": piece}) for piece in pieces(said, size)]
+        deltas = [chunk({"reasoning_content": piece}) for piece in pieces(shown_text, size)]
         rest = [chunk({"content": "Hello."}), chunk({}, finish="stop"), chunk(usage=usage), DONE]
         async with page(Model(Answer([*deltas, *rest])), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(OVER)
-            told = "(part) => [part.querySelector('h3').textContent, part.lastChild.textContent]"
+            values = "(part) => [part.querySelector('h3').textContent, part.lastChild.textContent]"
             parts = await tab.get(
-                f"Array.from(document.querySelectorAll('#summary .part'), {told})"
+                f"Array.from(document.querySelectorAll('#summary .part'), {values})"
             )
             assert [[title, body.strip()] for title, body in parts] == [
                 ["Odd", "They are **odd**.\n\n**Even\n* one"],
@@ -342,7 +344,7 @@ class TestChat:
         stream += [chunk({}, finish="stop"), chunk(usage=CHAT_USAGE), DONE]
         async with page(Model(Answer(stream)), reasoning={"expose": "raw"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(OVER)
             assert await tab.text("#thinking") == "Hm. Well."
             assert await tab.text("#answer") == "Hello."
@@ -351,7 +353,7 @@ class TestChat:
         model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
         model.missing = "/responses"
         async with page(model) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert "has no Responses" in await tab.text("#trouble p")
             await tab.click("#trouble button")
@@ -369,7 +371,7 @@ class TestSeveral:
             message_item(3, "It is 100."),
         ]
         async with page(Model(Answer(responses_stream(output)))) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == "I look first.\n\nNow I know."
             assert await tab.text("#answer") == "I look.\n\nIt is 100."
@@ -385,7 +387,7 @@ class TestSeveral:
         ]
         output = [reasoning_item(0, THOUGHT, summary=native), message_item(1, "Hello.")]
         async with page(Model(Answer(responses_stream(output)))) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(RECORDED)
             titles = "Array.from(document.querySelectorAll('#summary h3'), (h3) => h3.textContent)"
             assert await tab.get(titles) == ["Adding", ""]
@@ -411,7 +413,7 @@ class TestHidden:
         model = Model(Answer(streams[api]))
         async with page(model, Scripted(), reasoning={"expose": expose}) as tab:
             await tab.get(f"document.getElementById('api').value = '{api}'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(RECORDED)
             one_place = (api, expose) == ("chat", "summary")
             words = "has one place" if one_place else "shows them to nobody"
@@ -422,7 +424,7 @@ class TestHidden:
         async with page(
             Model(Answer(responses_stream(output))), reasoning={"expose": "raw"}
         ) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(RECORDED)
             await tab.until("document.querySelector('[data-figure=held]').textContent === '–'")
 
@@ -451,16 +453,16 @@ class TestTold:
     )
     async def test_a_refusal_in_words(self, page: Open, body: Any, status: int, words: str) -> None:
         async with page(Model(Answer.json(body, status))) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert (await tab.text("#trouble p")).endswith(words)
 
     @pytest.mark.parametrize("listed", [None, {"data": {}}, {"data": [None, {"name": "n"}]}])
     async def test_models_that_are_listed_in_no_known_way(self, page: Open, listed: Any) -> None:
         class Odd(Model):
-            def answer(self, asked: Asked) -> Answer:
-                odd = asked.path.endswith("/models")
-                return Answer.json(listed) if odd else super().answer(asked)
+            def answer(self, request: Asked) -> Answer:
+                odd = request.path.endswith("/models")
+                return Answer.json(listed) if odd else super().answer(request)
 
         async with page(Odd(Answer())) as tab:
             await tab.get("fetch('v1/models').then(() => new Promise(requestAnimationFrame))")
@@ -479,7 +481,7 @@ class TestTold:
             await tab.until("!document.querySelector('#model-wrong').hidden")
             assert "cannot be listed" in await tab.text("#model-wrong")
             await tab.get("document.getElementById('model').value = 'm'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert "The upstream could not be reached." in await tab.text("#trouble p")
             await tab.until("document.querySelector('#exchanges .outcome.error')")
@@ -493,7 +495,7 @@ class TestTold:
                 downloadThroughput=-1,
                 uploadThroughput=-1,
             )
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert "Abridge cannot be reached" in await tab.text("#trouble p")
             await tab.until("!document.querySelector('#exchanges-wrong').hidden")
@@ -527,7 +529,7 @@ class TestTold:
         self, page: Open, frames: list[bytes], state: str, words: str
     ) -> None:
         async with page(Model(Answer(frames))) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(OVER)
             assert await tab.get("document.body.dataset.state") == state
             assert words in await tab.text("#answer")
@@ -538,7 +540,7 @@ class TestTold:
             Model(Answer(chat_stream(THOUGHT, calls=calls, finish="tool_calls")))
         ) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(OVER)
             assert await tab.text("#answer") == 'The model calls a tool: look {"at": 1}'
 
@@ -551,7 +553,7 @@ class TestTold:
         writer = Scripted(error=ConnectionError("no"), text="")
         async with page(Model(Answer(streams[api])), writer) as tab:
             await tab.get(f"document.getElementById('api').value = '{api}'")
-            await ask(tab)
+            await ask_question(tab)
             await tab.until(OVER)
             assert await tab.text("#summary .note") == (
                 "The summary failed: The summarizer failed. The answer is the same without it."
@@ -587,7 +589,7 @@ async def test_a_hostile_model_says_text_and_nothing_else(page: Open) -> None:
     model.names = (HOSTILE,)
     async with page(model) as tab:
         await tab.until("document.querySelector('#model').value")
-        await ask(tab, HOSTILE)
+        await ask_question(tab, HOSTILE)
         await tab.until(RECORDED)
         for pane in ("#thinking", "#answer", "#summary h3", "#summary .part p"):
             assert await tab.text(pane) == HOSTILE
@@ -616,7 +618,7 @@ class TestShown:
         moving = "getComputedStyle(document.querySelector('.part.open p'), '::after').animationName"
         summary = {"grace": 60, "first_token": 60}
         async with page(Model(Answer(responses_stream(output))), writer, summary=summary) as tab:
-            await ask(tab)
+            await ask_question(tab)
             await tab.until("document.querySelector('.part.open')")
             assert await tab.get(moving) == "beat"
             await tab.prefer(reduced_motion="reduce")
@@ -636,7 +638,7 @@ class TestShown:
         async with page(Model(Answer(responses_stream(output)))) as tab:
             await tab.size(width, 800)
             await tab.command("Page.setFontSizes", fontSizes={"standard": letters})
-            await ask(tab, word)
+            await ask_question(tab, word)
             await tab.until(RECORDED)
             assert await tab.get("document.documentElement.scrollWidth") <= width
 
@@ -645,7 +647,7 @@ class TestShown:
         async with page(scripted_model(0)) as tab:
             await tab.prefer(color_scheme=scheme)
             await tab.until("document.querySelector('#model').value")
-            await ask(tab, QUESTION)
+            await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert await tab.get(FAINT) == []
 

@@ -24,11 +24,11 @@ def test_it_keeps_the_last_exchanges_newest_first() -> None:
     journal = Journal()
     for number in range(MAX_EXCHANGES + 7):
         journal.add(record(number))
-    told = [(entry["number"], entry["at"]) for entry in journal.newest_first()]
-    assert told == [(number, 1000.0 + number) for number in range(MAX_EXCHANGES + 6, 6, -1)]
+    listed = [(entry["number"], entry["at"]) for entry in journal.newest_first()]
+    assert listed == [(number, 1000.0 + number) for number in range(MAX_EXCHANGES + 6, 6, -1)]
 
 
-def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -> None:
+def test_a_request_id_finds_its_exchange_and_is_never_listed() -> None:
     journal = Journal()
     for number in range(3):
         journal.add(record(number))
@@ -38,13 +38,13 @@ def test_whoever_knows_an_id_finds_what_it_belongs_to_and_nobody_is_told_one() -
     assert "id-" not in json.dumps(journal.newest_first())
 
 
-def test_what_asks_no_model_is_not_kept() -> None:
+def test_a_request_to_no_api_is_not_listed() -> None:
     journal = Journal()
     journal.add(record(api=None))
     assert journal.newest_first() == []
 
 
-def test_it_tells_times_and_counts_as_json() -> None:
+def test_an_entry_has_times_and_counts_as_json() -> None:
     journal = Journal()
     journal.add(
         record(
@@ -61,15 +61,15 @@ def test_it_tells_times_and_counts_as_json() -> None:
             parts=[ShownPart(1.1, 1.5)],
         )
     )
-    told = json.loads(json.dumps(journal.newest_first()))[0]
-    assert told["thinking"] == [0.1, 2.0]
-    assert told["answer"] == [2.5, 3.0]
-    assert told["held"] == 0.5
-    assert told["used"] == {"input": 1, "output": 2, "total": 3}
-    assert told["spent"] == {"input": 4, "output": 5, "total": 9}
-    assert told["calls"] == [{"part": 0, "began": 1.0, "ended": 1.5, "outcome": "ok"}]
-    assert told["parts"] == [{"began": 1.1, "ended": 1.5}]
-    assert told["summaries"] == {"ok": 1}
+    listed = json.loads(json.dumps(journal.newest_first()))[0]
+    assert listed["thinking"] == [0.1, 2.0]
+    assert listed["answer"] == [2.5, 3.0]
+    assert listed["held"] == 0.5
+    assert listed["used"] == {"input": 1, "output": 2, "total": 3}
+    assert listed["spent"] == {"input": 4, "output": 5, "total": 9}
+    assert listed["calls"] == [{"part": 0, "began": 1.0, "ended": 1.5, "outcome": "ok"}]
+    assert listed["parts"] == [{"began": 1.1, "ended": 1.5}]
+    assert listed["summaries"] == {"ok": 1}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,6 @@ def test_no_exchange_takes_much_room() -> None:
     journal = Journal()
     many = [ShownPart(float(number)) for number in range(10_000)]
     journal.add(record(model="m" * 10_000, parts=many))
-    told = journal.newest_first()[0]
-    assert len(told["model"]) == MAX_MODEL_CHARS
-    assert len(told["parts"]) == MAX_TIMINGS
+    listed = journal.newest_first()[0]
+    assert len(listed["model"]) == MAX_MODEL_CHARS
+    assert len(listed["parts"]) == MAX_TIMINGS

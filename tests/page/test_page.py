@@ -37,7 +37,7 @@ class TestOff:
         assert (await get(sidecar(upstream, page=False), path)).json == {"upstream": True}
         assert upstream.asked[0].path == path
 
-    async def test_so_it_is_unless_it_is_wanted(self) -> None:
+    async def test_there_is_no_page_by_default(self) -> None:
         app = abridged("sidecar", Upstream(Answer.json({"upstream": True})))
         assert (await get(app, "/abridge")).json == {"upstream": True}
 
@@ -139,17 +139,17 @@ class TestStrangers:
         assert sent.status == 403
 
     @pytest.mark.parametrize("server", [("10.1.2.3", 8400), ("fd00::1", 8400), None])
-    async def test_whoever_comes_over_the_network_may_call_it_as_they_like(
+    async def test_a_request_over_the_network_may_use_any_host_name(
         self, server: tuple[str, int] | None
     ) -> None:
         assert (await get(sidecar(), "/abridge", "abridge.test", server=server)).status == 200
 
 
 class TestExchanges:
-    async def test_none_is_told_before_there_is_one(self) -> None:
-        told = (await get(sidecar(), "/abridge/exchanges")).json
-        assert told["exchanges"] == []
-        assert told["summarizer"] == "extractive"
+    async def test_the_list_is_empty_before_the_first_exchange(self) -> None:
+        listing = (await get(sidecar(), "/abridge/exchanges")).json
+        assert listing["exchanges"] == []
+        assert listing["summarizer"] == "extractive"
 
     async def test_each_is_told_without_a_word_of_it(self) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello you.")]
@@ -160,20 +160,24 @@ class TestExchanges:
             "stream": True,
             "reasoning": {"summary": "auto"},
         }
-        asked = {"x-request-id": "the-id", "authorization": "Bearer sk-hidden"}
-        answer = (await call(app, "/v1/responses", body, asked)).data
+        request_headers = {"x-request-id": "the-id", "authorization": "Bearer sk-hidden"}
+        answer = (await call(app, "/v1/responses", body, request_headers)).data
         assert b"reasoning_summary_text.delta" in answer
         sent = await get(app, "/abridge/exchanges")
-        (told,) = sent.json["exchanges"]
-        assert (told["api"], told["model"]) == ("responses", "m")
-        assert (told["outcome"], told["style"], told["summarizer"]) == ("ok", "auto", "extractive")
-        assert told["thinking"] is not None
-        assert told["parts"] != []
+        (listing,) = sent.json["exchanges"]
+        assert (listing["api"], listing["model"]) == ("responses", "m")
+        assert (listing["outcome"], listing["style"], listing["summarizer"]) == (
+            "ok",
+            "auto",
+            "extractive",
+        )
+        assert listing["thinking"] is not None
+        assert listing["parts"] != []
         for word in (b"secret", b"sk-hidden", b"Hello", b"odd numbers", b"the-id"):
             assert word not in sent.data
         assert (await get(app, "/abridge/exchanges", query_string=b"id=the-id")).json[
             "exchanges"
-        ] == [told]
+        ] == [listing]
         assert (await get(app, "/abridge/exchanges", query_string=b"id=the")).json[
             "exchanges"
         ] == []

@@ -14,7 +14,7 @@ from abridge.errors import UpstreamBroken
 from abridge.proxy.calls import log_in_one_line
 from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, begin, call, scope_for
-from tests.proxy.upstreams import Asked, asked, between, settings
+from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
 from tests.servers import Peer, Request, connect, refused, soon
 
 GET = b"GET /v1/x?key=in-the-query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk\r\n\r\n"
@@ -34,7 +34,7 @@ SHORT = 0.05
 async def test_an_error_before_the_headers_is_told_in_the_api_s_shape(
     error: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    proxy = Proxy(settings("http://u.test"), Asked(error).transport)
+    proxy = Proxy(settings("http://u.test"), FakeUpstream(error).transport)
     answer = await call(proxy, "/v1/responses", {"input": "x"}, query_string=b"key=secret")
     assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
     problem = answer.json["error"]
@@ -60,7 +60,10 @@ async def test_upstream_does_not_answer_in_time() -> None:
         await peer.request()
         await peer.left()
 
-    async with between(script, limits={"headers": SHORT}) as chain, connect(chain.url) as client:
+    async with (
+        serve_proxy(script, limits={"headers": SHORT}) as chain,
+        connect(chain.url) as client,
+    ):
         await client.send(GET)
         answer = await soon(client.response())
         assert answer.lines[0].startswith(b"HTTP/1.1 504")
@@ -75,21 +78,23 @@ async def test_what_cannot_be_forwarded_as_it_is() -> None:
 
 
 async def test_a_path_longer_than_any_url() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     answer = await call(proxy, "/v1/" + "x" * 70000, {})
     assert (answer.status, upstream.requests) == (400, [])
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
 async def test_an_error_of_upstream_s_is_passed_on_as_it_came(status: int) -> None:
-    said = httpx.Response(status, headers={"retry-after": "7"}, json={"error": {"x": 1}})
-    answer = await call(Proxy(settings("http://u.test"), Asked(said).transport), "/v1/x", {})
-    assert (answer.status, answer.data) == (status, said.content)
+    upstream_answer = httpx.Response(status, headers={"retry-after": "7"}, json={"error": {"x": 1}})
+    answer = await call(
+        Proxy(settings("http://u.test"), FakeUpstream(upstream_answer).transport), "/v1/x", {}
+    )
+    assert (answer.status, answer.data) == (status, upstream_answer.content)
     assert answer.headers["retry-after"] == "7"
 
 
 async def test_what_is_no_error_of_upstream_s_is_raised() -> None:
-    proxy = Proxy(settings("http://u.test"), Asked(KeyError("a fault of ours")).transport)
+    proxy = Proxy(settings("http://u.test"), FakeUpstream(KeyError("a fault of ours")).transport)
     with pytest.raises(KeyError):
         await call(proxy, "/v1/x", {})
 
@@ -122,7 +127,7 @@ def server_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFi
     logger.removeFilter(log_in_one_line)
 
 
-@pytest.mark.parametrize("said", [CHUNKED, WHOLE])
+@pytest.mark.parametrize("upstream_answer", [CHUNKED, WHOLE])
 @pytest.mark.parametrize(
     ("then", "idle", "code"),
     [
@@ -132,24 +137,24 @@ def server_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFi
     ],
 )
 async def test_the_client_s_connection_breaks_as_upstream_s_did(
-    said: bytes,
+    upstream_answer: bytes,
     then: Callable[[Peer], Awaitable[None]],
     idle: float,
     code: str,
     server_log: pytest.LogCaptureFixture,
 ) -> None:
-    heard = asyncio.Event()
+    received = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.send(said)
-        await heard.wait()
+        await peer.send(upstream_answer)
+        await received.wait()
         await then(peer)
 
-    async with between(script, limits={"idle": idle}) as chain, connect(chain.url) as client:
+    async with serve_proxy(script, limits={"idle": idle}) as chain, connect(chain.url) as client:
         await client.send(GET)
         await soon(client.reader.readuntil(b"half"))
-        heard.set()
+        received.set()
         rest = await soon(client.reader.read())
         assert rest in (b"", b"\r\n")  # and not b"0\r\n\r\n"
         end = await chain.ended()
@@ -175,7 +180,7 @@ async def test_what_came_before_the_break_has_been_sent() -> None:
             raise httpx.ReadError("cut")
 
     answer = httpx.Response(200, stream=Breaks())
-    running = begin(Proxy(settings("http://u.test"), Asked(answer).transport), "/v1/x", {})
+    running = begin(Proxy(settings("http://u.test"), FakeUpstream(answer).transport), "/v1/x", {})
     with pytest.raises(UpstreamBroken):
         await running.finish()
     assert running.data == b"onetwo"
@@ -209,7 +214,7 @@ async def test_a_request_whose_body_has_not_begun_to_come_takes_no_room() -> Non
         await asyncio.Event().wait()
         raise AssertionError
 
-    one, _ = asked(limits={"in_flight": 1})
+    one, _ = proxy_for(limits={"in_flight": 1})
     waiting = Call(one, scope_for("/v1/x"))
     waiting.receive = silent  # type: ignore[method-assign]
     waiting.start()
@@ -221,7 +226,7 @@ async def test_a_request_whose_body_has_not_begun_to_come_takes_no_room() -> Non
 
 
 async def test_requests_that_fail_make_room_again() -> None:
-    failing = Asked(KeyError("a fault of ours"))
+    failing = FakeUpstream(KeyError("a fault of ours"))
     one = Proxy(settings("http://u.test", limits={"in_flight": 1}), failing.transport)
     for _ in range(3):
         with pytest.raises(KeyError):
@@ -230,7 +235,7 @@ async def test_requests_that_fail_make_room_again() -> None:
 
 
 async def test_a_websocket_is_refused_before_it_is_accepted() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     running = Call(proxy, {**scope_for("/v1/responses"), "type": "websocket"})
     await running.start().finish()
     assert [message["type"] for message in running.sent] == ["websocket.close"]
@@ -244,7 +249,7 @@ async def test_a_websocket_handshake_over_http_is_an_ordinary_request() -> None:
         seen.append(await peer.request())
         await peer.answer(status=b"426 Upgrade Required")
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(
             b"GET /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\n"
             b"upgrade: something\r\n\r\n"

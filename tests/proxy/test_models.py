@@ -125,12 +125,12 @@ async def test_they_are_asked_at_once() -> None:
     assert len(await soon(ids(app))) == 3
 
 
-async def test_none_is_asked_any_more_when_the_client_leaves() -> None:
-    asked, cancelled = asyncio.Barrier(4), 0
+async def test_all_calls_end_when_the_client_leaves() -> None:
+    arrived, cancelled = asyncio.Barrier(4), 0
 
     async def answer(request: httpx.Request) -> httpx.Response:
         nonlocal cancelled
-        await asked.wait()
+        await arrived.wait()
         try:
             await asyncio.Event().wait()
         finally:
@@ -140,7 +140,7 @@ async def test_none_is_asked_any_more_when_the_client_leaves() -> None:
     running = begin(
         Proxy(settings(*THREE), httpx.MockTransport(answer)), "/v1/models", b"", method="GET"
     )
-    await soon(asked.wait())
+    await soon(arrived.wait())
     running.left.set()
     await running.finish()
     assert (cancelled, running.sent) == (3, [])

@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, begin, scope_for
-from tests.proxy.upstreams import asked, between, settings
+from tests.proxy.upstreams import proxy_for, serve_proxy, settings
 from tests.servers import Peer, connect, listen, soon, stalled, until
 
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
@@ -22,7 +22,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("upstream_bytes", "client_bytes"),
     [
         pytest.param(b"", b"", id="waiting for headers"),
         pytest.param(CHUNKED, b"\r\n\r\n", id="waiting for the first byte"),
@@ -31,23 +31,23 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"
     ],
 )
 async def test_upstream_notices_that_the_client_has_left(
-    said: bytes, heard: bytes, caplog: pytest.LogCaptureFixture
+    upstream_bytes: bytes, client_bytes: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked, noticed = asyncio.Event(), asyncio.Event()
+    arrived, noticed = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.send(said)
-        asked.set()
+        await peer.send(upstream_bytes)
+        arrived.set()
         await peer.left()
         noticed.set()
 
-    async with between(script) as chain:
+    async with serve_proxy(script) as chain:
         async with connect(chain.url) as client:
             await client.send(POST)
-            await soon(asked.wait())
-            if heard:
-                await soon(client.reader.readuntil(heard))
+            await soon(arrived.wait())
+            if client_bytes:
+                await soon(client.reader.readuntil(client_bytes))
         await soon(noticed.wait())
         assert await chain.ended() is None
     assert not complaints(caplog)
@@ -72,7 +72,7 @@ async def test_upstream_notices_that_an_upload_was_given_up(
             rest.extend(await peer.reader.read())
         noticed.set()
 
-    async with between(script) as chain:
+    async with serve_proxy(script) as chain:
         async with connect(chain.url) as client:
             await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
             await client.send(b"4\r\nhalf\r\n" if b"chunked" in framing else b"half")
@@ -97,7 +97,7 @@ async def test_upstream_notices_that_a_client_has_left_which_did_not_read() -> N
                 sent += 1
         noticed.set()
 
-    async with between(script) as chain:
+    async with serve_proxy(script) as chain:
         async with connect(chain.url) as client:
             client.writer.transport.pause_reading()
             await client.send(POST)
@@ -108,7 +108,7 @@ async def test_upstream_notices_that_a_client_has_left_which_did_not_read() -> N
 
 
 async def test_a_client_that_leaves_before_it_has_asked_is_asked_nothing() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     running = Call(proxy, scope_for("/v1/responses"))
     running.left.set()
 
@@ -146,25 +146,26 @@ async def test_a_send_that_fails_since_the_client_has_left_is_no_error(after: in
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"), [(b"", b""), (CHUNKED, b""), (CHUNKED + b"4\r\nhalf\r\n", b"half")]
+    ("upstream_bytes", "client_bytes"),
+    [(b"", b""), (CHUNKED, b""), (CHUNKED + b"4\r\nhalf\r\n", b"half")],
 )
 async def test_upstream_notices_that_the_server_has_cancelled_the_request(
-    said: bytes, heard: bytes
+    upstream_bytes: bytes, client_bytes: bytes
 ) -> None:
-    asked, noticed = asyncio.Event(), asyncio.Event()
+    arrived, noticed = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.send(said)
-        asked.set()
+        await peer.send(upstream_bytes)
+        arrived.set()
         await peer.left()
         noticed.set()
 
     async with listen(script) as upstream:
         proxy = Proxy(settings(upstream.url))
         running = begin(proxy, "/v1/responses", {})
-        await soon(asked.wait())
-        await running.until(heard)
+        await soon(arrived.wait())
+        await running.until(client_bytes)
         assert running.task is not None
         running.task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -178,7 +179,7 @@ async def waiting(request: httpx.Request) -> httpx.Response:
     raise AssertionError
 
 
-async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_request() -> None:
+async def test_a_cancelled_request_without_headers_gets_an_error_response() -> None:
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})
     await asyncio.sleep(0)
@@ -191,7 +192,9 @@ async def test_who_waits_for_headers_is_told_that_the_server_has_cancelled_the_r
     assert running.complete
 
 
-async def test_but_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_the_error_response_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("abridge.proxy.proxy.NOTICE_SECONDS", 0.01)
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})
@@ -210,7 +213,7 @@ async def test_a_client_that_stays_can_ask_again() -> None:
             request = await peer.request()
             await peer.answer(request.body)
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         for _ in range(3):
             await client.send(POST)
             assert (await soon(client.response())).body == b"{}"
@@ -252,7 +255,7 @@ async def test_a_cancellation_is_not_lost_at_the_very_end() -> None:
     async def send(message: Message) -> None:
         await asyncio.sleep(0)
 
-    proxy, _ = asked()
+    proxy, _ = proxy_for()
     running = asyncio.create_task(proxy(scope_for("/v1/responses"), receive, send))
     await soon(ending.wait())
     running.cancel()

@@ -16,7 +16,7 @@ from abridge.config.settings import ROUTE, Settings
 from abridge.errors import SettingsError
 from abridge.proxy.proxy import Proxy
 from tests.asgi import Call, call, scope_for
-from tests.proxy.upstreams import Asked, asked, between, settings
+from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
 from tests.servers import Peer, Request, connect, soon
 
 CHAT = "/v1/chat/completions"
@@ -46,7 +46,7 @@ CHAT = "/v1/chat/completions"
     ],
 )
 async def test_the_base_url_stands_for_the_leading_v1(base: str, path: str, target: str) -> None:
-    proxy, upstream = asked(base)
+    proxy, upstream = proxy_for(base)
     await call(proxy, path, b"")
     assert upstream.target == target.encode()
     assert upstream.request.url.host == "u.test"
@@ -67,7 +67,7 @@ async def test_the_base_url_stands_for_the_leading_v1(base: str, path: str, targ
 async def test_a_path_stays_as_the_client_wrote_it(
     path: str, raw: bytes | None, target: bytes
 ) -> None:
-    proxy, upstream = asked("http://u.test/v1")
+    proxy, upstream = proxy_for("http://u.test/v1")
     await call(proxy, path, b"", raw_path=raw)
     assert upstream.target == target
 
@@ -88,13 +88,13 @@ async def test_a_path_stays_as_the_client_wrote_it(
 async def test_where_the_app_is_mounted_is_not_part_of_the_path(
     root: str, path: str, raw: bytes | None, target: bytes
 ) -> None:
-    proxy, upstream = asked("http://u.test/base")
+    proxy, upstream = proxy_for("http://u.test/base")
     await call(proxy, path, b"", root_path=root, raw_path=raw)
     assert upstream.target == target
 
 
 async def test_a_query_stays_as_the_client_wrote_it() -> None:
-    proxy, upstream = asked("http://u.test/v1")
+    proxy, upstream = proxy_for("http://u.test/v1")
     await call(proxy, "/v1/models", b"", query_string=b"a=%26&b=c+d&&e=%zz")
     assert upstream.target == b"/v1/models?a=%26&b=c+d&&e=%zz"
 
@@ -106,21 +106,21 @@ async def test_it_is_written_to_upstream_byte_for_byte() -> None:
         seen.append(await peer.request())
         await peer.answer()
 
-    async with between(script, path="/api/v1") as chain, connect(chain.url) as client:
+    async with serve_proxy(script, path="/api/v1") as chain, connect(chain.url) as client:
         await client.send(b"GET /v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await client.response()).body == b"ok"
     assert seen[0].lines[0] == b"GET /api/v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1"
 
 
 async def test_it_can_be_mounted() -> None:
-    proxy, upstream = asked("http://u.test/base")
+    proxy, upstream = proxy_for("http://u.test/base")
     app = Starlette(routes=[Mount("/llm", app=proxy)])
     assert (await call(app, "/llm/v1/chat/completions", {"model": "m"})).data == b"ok"
     assert upstream.target == b"/base/chat/completions"
 
 
 async def test_host_says_nothing_about_where_a_request_goes() -> None:
-    proxy, upstream = asked("http://u.test:8080/v1")
+    proxy, upstream = proxy_for("http://u.test:8080/v1")
     headers = {"host": "evil.test", "x-forwarded-host": "evil.test", "forwarded": "host=evil.test"}
     await call(proxy, CHAT, {}, headers=headers)
     assert upstream.request.url == "http://u.test:8080/v1/chat/completions"
@@ -131,7 +131,7 @@ async def test_the_route_in_the_scope_says_which_upstream() -> None:
     first = {"name": "first", "base_url": "http://first.test", "models": ["mine-*"]}
     second = {"name": "second", "base_url": "http://second.test", "models": ["other-*"]}
     both = settings(first, second)
-    upstream = Asked()
+    upstream = FakeUpstream()
     proxy = Proxy(both, upstream.transport)
     await call(proxy, CHAT, {})
     await call(proxy, CHAT, {}, **{ROUTE: both.route_for("other-1")})
@@ -175,7 +175,7 @@ HOP_BY_HOP = {
 
 
 async def test_headers_of_the_connection_go_no_further() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     given = {**HOP_BY_HOP, "expect": "100-continue", "accept": "*/*", "cookie": "a=1"}
     await call(proxy, CHAT, b"{}", headers=given)
     assert dict(upstream.request.headers) == {
@@ -188,13 +188,15 @@ async def test_headers_of_the_connection_go_no_further() -> None:
 
 
 async def test_headers_of_the_other_connection_do_not_come_back() -> None:
-    upstream = Asked(httpx.Response(200, headers={**HOP_BY_HOP, "X-Kept": "1"}, content=b"ok"))
+    upstream = FakeUpstream(
+        httpx.Response(200, headers={**HOP_BY_HOP, "X-Kept": "1"}, content=b"ok")
+    )
     proxy = Proxy(settings("http://u.test"), upstream.transport)
     assert (await call(proxy, CHAT, {})).headers == {"x-kept": "1", "content-length": "2"}
 
 
 async def test_what_is_meant_for_abridge_goes_no_further() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     await call(proxy, CHAT, {}, headers={"x-abridge-summary": "auto", "x-abridgement": "kept"})
     assert "x-abridge-summary" not in upstream.request.headers
     assert upstream.request.headers["x-abridgement"] == "kept"
@@ -207,7 +209,7 @@ async def test_nothing_is_added_and_repeated_headers_stay_repeated_both_ways() -
         seen.append(await peer.request())
         await peer.answer(b"ok", b"Set-Cookie: a=1", b"x-caf: \xe9", b"Set-Cookie: b=2")
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(
             b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nX-Twice: 1\r\nx-twice: 2\r\n"
             b"x-caf: \xe9\r\ncontent-length: 2\r\n\r\n{}"
@@ -237,14 +239,14 @@ CREDENTIALS = {
 
 
 async def test_the_client_s_credential_goes_through() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     await call(proxy, CHAT, {}, headers=CREDENTIALS)
     assert CREDENTIALS.items() <= dict(upstream.request.headers).items()
 
 
 async def test_an_upstream_s_own_key_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
-    proxy, upstream = asked({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    proxy, upstream = proxy_for({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
     monkeypatch.delenv("UPSTREAM_KEY")  # it was read at the start
     await call(proxy, CHAT, {}, headers=CREDENTIALS)
     assert upstream.request.headers.get_list("authorization") == ["Bearer sk-upstream"]
@@ -257,7 +259,7 @@ async def test_an_upstream_s_key_may_be_in_a_file(
     secret = tmp_path / "key"
     secret.write_text("sk-file\n")
     monkeypatch.setenv("UPSTREAM_KEY_FILE", str(secret))
-    proxy, upstream = asked({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    proxy, upstream = proxy_for({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
     await call(proxy, CHAT, {})
     assert upstream.request.headers["authorization"] == "Bearer sk-file"
 
@@ -272,7 +274,7 @@ async def test_a_key_that_is_not_there_stops_the_start() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
 async def test_every_method_is_forwarded(method: str) -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     await call(proxy, "/v1/files/f", b"x", method=method)
     assert (upstream.request.method, upstream.request.content) == (method, b"x")
 
@@ -296,7 +298,7 @@ async def test_a_body_that_is_here_whole_says_its_length(
         seen.append(await peer.request())
         await peer.answer()
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(b"POST /v1/responses HTTP/1.1\r\nhost: x\r\n" + sent + b"\r\n")
         await client.reader.readuntil(b"ok")
     assert (seen[0].all(b"content-length"), seen[0].body) == (length, body)
@@ -315,14 +317,14 @@ async def test_a_body_that_comes_in_pieces_goes_on_in_pieces(chunked: bool) -> N
         assert await (peer.chunks() if chunked else peer.reader.readexactly(3)) == b"def"
         await peer.answer()
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
         await client.send(b"3\r\nabc\r\n" if chunked else b"abc")
         assert (await soon(client.response())).body == b"ok"
 
 
 async def test_a_body_has_one_length() -> None:
-    proxy, upstream = asked()
+    proxy, upstream = proxy_for()
     lengths = [(b"content-length", b"1"), (b"content-length", b"9")]
     await Call(proxy, {**scope_for(CHAT), "headers": lengths}, b"{}").start().finish()
     assert upstream.request.headers.get_list("content-length") == ["2"]
@@ -338,7 +340,7 @@ async def test_answers_without_a_body(method: str, status: bytes, length: list[b
             await peer.request()
             await peer.send(b"HTTP/1.1 " + status + b"\r\netag: x\r\ncontent-length: 5\r\n\r\n")
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         for _ in range(2):  # on the same connections
             await client.send(method.encode() + b" /v1/x HTTP/1.1\r\nhost: x\r\n\r\n")
             answer = Request(await soon(client.head()), b"")
@@ -359,7 +361,7 @@ async def test_each_event_is_passed_on_when_it_comes() -> None:
             await seen.acquire()
             await peer.send(b"%x\r\n%b\r\n" % (len(event), event))
 
-    async with between(script) as chain, connect(chain.url) as client:
+    async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n")
         await soon(client.head())
         for event in [*events, b""]:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from abridge.proxy.proxy import Proxy
-from tests.proxy.upstreams import between, settings
+from tests.proxy.upstreams import serve_proxy, settings
 from tests.servers import Peer, connect, listen, serve, soon, stalled, until
 
 GET = b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -72,7 +72,7 @@ async def test_a_slow_client_slows_its_own_upstream_and_nobody_else() -> None:
         await peer.answer()
 
     async with (
-        between(flood, answer) as chain,
+        serve_proxy(flood, answer) as chain,
         connect(chain.url) as slow,
         connect(chain.url) as quick,
     ):

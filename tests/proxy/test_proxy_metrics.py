@@ -15,7 +15,7 @@ from abridge.observability.record import RECORD, Record
 from abridge.proxy.proxy import Proxy
 from tests.asgi import begin, call, scope_for
 from tests.counted import total
-from tests.proxy.upstreams import Asked, settings
+from tests.proxy.upstreams import FakeUpstream, settings
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def registry() -> CollectorRegistry:
 
 
 def proxy(answer: httpx.Response | Exception, registry: CollectorRegistry) -> Proxy:
-    return Proxy(settings("http://u.test"), Asked(answer).transport, registry)
+    return Proxy(settings("http://u.test"), FakeUpstream(answer).transport, registry)
 
 
 @pytest.mark.parametrize("status", [200, 404, 429, 500])
@@ -109,7 +109,7 @@ async def test_lists_of_models_are_counted_for_each_upstream(registry: Collector
     chosen = settings(
         {"name": "a", "base_url": "http://a.test"}, {"name": "b", "base_url": "http://b.test"}
     )
-    listed = Asked(httpx.Response(200, json={"data": []}))
+    listed = FakeUpstream(httpx.Response(200, json={"data": []}))
     await call(Proxy(chosen, listed.transport, registry), "/v1/models", b"", method="GET")
     for name in ("a", "b"):
         assert total(registry, "upstream_responses_total", upstream=name, status="200") == 1

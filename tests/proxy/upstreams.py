@@ -22,7 +22,7 @@ def settings(*upstreams: str | dict[str, Any], **tables: Any) -> Settings:
     return Settings.model_validate({"upstreams": entries, **tables})
 
 
-class Asked:
+class FakeUpstream:
     """A transport that answers all alike, and keeps what it was asked."""
 
     def __init__(self, answer: httpx.Response | Exception | None = None) -> None:
@@ -46,13 +46,13 @@ class Asked:
         return bytes(self.request.extensions["target"])
 
 
-def asked(*upstreams: str | dict[str, Any], **tables: Any) -> tuple[Proxy, Asked]:
-    upstream = Asked()
+def proxy_for(*upstreams: str | dict[str, Any], **tables: Any) -> tuple[Proxy, FakeUpstream]:
+    upstream = FakeUpstream()
     chosen = upstreams or ("http://upstream.test/v1",)
     return Proxy(settings(*chosen, **tables), upstream.transport), upstream
 
 
-class Watched:
+class ObservedApp:
     """An app, and how each of its requests ended."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -74,7 +74,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Between:
+class ServedProxy:
     """`ends` holds, for each request, what the proxy raised or None."""
 
     url: str
@@ -88,13 +88,15 @@ class Between:
 
 
 @asynccontextmanager
-async def between(*scripts: Script, path: str = "/v1", **tables: Any) -> AsyncIterator[Between]:
+async def serve_proxy(
+    *scripts: Script, path: str = "/v1", **tables: Any
+) -> AsyncIterator[ServedProxy]:
     """A proxy, really served, before an upstream that plays `scripts`."""
     async with listen(*scripts) as upstream:
         proxy = Proxy(settings(upstream.url + path, **tables))
-        watched = Watched(proxy)
+        observed = ObservedApp(proxy)
         try:
-            async with serve(watched) as url:
-                yield Between(url, upstream, watched.ends)
+            async with serve(observed) as url:
+                yield ServedProxy(url, upstream, observed.ends)
         finally:
             await proxy.aclose()

@@ -61,7 +61,7 @@ class Scripted:
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = pieces
-        self.heard: list[Message] = []
+        self.received: list[Message] = []
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.sent = 0
@@ -72,8 +72,8 @@ class Scripted:
         more = True
         while more:
             await self.go_on.wait()
-            self.heard.append(await receive())
-            more = self.heard[-1].get("more_body", False)
+            self.received.append(await receive())
+            more = self.received[-1].get("more_body", False)
         if self.left:
             self.over.set()
             return
@@ -86,7 +86,7 @@ class Scripted:
 
     @property
     def left(self) -> bool:
-        return self.heard[-1]["type"] == "http.disconnect"
+        return self.received[-1]["type"] == "http.disconnect"
 
 
 HEAD = b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n"
@@ -103,7 +103,7 @@ class TestSilence:
         app = Scripted()
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"a")
-            await until(lambda: len(app.heard) == 1)
+            await until(lambda: len(app.received) == 1)
             await self.pass_by(clock, 2 * SILENCE)
             answer = await soon(client.response())
             assert answer.lines[0] == b"HTTP/1.1 408 Request Timeout"
@@ -119,13 +119,15 @@ class TestSilence:
             for count in range(1, 4):
                 await self.pass_by(clock, SILENCE / 2)
                 await client.send(b"a")
-                await until(lambda count=count: len(app.heard) == count)  # type: ignore[misc]
+                await until(lambda count=count: len(app.received) == count)  # type: ignore[misc]
             assert (await soon(client.response())).lines[0] == b"HTTP/1.1 200 OK"
 
-    @pytest.mark.parametrize("said", [b"", b"POST / HT", HEAD[:-2]])
-    async def test_who_asks_nothing_is_cut_off(self, clock: Clock, said: bytes) -> None:
+    @pytest.mark.parametrize("data", [b"", b"POST / HT", HEAD[:-2]])
+    async def test_a_client_without_a_request_is_disconnected(
+        self, clock: Clock, data: bytes
+    ) -> None:
         async with served(Scripted()) as url, connect(url) as client:
-            await client.send(said)
+            await client.send(data)
             await asyncio.sleep(0.05)  # until it is there
             await self.pass_by(clock, 2 * SILENCE)
             assert await soon(client.reader.read()) == b""
@@ -152,7 +154,7 @@ class TestSilence:
             assert (await soon(client.response())).body == b"ok"
             await sending
 
-    async def test_who_takes_nothing_is_one_that_has_left(self, clock: Clock) -> None:
+    async def test_a_client_that_reads_nothing_counts_as_disconnected(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"abc")
@@ -162,7 +164,7 @@ class TestSilence:
             await soon(app.over.wait())
             await soon(client.left())
 
-    async def test_who_takes_it_slowly_gets_it(self, clock: Clock) -> None:
+    async def test_a_slow_reader_gets_the_whole_response(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"abc")

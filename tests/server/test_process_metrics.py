@@ -75,11 +75,11 @@ async def test_the_memory_that_is_taken() -> None:
     async with watched() as one:
         before = one.value("memory_bytes")
         assert before > MiB
-        kept = b"x" * (64 * MiB)
+        block = b"x" * (64 * MiB)
         await one.look()
         await one.look()
         assert one.value("memory_bytes") - before > 32 * MiB
-        del kept
+        del block
 
 
 def test_where_there_is_no_proc_the_most_that_ever_was(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 BEGINNING = FRAMES[:20]
-ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 PLAIN = {"model": "m", "input": "Hi", "stream": True}
 DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
 BOTH = ("--admin-port", "0")
@@ -68,32 +68,32 @@ class TestStart:
         )
         flags = ("--config", str(file), "--summarizer-model", "of-flags")
         async with sidecar(*flags, ABRIDGE_SUMMARY__DEFAULT="detailed") as running:
-            said = "\n".join(running.banner)
-            assert "one: http://127.0.0.1:9/v1, models a*" in said
-            assert "two: http://127.0.0.1:9/v2, models *" in said
-            assert "model of-flags at http://127.0.0.1:9/v1" in said
-            assert "detailed" in said
+            output = "\n".join(running.banner)
+            assert "one: http://127.0.0.1:9/v1, models a*" in output
+            assert "two: http://127.0.0.1:9/v2, models *" in output
+            assert "model of-flags at http://127.0.0.1:9/v1" in output
+            assert "detailed" in output
 
     async def test_health_and_metrics_are_on_both_ports(self) -> None:
         async with (
             serve(thinker()) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
-            client() as asking,
+            client() as session,
         ):
             for base in (f"{running.url}/abridge", running.admin):
-                assert (await asking.get(f"{base}/healthz")).text == "ok\n"
-                assert (await asking.get(f"{base}/readyz")).text == "ready\n"
-            await asking.post(f"{running.url}/v1/responses", json=ASKING)
+                assert (await session.get(f"{base}/healthz")).text == "ok\n"
+                assert (await session.get(f"{base}/readyz")).text == "ready\n"
+            await session.post(f"{running.url}/v1/responses", json=REQUEST)
             for base in (f"{running.url}/abridge", running.admin):
-                await until_text(asking, f"{base}/metrics", 'outcome="ok"')
+                await until_text(session, f"{base}/metrics", 'outcome="ok"')
 
     async def test_it_summarizes_and_adds_no_header_of_a_server(self) -> None:
         async with (
             serve(thinker()) as upstream,
             sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as asking,
+            client() as session,
         ):
-            response = await asking.post(f"{running.url}/v1/responses", json=ASKING)
+            response = await session.post(f"{running.url}/v1/responses", json=REQUEST)
             assert check_responses(response.content).summary
             assert not {"server", "date"} & set(response.headers)
 
@@ -102,8 +102,8 @@ class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     async def test_an_idle_one_leaves_at_once_and_well(self, number: signal.Signals) -> None:
         flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
-        async with sidecar(*flags, **DRAIN) as running, client() as asking:
-            await asking.get(f"{running.admin}/healthz")
+        async with sidecar(*flags, **DRAIN) as running, client() as session:
+            await session.get(f"{running.admin}/healthz")
             running.signal(number)
             assert await running.end() == 0
             assert number.name in running.said
@@ -116,15 +116,15 @@ class TestEnd:
                 *("--upstream", f"{upstream}/v1", *BOTH),
                 ABRIDGE_SERVER__DRAIN_DELAY="600",
             ) as running,
-            client() as asking,
+            client() as session,
         ):
             running.signal()
-            await until_status(asking, f"{running.admin}/readyz", 503)
-            assert await status(asking, f"{running.url}/abridge/readyz") == 503
-            assert await status(asking, f"{running.admin}/healthz") == 200
+            await until_status(session, f"{running.admin}/readyz", 503)
+            assert await status(session, f"{running.url}/abridge/readyz") == 503
+            assert await status(session, f"{running.admin}/healthz") == 200
             for _ in range(5):  # for longer than a server takes to see that it shall exit
                 async with client() as newcomer:
-                    response = await newcomer.post(f"{running.url}/v1/responses", json=ASKING)
+                    response = await newcomer.post(f"{running.url}/v1/responses", json=REQUEST)
                 assert check_responses(response.content).text == "Hello."
                 await asyncio.sleep(0.1)
             running.signal()
@@ -135,12 +135,12 @@ class TestEnd:
         async with (
             serve(slow(gate)) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
-            client() as asking,
-            streaming(asking, running.url, ASKING) as reading,
+            client() as session,
+            streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
-            await until_status(asking, f"{running.url}/abridge/readyz", 0)
-            assert await status(asking, f"{running.admin}/readyz") == 503
+            await until_status(session, f"{running.url}/abridge/readyz", 0)
+            assert await status(session, f"{running.admin}/readyz") == 503
             gate.set()
             seen = check_responses(await soon(reading))
             assert seen.kinds[-1] == "response.completed"
@@ -153,8 +153,8 @@ class TestEnd:
             sidecar(
                 *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
             ) as running,
-            client() as asking,
-            streaming(asking, running.url, ASKING) as reading,
+            client() as session,
+            streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
             seen = check_responses(await soon(reading))
@@ -164,15 +164,15 @@ class TestEnd:
             assert "cancelling 1 requests" in running.said
             assert "Traceback" not in running.said
 
-    @pytest.mark.parametrize("body", [PLAIN, ASKING])
-    async def test_who_still_waits_for_an_answer_is_told_so(self, body: object) -> None:
+    @pytest.mark.parametrize("body", [PLAIN, REQUEST])
+    async def test_a_client_still_waiting_gets_an_error_response(self, body: object) -> None:
         upstream = Upstream(Answer(before=[asyncio.Event()]))
         async with (
             serve(upstream) as url,
             sidecar("--upstream", f"{url}/v1", ABRIDGE_SERVER__DRAIN="0.1") as running,
-            client() as asking,
+            client() as session,
         ):
-            reading = asyncio.create_task(asking.post(f"{running.url}/v1/responses", json=body))
+            reading = asyncio.create_task(session.post(f"{running.url}/v1/responses", json=body))
             await until(lambda: bool(upstream.asked))
             running.signal()
             response = await soon(reading)
@@ -187,8 +187,8 @@ class TestEnd:
         async with (
             serve(slow(asyncio.Event())) as upstream,
             sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
-            client() as asking,
-            streaming(asking, running.url, ASKING) as reading,
+            client() as session,
+            streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
             await running.until("closing; 1 requests")
@@ -219,10 +219,10 @@ class TestLog:
         async with (
             serve(Upstream(broken), log_level="critical") as upstream,
             sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as asking,
+            client() as session,
         ):
             with pytest.raises(httpx.RemoteProtocolError):
-                await asking.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
+                await session.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
             running.signal()
             assert await running.end() == 0
             lines = [line for line in running.said.splitlines() if "INFO" not in line]

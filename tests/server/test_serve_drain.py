@@ -41,9 +41,9 @@ class Slow(Upstream):
         super().__init__()
         self.gate = asyncio.Event()
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: Asked) -> Answer:
         waits = {"waiting": [self.gate], "stuck": [asyncio.Event()], "quick": []}
-        return Answer([*BEGINNING, *waits[asked.json["input"]], *REST])
+        return Answer([*BEGINNING, *waits[request.json["input"]], *REST])
 
 
 class Scraper:
@@ -55,20 +55,20 @@ class Scraper:
 
     async def __call__(self) -> None:
         """Until nobody is there any more."""
-        async with client() as asking:
-            while await status(asking, self._url):
+        async with client() as session:
+            while await status(session, self._url):
                 try:
-                    self.last = await scrape(asking, self._url)
+                    self.last = await scrape(session, self._url)
                 except httpx.TransportError:
                     continue
                 await asyncio.sleep(0.05)
 
 
-async def until_none_is_ready(asking: httpx.AsyncClient, running: Sidecar) -> None:
+async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> None:
     async with asyncio.timeout(HANG):
         in_a_row = 0
         while in_a_row < FRESH:
-            found = await status(asking, f"{running.url}/abridge/readyz")
+            found = await status(session, f"{running.url}/abridge/readyz")
             assert found in (200, 503)
             in_a_row = in_a_row + 1 if found == 503 else 0
 
@@ -83,27 +83,29 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
             **PATIENT,
             **NOTHING_KEPT,
         ) as running,
-        client() as asking,
+        client() as session,
         AsyncExitStack() as streams,
     ):
         kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))
         readings = [
-            await streams.enter_async_context(streaming(asking, running.url, asking_for(kind)))
+            await streams.enter_async_context(streaming(session, running.url, asking_for(kind)))
             for kind in kinds
         ]
-        await until_told(asking, running.metrics, lambda told: told.total("streams_open") == 50)
+        await until_told(
+            session, running.metrics, lambda scraped: scraped.total("streams_open") == 50
+        )
         scraper = Scraper(running.metrics)
         scraping = asyncio.create_task(scraper())
 
         running.signal()
-        await until_status(asking, f"{running.admin}/readyz", 503)
-        await until_none_is_ready(asking, running)
+        await until_status(session, f"{running.admin}/readyz", 503)
+        await until_none_is_ready(session, running)
         for _ in range(LATE):
-            late = await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            late = await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             assert check_responses(late.content).text == "Hello."
 
         running.signal()  # enough of the delay
-        await until_status(asking, f"{running.url}/abridge/readyz", 0)
+        await until_status(session, f"{running.url}/abridge/readyz", 0)
         upstream.gate.set()
         for reading in readings[:FINISHED]:
             assert check_responses(await soon(reading)).kinds[-1] == "response.completed"
@@ -123,7 +125,7 @@ class TestLastScrape:
     """With an admin port, on which somebody has once collected the metrics."""
 
     @pytest.mark.parametrize("workers", [1, 2])
-    async def test_it_waits_for_it(self, workers: int) -> None:
+    async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(
@@ -131,47 +133,47 @@ class TestLastScrape:
                 **NOTHING_KEPT,
                 ABRIDGE_SERVER__DRAIN="600",
             ) as running,
-            client() as asking,
+            client() as session,
         ):
-            await scrape(asking, running.metrics)
-            await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await scrape(session, running.metrics)
+            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             running.signal()
             await running.until("waiting for the last metrics")
             await asyncio.sleep(0.5)  # for longer than a server takes to end
-            assert await status(asking, f"{running.admin}/readyz") == 503
-            told = await scrape(asking, running.metrics)
-            assert told.total("requests_total", outcome="ok") == 1
+            assert await status(session, f"{running.admin}/readyz") == 503
+            scraped = await scrape(session, running.metrics)
+            assert scraped.total("requests_total", outcome="ok") == 1
             assert await running.end() == 0
 
-    async def test_but_not_for_ever_nor_when_hurried(self) -> None:
+    async def test_the_wait_for_a_scrape_ends_in_time_or_at_a_signal(self) -> None:
         for drain, signals in (("0.5", 1), ("600", 2)):
             async with (
                 serve(Slow()) as url,
                 sidecar(
                     *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN=drain
                 ) as running,
-                client() as asking,
+                client() as session,
             ):
-                await scrape(asking, running.metrics)
-                await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+                await scrape(session, running.metrics)
+                await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
                 running.signal()
                 await running.until("waiting for the last metrics")
                 for _ in range(signals - 1):
                     running.signal()
                 assert await running.end() == 0
 
-    async def test_nor_where_all_was_told(self) -> None:
+    async def test_no_wait_if_everything_was_scraped(self) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(
                 *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN="600"
             ) as running,
-            client() as asking,
+            client() as session,
         ):
-            await scrape(asking, running.metrics)
-            await asking.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await scrape(session, running.metrics)
+            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             await until_told(
-                asking, running.metrics, lambda told: told.total("requests_total") == 1
+                session, running.metrics, lambda scraped: scraped.total("requests_total") == 1
             )
             running.signal()
             assert await running.end() == 0

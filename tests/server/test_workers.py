@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 BEGINNING = FRAMES[:20]
-ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
 SOON_CUT = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "0.1"}
 LONG = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "600"}
@@ -57,11 +57,11 @@ class Account:
         self._running = running
         self.of: Counter[str] = Counter()
 
-    async def ask(self, asking: httpx.AsyncClient, times: int) -> None:
-        asked = (
-            asking.post(f"{self._running.url}/v1/responses", json=ASKING) for _ in range(times)
+    async def send_requests(self, session: httpx.AsyncClient, times: int) -> None:
+        responses = (
+            session.post(f"{self._running.url}/v1/responses", json=REQUEST) for _ in range(times)
         )
-        for response in await soon(asyncio.gather(*asked)):
+        for response in await soon(asyncio.gather(*responses)):
             self._add(check_responses(response.content))
 
     def _add(self, seen: ResponsesStream) -> None:
@@ -74,13 +74,13 @@ class Account:
         self.of["upstream_tokens_total"] += usage["input_tokens"] + usage["output_tokens"]
         self.of["upstream_tokens_total"] += usage["output_tokens_details"]["reasoning_tokens"]
 
-    def matches(self, told: Figures) -> bool:
-        return {name: told.total(name) for name in self.of} == self.of
+    def matches(self, scraped: Figures) -> bool:
+        return {name: scraped.total(name) for name in self.of} == self.of
 
 
-def has_open(streams: int, told: Figures) -> bool:
+def has_open(streams: int, scraped: Figures) -> bool:
     gauges = ("streams_open", "requests_in_flight")
-    return [told.total(gauge) for gauge in gauges] == [streams, streams]
+    return [scraped.total(gauge) for gauge in gauges] == [streams, streams]
 
 
 async def replaced(running: Sidecar, killed: int, of: int) -> None:
@@ -99,24 +99,24 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
             ABRIDGE_HISTORY__SEAL_KEYS_ENV="KEYS",
             KEYS=f"one:{key}",
         ) as running,
-        client() as asking,
+        client() as session,
     ):
         account = Account(running)
         for _ in range(3):
-            await account.ask(asking, 40)
-            await until_told(asking, running.metrics, account.matches)
+            await account.send_requests(session, 40)
+            await until_told(session, running.metrics, account.matches)
             killed = running.workers[0]
             os.kill(killed, signal.SIGKILL)
             replacing = asyncio.create_task(replaced(running, killed, 4))
             while not replacing.done():
-                assert account.matches(await scrape(asking, running.metrics))
+                assert account.matches(await scrape(session, running.metrics))
                 await asyncio.sleep(0.02)
             await replacing
-            told = await scrape(asking, running.metrics)
-            assert account.matches(told)
-            assert told.total("workers") == 4
+            scraped = await scrape(session, running.metrics)
+            assert account.matches(scraped)
+            assert scraped.total("workers") == 4
         urls = [f"{running.url}/abridge/metrics"] * 12 + [running.metrics]
-        each = [(await scrape(asking, url)).counted for url in urls]
+        each = [(await scrape(session, url)).counted for url in urls]
         assert all(counted == each[0] for counted in each)
 
 
@@ -124,21 +124,21 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
     async with (
         serve(stuck()) as upstream,
         sidecar(*flags(upstream, 2), **SOON_CUT) as running,
-        client() as asking,
+        client() as session,
         AsyncExitStack() as open_ones,
     ):
         readings = [
-            await open_ones.enter_async_context(streaming(asking, running.url, ASKING))
+            await open_ones.enter_async_context(streaming(session, running.url, REQUEST))
             for _ in range(12)
         ]
-        await until_told(asking, running.metrics, partial(has_open, 12))
+        await until_told(session, running.metrics, partial(has_open, 12))
         for worker in running.workers:
             os.kill(worker, signal.SIGKILL)
             await replaced(running, worker, 2)
             whole = [reading for reading in readings if not reading.done()]
-            told = await until_told(asking, running.metrics, partial(has_open, len(whole)))
-            assert told.total("workers") == 2
-            assert told.total("requests_total") == 0
+            scraped = await until_told(session, running.metrics, partial(has_open, len(whole)))
+            assert scraped.total("workers") == 2
+            assert scraped.total("requests_total") == 0
         assert not whole
         assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
 
@@ -147,14 +147,14 @@ async def test_health_and_readiness_are_on_both_ports() -> None:
     async with (
         serve(thinker()) as upstream,
         sidecar(*flags(upstream, 2), **NOTHING_KEPT) as running,
-        client() as asking,
+        client() as session,
     ):
         assert "2 processes" in running.banner[1]
         assert len(running.workers) == 2
         for base in (f"{running.url}/abridge", running.admin):
-            assert (await asking.get(f"{base}/healthz")).text == "ok\n"
-            assert (await asking.get(f"{base}/readyz")).text == "ready\n"
-            assert (await scrape(asking, f"{base}/metrics")).total("workers") == 2
+            assert (await session.get(f"{base}/healthz")).text == "ok\n"
+            assert (await session.get(f"{base}/readyz")).text == "ready\n"
+            assert (await scrape(session, f"{base}/metrics")).total("workers") == 2
 
 
 class TestFolder:
@@ -180,10 +180,10 @@ class TestFolder:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
         async with (
             sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
-            client() as asking,
+            client() as session,
         ):
-            told = await scrape(asking, running.metrics)
-            assert told.total("requests_in_flight_limit") == 2 * 1000
+            scraped = await scrape(session, running.metrics)
+            assert scraped.total("requests_in_flight_limit") == 2 * 1000
             gauges = {f"gauge_livesum_{worker}.db" for worker in running.workers}
             assert {file.name for file in found(folder, "gauge_livesum_*.db")} == gauges
             running.signal()
@@ -195,13 +195,13 @@ class TestFolder:
         for _ in range(2):
             async with (
                 sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
-                client() as asking,
+                client() as session,
             ):
-                told = await until_told(
-                    asking, running.metrics, lambda told: told.total("workers") > 0
+                scraped = await until_told(
+                    session, running.metrics, lambda scraped: scraped.total("workers") > 0
                 )
-                assert told.total("workers") == 1
-                assert told.total("requests_in_flight_limit") == 1000
+                assert scraped.total("workers") == 1
+                assert scraped.total("requests_in_flight_limit") == 1000
                 running.process.kill()
                 assert await running.end() == -signal.SIGKILL
 
@@ -239,30 +239,30 @@ class TestEnd:
         async with (
             serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
-            client() as asking,
-            streaming(asking, running.url, ASKING) as reading,
+            client() as session,
+            streaming(session, running.url, REQUEST) as reading,
         ):
             running.interrupt()
-            await until_status(asking, f"{running.admin}/readyz", 503)
+            await until_status(session, f"{running.admin}/readyz", 503)
             for _ in range(5):  # for longer than a server takes to see that it shall exit
-                assert await status(asking, f"{running.url}/abridge/healthz") == 200
+                assert await status(session, f"{running.url}/abridge/healthz") == 200
                 await asyncio.sleep(0.1)
             running.interrupt()
-            await until_status(asking, f"{running.url}/abridge/healthz", 0)
+            await until_status(session, f"{running.url}/abridge/healthz", 0)
             assert not reading.done()
             running.interrupt()
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
             assert "Traceback" not in running.said
 
-    async def test_none_is_replaced_while_they_leave(self) -> None:
+    async def test_no_worker_is_replaced_during_shutdown(self) -> None:
         async with (
             serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
-            client() as asking,
+            client() as session,
         ):
             running.signal()
-            await until_status(asking, f"{running.admin}/readyz", 503)
+            await until_status(session, f"{running.admin}/readyz", 503)
             killed, left = running.workers
             os.kill(killed, signal.SIGKILL)
             await running.until(f"worker {killed} ended with -9")
@@ -277,14 +277,14 @@ class TestEnd:
             assert running.said.count("not ready any more") == 2
 
     async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as asking:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
             before = set(running.workers)
             os.kill(max(before), signal.SIGKILL)
             await until(lambda: bool(set(running.workers) - before))
             os.kill(*(set(running.workers) - before), signal.SIGKILL)
             await running.until("is in its place")
-            told = await scrape(asking, running.metrics)
-            assert told.total("workers") == len(running.workers) == 2
+            scraped = await scrape(session, running.metrics)
+            assert scraped.total("workers") == len(running.workers) == 2
 
     async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
         key = tmp_path / "key"

@@ -54,13 +54,13 @@ def guard(review: Review | None = None, clock: Clock | None = None, **settings: 
     return Guard(SummarizerSettings(**settings), review=review, clock=clock or Clock())
 
 
-async def said(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
+async def collect_output(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
     return [piece async for piece in made.summarize(Scripted(*script), PASSAGE)]
 
 
 async def error(made: Guard, *script: Any) -> SummarizerError:
     with pytest.raises(SummarizerError) as caught:
-        await said(made, *script)
+        await collect_output(made, *script)
     return caught.value
 
 
@@ -80,21 +80,21 @@ def refusal(made: Guard) -> str:
 
 
 async def test_text_comes_as_it_is_said_then_what_was_spent() -> None:
-    assert await said(guard(), "So ", "it is.", SPENT) == ["So ", "it is.", SPENT]
+    assert await collect_output(guard(), "So ", "it is.", SPENT) == ["So ", "it is.", SPENT]
 
 
 async def test_text_is_clean() -> None:
-    pieces = await said(guard(), "See [this](htt", "p://e.example) <b", ">now</b>.")
+    pieces = await collect_output(guard(), "See [this](htt", "p://e.example) <b", ">now</b>.")
     assert "".join(map(str, pieces)) == "See this now."
     assert all(pieces)
 
 
 async def test_what_was_held_back_comes_at_the_end() -> None:
-    assert await said(guard(), "**So it ", "is", SPENT) == ["**So it is", SPENT]
+    assert await collect_output(guard(), "**So it ", "is", SPENT) == ["**So it is", SPENT]
 
 
 async def test_what_was_spent_comes_once_and_last() -> None:
-    assert await said(guard(), SummarizerUsage(), "So it is.", SPENT, " Yes.") == [
+    assert await collect_output(guard(), SummarizerUsage(), "So it is.", SPENT, " Yes.") == [
         "So it is.",
         " Yes.",
         SPENT,
@@ -102,7 +102,7 @@ async def test_what_was_spent_comes_once_and_last() -> None:
 
 
 async def test_blanks_before_the_first_word_are_left_out() -> None:
-    assert await said(guard(), "", "\n ", " \nSo ", "it is. ") == ["So ", "it is. "]
+    assert await collect_output(guard(), "", "\n ", " \nSo ", "it is. ") == ["So ", "it is. "]
 
 
 @pytest.mark.parametrize("script", [(), ("",), (" ", "\n"), ("<b></b>", " "), ("![](http://x)",)])
@@ -199,7 +199,7 @@ async def test_a_review_sees_each_part_whole_and_may_change_it() -> None:
         seen.append(text)
         return text.upper()
 
-    assert await said(guard(review), "So ", "it is.", SPENT) == ["SO IT IS.", SPENT]
+    assert await collect_output(guard(review), "So ", "it is.", SPENT) == ["SO IT IS.", SPENT]
     assert seen == ["So it is."]
 
 
@@ -252,7 +252,7 @@ def test_only_so_many_calls_run_at_once() -> None:
 async def test_a_task_cancelled_before_its_first_step_gives_its_permit_back() -> None:
     made = guard(max_in_flight=1)
     admitted = permit(made)
-    task = asyncio.create_task(said(made, "So it is."))
+    task = asyncio.create_task(collect_output(made, "So it is."))
     task.add_done_callback(lambda _: admitted.release())
     task.cancel()
     await asyncio.wait([task])
@@ -278,7 +278,7 @@ async def test_failures_in_a_row_open_the_breaker() -> None:
 async def test_a_success_between_them_starts_the_count_anew() -> None:
     made = guard(breaker_failures=2)
     await error(made, FAIL)
-    await said(made, "So it is.")
+    await collect_output(made, "So it is.")
     await error(made, FAIL)
     assert not made.is_open
 
@@ -292,7 +292,7 @@ async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the
     clock.now = 30.0
     trial = permit(made)
     assert refusal(made) == "breaker_open"
-    await said(made, "So it is.")
+    await collect_output(made, "So it is.")
     trial.release()
     assert not made.is_open
     permit(made)
@@ -351,7 +351,7 @@ async def test_a_cancelled_trial_counts_for_nothing_and_frees_its_place() -> Non
 
 async def test_cancelled_calls_are_no_failures() -> None:
     made = guard(breaker_failures=1)
-    waiting: Awaitable[Any] = said(made, asyncio.Event())
+    waiting: Awaitable[Any] = collect_output(made, asyncio.Event())
     task = asyncio.ensure_future(waiting)
     await asyncio.sleep(0)
     task.cancel()

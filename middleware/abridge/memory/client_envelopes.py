@@ -1,9 +1,5 @@
-"""Model families: different names of what is, for returned reasoning, the same model.
-
-A snapshot replaces another under the same alias, and a gateway has a longer name for a model than
-its maker; reasoning of the one is usable by the other.
-
-Reasoning kept by its client: sealed on the way out, opened on the way back.
+"""The envelopes that clients carry: reasoning sealed into a blob on the way out, opened when the
+client returns it.
 
 A blob is `abr1.<key id>.<base64url>`. Nothing of it is stored, so any process with the same keys
 can continue the conversation. Its owner is in it as a keyed tag that is compared after decryption,
@@ -28,6 +24,17 @@ from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.tenants import keyed_digest
 
+DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
+"""Default lifetime of a blob, in seconds."""
+
+MAX_SEALED_BYTES = (1 << 32) - 1
+"""Largest size a sealed value's header can state, in bytes. A request's own limit is lower."""
+
+_SALT_BYTES, _TAG_BYTES = 16, 32
+
+_BLOB_HEADER = struct.Struct(f">Q{_SALT_BYTES}s{_TAG_BYTES}s")
+"""Time of sealing in seconds since the epoch, salt, owner tag. A sealed value follows."""
+
 VARIANT_TAGS = frozenset(
     {"latest", "free", "nitro", "floor", "exacto", "online", "extended", "cloud"}
 )
@@ -40,38 +47,6 @@ _DATE_SUFFIX = re.compile(
 )
 """A date as a component of its own: `2025-08-07`, `20250807`, `08-2025`; `0807` for month and day,
 `2508` for year and month (1024 is a size); or `latest`."""
-
-
-def model_family(model: str) -> str:
-    """Return a model's name in lower case, without provider path, tag and date.
-
-    The path is everything before the last slash, unless what follows does not begin with a letter
-    (`/models/gpt-oss/20b`) or the path is absolute or relative to a directory: then all of it is
-    kept. A tag is removed if it is one of `TAGS`, a date wherever it stands. Everything else may
-    distinguish two models and stays: a name kept too long loses a model's reasoning when the model
-    is renamed, one cut too short would give it to another model.
-    """
-    name = model.strip().lower().rstrip("/")
-    last = name.rpartition("/")[2]
-    if last[:1].isalpha() and not name.startswith(("/", ".", "~")):
-        name = last
-    parts = name.split(":")
-    while len(parts) > 1 + (not parts[0]) and parts[-1] in VARIANT_TAGS:
-        parts.pop()
-    name = ":".join(parts)
-    return _DATE_SUFFIX.sub("", name) or name
-
-
-DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
-"""Default lifetime of a blob, in seconds."""
-
-MAX_SEALED_BYTES = (1 << 32) - 1
-"""Largest size a sealed value's header can state, in bytes. A request's own limit is lower."""
-
-_SALT_BYTES, _TAG_BYTES = 16, 32
-
-_BLOB_HEADER = struct.Struct(f">Q{_SALT_BYTES}s{_TAG_BYTES}s")
-"""Time of sealing in seconds since the epoch, salt, owner tag. A sealed value follows."""
 
 
 class Sealer:
@@ -211,3 +186,25 @@ def _decode_base64url(encoded: str) -> bytes | None:
 
 def _encode_name(name: str) -> bytes:
     return name.encode(errors="surrogatepass")
+
+
+def model_family(model: str) -> str:
+    """Return a model's name in lower case, without provider path, tag and date: what names the
+    same model to whoever gets reasoning back. A snapshot replaces another under the same alias, and
+    a gateway has a longer name for a model than its maker.
+
+    The path is everything before the last slash, unless what follows does not begin with a letter
+    (`/models/gpt-oss/20b`) or the path is absolute or relative to a directory: then all of it
+    stays. A tag is removed if it is one of `VARIANT_TAGS`, a date wherever it stands. Everything
+    else may distinguish two models and stays: a name that is too long loses a model's reasoning
+    when the model is renamed, one cut too short would give it to another model.
+    """
+    name = model.strip().lower().rstrip("/")
+    last = name.rpartition("/")[2]
+    if last[:1].isalpha() and not name.startswith(("/", ".", "~")):
+        name = last
+    parts = name.split(":")
+    while len(parts) > 1 + (not parts[0]) and parts[-1] in VARIANT_TAGS:
+        parts.pop()
+    name = ":".join(parts)
+    return _DATE_SUFFIX.sub("", name) or name

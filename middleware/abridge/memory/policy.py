@@ -90,7 +90,7 @@ class _AssistantTurn:
     is_required: bool  # upstream refuses it without reasoning
     from_envelope: bool = False  # its reasoning came from an envelope
     removed: int = 0  # count of what was stripped from it
-    has_raw: bool = False  # it has reasoning of the model's own
+    has_raw: bool = False  # it has the model's reasoning, rather than a summary
     prefix: bytes = b""
 
 
@@ -120,7 +120,7 @@ class HistoryRewriter:
 
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
         """Replace the envelopes that the client returned by their content."""
-        by_turn = {id(by_turn.turn): by_turn for by_turn in self._assistant_turns}
+        by_turn = {id(assistant.turn): assistant for assistant in self._assistant_turns}
         for turn in self._history.turns:
             if self._history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
                 by_turn[id(turn)].from_envelope = True
@@ -159,7 +159,7 @@ class HistoryRewriter:
                 next(assistants).prefix = self.prefix.digest()
             self.prefix.add(turn)
         self._queried = list(self._incomplete_turns())
-        return [TurnQuery(assistants.turn, assistants.prefix) for assistants in self._queried]
+        return [TurnQuery(assistant.turn, assistant.prefix) for assistant in self._queried]
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
@@ -181,11 +181,9 @@ class HistoryRewriter:
         """Yield the turns that can be identified by their content and whose reasoning is missing,
         changed or translated."""
         for assistant in self._assistant_turns:
-            turn, is_incomplete = (
-                assistant.turn,
-                assistant.removed or self._policy.translated or not assistant.has_raw,
-            )
-            is_identifiable = turn.text or turn.calls
+            turn = assistant.turn
+            is_identifiable = bool(turn.text or turn.calls)
+            is_incomplete = assistant.removed or self._policy.translated or not assistant.has_raw
             if (
                 assistant.is_sent
                 and not assistant.from_envelope

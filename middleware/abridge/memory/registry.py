@@ -1,7 +1,4 @@
-"""Opens the store that replicas share.
-
-The memory of all routes, and its keys.
-"""
+"""The memory of all routes: their stores and keys."""
 
 from __future__ import annotations
 
@@ -21,35 +18,10 @@ from abridge.memory.stores.store import (
 from abridge.memory.summaries import SummaryRegistry
 from abridge.memory.tenants import TenantCallable
 
-STORE_SETTING = "history.store"
-
-
-def open_shared_store(
-    url: str,
-    keys: Keyring,
-    *,
-    ttl: float,
-    namespace: str = "abridge",
-    observe: StoreObserver = observe_nothing,
-) -> Store:
-    """Open the store at a Redis address, sealed with a ring's keys. Raise SettingsError if a
-    package is missing or the address is invalid."""
-    with require_extra("redis", STORE_SETTING):
-        from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
-        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415
-        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
-        from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415
-    try:
-        connection = RedisConnection(url)
-    except ValueError as error:
-        raise SettingsError(f"{STORE_SETTING}: {error}") from None
-    names = KeyNames(namespace)
-    sealer = ValueSealer(Cipher(keys, use=b"store"), names)
-    return Store(RedisBackend(connection, names, ttl), sealer=sealer, observe=observe)
-
-
 SEALING_NEEDLES = (b"reasoning.encrypted_content", b'"store"')
 """Every body that asks for opaque state contains one of these."""
+
+STORE_SETTING = "history.store"
 
 SEAL_KEYS_SETTING = "history.seal_keys_env"
 
@@ -124,6 +96,30 @@ class MemoryRegistry:
                 history.store, self.keyring, ttl=history.ttl, observe=self._observe
             )
         return MemoryStore(int(history.bytes), history.ttl, observe=self._observe)
+
+
+def open_shared_store(
+    url: str,
+    keys: Keyring,
+    *,
+    ttl: float,
+    namespace: str = "abridge",
+    observe: StoreObserver = observe_nothing,
+) -> Store:
+    """Open the store at the address of a server, sealed with a ring's keys: Redis or Valkey. Raise
+    SettingsError if a package is missing or the address is invalid."""
+    with require_extra("redis", STORE_SETTING):
+        from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
+        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415
+        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
+        from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415
+    try:
+        connection = RedisConnection(url)
+    except ValueError as error:
+        raise SettingsError(f"{STORE_SETTING}: {error}") from None
+    names = KeyNames(namespace)
+    sealer = ValueSealer(Cipher(keys, use=b"store"), names)
+    return Store(RedisBackend(connection, names, ttl), sealer=sealer, observe=observe)
 
 
 def _load_keyring(history: HistorySettings) -> Keyring:

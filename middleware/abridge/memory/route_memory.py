@@ -1,4 +1,4 @@
-"""The memory of one route."""
+"""The memory of one route: whether a request needs it, and whose reasoning it remembers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REASONING_NEEDLES = (
     b'"thinking',
     *(f'"{name}"'.encode() for name in TEXT_FIELDS if not name.startswith("reasoning")),
 )
-"""Every body with reasoning in a field of its own also contains one of these."""
+"""Every body with reasoning in a separate field also contains one of these."""
 
 MAX_OPENED_BYTES = 32 << 20
 

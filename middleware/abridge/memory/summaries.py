@@ -1,10 +1,10 @@
-"""The summaries that clients were shown, known by a keyed digest of their text (a mark).
+"""The summaries that clients were shown, recognised when a client returns them.
 
 A summary that a client returns, whichever client and in whatever field, is never sent upstream as
-reasoning. So summaries written by a model are recognised without a tenant, and longer than
-originals are kept. Extracts copied from reasoning are recognised for their owner only.
-
-Tracks the summaries shown in one answer, in the forms a client may return them.
+reasoning. `SummaryTracker` follows an answer and registers what it shows, in the forms a client may
+return; `SummaryRegistry` knows each text by a keyed digest, its mark. So summaries written by a
+model are recognised without a tenant, and longer than originals live. Extracts copied from
+reasoning are recognised for their owner only.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ SHARE_BATCH = 256
 
 MARK_BYTES = 32
 """Length of a mark, in bytes."""
+
+MAX_COMPARED_RAW = 700
+"""Characters of reasoning compared with a summary: an extract of longer reasoning, without its
+title, is shorter than the reasoning."""
+
+PART_SEPARATOR = "\n\n"
 
 OwnerTags = Mapping[str, bytes]
 """A tenant's tags, by key id."""
@@ -79,10 +85,8 @@ class SummaryRegistry:
         """Write new marks to the shared store, latest first. Retry later those not written."""
         if not self._unshared or self._store is None:
             return
-        batch, written = (
-            [self._unshared.pop() for _ in range(min(SHARE_BATCH, len(self._unshared)))],
-            False,
-        )
+        batch = [self._unshared.pop() for _ in range(min(SHARE_BATCH, len(self._unshared)))]
+        written = False
         try:
             written = await self._store.add_marks(batch)
         finally:
@@ -122,14 +126,9 @@ def _owner_mark_key(key: bytes, owner: bytes) -> bytes:
     return keyed_digest(key, b"summary", owner)
 
 
-MAX_COMPARED_RAW = 700
-"""Characters of reasoning compared with a summary: an extract of longer reasoning, without its
-title, is shorter than the reasoning."""
-
-PART_SEPARATOR = "\n\n"
-
-
 class _ShownItem:
+    """What was shown of a reasoning item: its finished parts, and the deltas of the open one."""
+
     def __init__(self) -> None:
         self.raw = ""
         self.done_parts: list[str] = []
@@ -137,7 +136,7 @@ class _ShownItem:
 
 
 class _ShownLane:
-    """Everything shown in one lane. `native` is true if upstream wrote some of it."""
+    """Everything shown in one lane, by part. `has_native`: upstream wrote some of it."""
 
     def __init__(self) -> None:
         self.parts: list[list[str]] = []

@@ -61,6 +61,7 @@ def text_fields(stream: bytes) -> dict[str, str]:
 def main() -> dict[str, Any]:
     from abridge.apis.chat.api import CHAT
     from abridge.apis.chat.history import ChatHistory
+    from abridge.memory.route_memory import REASONING_NEEDLES
     from abridge.providers.catalog import PROFILES
     from tests.pipeline import bridged, chat
     from tests.scripts import THOUGHT, chat_stream, completion
@@ -83,6 +84,8 @@ def main() -> dict[str, Any]:
     translated = bridged("chat", CHAT, profile=PROFILES["newcomer"], expose="raw")
     found["translated"] = text_fields(translated.stream(stream))
     body: dict[str, Any] = {"messages": [{"role": "assistant", "reasoning": THOUGHT}]}
+    sent = json.dumps({"role": "assistant", "thoughts": THOUGHT}).encode()
+    found["noticed"] = any(needle in sent for needle in REASONING_NEEDLES)
     history = ChatHistory(body)
     found["placed"] = history.place_reasoning(history.turns[0], PROFILES["newcomer"])
     found["replayed"] = history.body()["messages"][0]

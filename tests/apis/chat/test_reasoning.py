@@ -55,5 +55,9 @@ def test_a_new_text_field_is_replayed(found: dict[str, Any]) -> None:
     assert found["replayed"] == {"role": "assistant", "thoughts": found["thought"]}
 
 
+def test_a_new_text_field_is_noticed_in_a_request(found: dict[str, Any]) -> None:
+    assert found["noticed"]
+
+
 def test_a_new_text_field_is_translated(found: dict[str, Any]) -> None:
     assert found["translated"] == {"thoughts": found["thought"], "content": "Yes"}

@@ -74,8 +74,8 @@ EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
 
 
 def returned(output: Items, keeps: str) -> dict[str, Any]:
-    """The next request, of a client that stores what it received: all of it; what the API wants;
-    or, as Codex does, the summary and the blob."""
+    """Return the next request of a client that returns all of the items; what the API requires; or,
+    as Codex does, the summary and the blob."""
     kept = {
         "all": lambda item: item,
         "no content": lambda item: {key: item[key] for key in item if key != "content"},

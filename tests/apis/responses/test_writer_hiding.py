@@ -40,7 +40,7 @@ RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
 
 
 def hidden(out: bytes) -> ResponsesStream:
-    """The stream, of which nothing is reasoning, however that is encoded."""
+    """Return the stream, having checked that it has no reasoning, however it is encoded."""
     for secret in SECRETS:
         assert secret.encode() not in out
     return check_responses(out)

@@ -17,6 +17,7 @@ from abridge.core.events import (
     ContentDelta,
     Event,
     Finished,
+    Passthrough,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
@@ -229,6 +230,11 @@ class TestResponse:
         for event in run(chat_stream(THOUGHT, ANSWER)).events:
             if "response" in event:
                 assert set(REQUIRED) <= event["response"].keys()
+
+    def test_a_frame_of_upstreams_api_is_not_passed(self) -> None:
+        writer = make_writer()
+        writer.write(ResponseStarted(None, None, "", "", 0))
+        assert writer.write(Passthrough(None, b"data: {}\n\n")) == b""
 
     def test_a_keep_alive_is_the_response_once_more(self) -> None:
         writer = make_writer()

@@ -1,4 +1,4 @@
-"""Both stores, and time that passes for them."""
+"""Stores to test, and time that passes for them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ RING = Keyring((Key.derive("one", bytes(32)),))
 
 
 @dataclass
-class Seen:
-    """What a store told of its operations."""
+class Observed:
+    """The operations of a store that were observed."""
 
-    told: list[tuple[str, str]] = field(default_factory=list)
+    operations: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, operation: str, result: str, seconds: float) -> None:
         assert seconds >= 0
-        self.told.append((operation, result))
+        self.operations.append((operation, result))
 
     @property
     def last(self) -> tuple[str, str]:
-        return self.told[-1]
+        return self.operations[-1]
 
 
 @dataclass
 class Case:
-    """A store; `later` lets so many seconds pass."""
+    """A store; `later` lets that many seconds pass."""
 
     store: Store
     later: Callable[[float], None]
-    seen: Seen
+    observed: Observed
 
-    async def recall(self, place: bytes, prefix: bytes, *, unique: bool = False) -> bytes | None:
-        (found,) = await self.store.recall([StoreQuery(place, prefix, unique)])
+    async def recall(self, turn_key: bytes, prefix: bytes, *, unique: bool = False) -> bytes | None:
+        (found,) = await self.store.recall([StoreQuery(turn_key, prefix, unique)])
         return found
 
     async def get(self, key: bytes) -> bytes | None:
@@ -53,27 +53,27 @@ class Case:
 
 
 class Time:
-    """A clock that a test puts forward."""
+    """A clock that a test advances."""
 
     now = 0.0
 
     def __call__(self) -> float:
         return self.now
 
-    def pass_(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.now += seconds
 
 
 def in_memory(size: int = 1 << 20) -> Case:
-    time, seen = Time(), Seen()
-    return Case(MemoryStore(size, TTL, time, observe=seen), time.pass_, seen)
+    time, observed = Time(), Observed()
+    return Case(MemoryStore(size, TTL, time, observe=observed), time.advance, observed)
 
 
 def in_redis(server: Server, ring: Keyring = RING) -> Case:
     """In a namespace of its own."""
-    namespace, seen = token_hex(8), Seen()
-    store = open_shared_store(server.url, ring, ttl=TTL, namespace=namespace, observe=seen)
-    return Case(store, lambda seconds: server.pass_time(seconds, namespace), seen)
+    namespace, observed = token_hex(8), Observed()
+    store = open_shared_store(server.url, ring, ttl=TTL, namespace=namespace, observe=observed)
+    return Case(store, lambda seconds: server.pass_time(seconds, namespace), observed)
 
 
 def redis_store(

@@ -1,4 +1,4 @@
-"""How much the store of a single process keeps, and for how long."""
+"""How much the store of a single process holds, and for how long."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import ENTRY_OVERHEAD, StoreQuery
 from tests.memory.stores.cases import TTL, Time, in_memory
 
-PLACE = b"place"
+TURN_KEY = b"turn"
 
 
-async def test_an_entry_costs_more_than_its_bytes() -> None:
+async def test_an_entry_counts_more_than_its_bytes() -> None:
     case = in_memory()
-    await case.store.remember(PLACE, b"one", b"x" * 10)
-    await case.store.remember(PLACE, b"one", b"x" * 20)
+    await case.store.remember(TURN_KEY, b"one", b"x" * 10)
+    await case.store.remember(TURN_KEY, b"one", b"x" * 20)
     assert case.store.size == 20 + ENTRY_OVERHEAD
     await case.store.put({b"key": b"x" * 30})
     assert case.store.size == 50 + 2 * ENTRY_OVERHEAD
@@ -23,15 +23,15 @@ async def test_an_entry_costs_more_than_its_bytes() -> None:
     assert case.store.size == 20 + ENTRY_OVERHEAD
 
 
-async def test_mlx_10_time_bounds_hold() -> None:
+async def test_values_expire() -> None:
     case = in_memory()
-    await case.store.remember(PLACE, b"p", b"x")
+    await case.store.remember(TURN_KEY, b"p", b"x")
     case.later(TTL + 1)
-    assert await case.recall(PLACE, b"p") is None
+    assert await case.recall(TURN_KEY, b"p") is None
     assert case.store.size == 0
 
 
-async def test_mlx_10_size_bounds_hold() -> None:
+async def test_values_stay_within_the_size() -> None:
     case = in_memory(3000)
     for number in range(100):
         await case.store.remember(bytes([number]), b"p", b"x" * 800)
@@ -40,25 +40,25 @@ async def test_mlx_10_size_bounds_hold() -> None:
     assert await case.recall(bytes([0]), b"p") is None
 
 
-async def test_what_was_asked_for_stays_the_longest() -> None:
+async def test_the_least_recently_read_is_evicted_first() -> None:
     case = in_memory(2200)
-    for place in (b"one", b"two"):
-        await case.store.remember(place, b"p", b"x" * 800)
+    for turn_key in (b"one", b"two"):
+        await case.store.remember(turn_key, b"p", b"x" * 800)
     await case.recall(b"one", b"p")
     await case.store.put({b"key": b"x" * 800})
     assert await case.recall(b"one", b"p") is not None
     assert await case.recall(b"two", b"p") is None
 
 
-async def test_originals_and_other_values_share_the_room() -> None:
+async def test_originals_and_other_values_share_the_size() -> None:
     case = in_memory(3000)
-    await case.store.remember(PLACE, b"p", b"x" * 800)
+    await case.store.remember(TURN_KEY, b"p", b"x" * 800)
     await case.store.put({bytes([number]): b"x" * 800 for number in range(3)})
-    assert await case.recall(PLACE, b"p") is None
+    assert await case.recall(TURN_KEY, b"p") is None
     assert (case.store.size or 0) <= 3000
 
 
-async def test_what_is_larger_than_all_of_the_store_is_not_kept() -> None:
+async def test_a_value_larger_than_the_store_is_not_stored() -> None:
     case = in_memory(1000)
     await case.store.remember(b"small", b"p", b"x" * 10)
     await case.store.remember(b"large", b"p", b"x" * 2000)
@@ -66,38 +66,38 @@ async def test_what_is_larger_than_all_of_the_store_is_not_kept() -> None:
     assert await case.recall(b"large", b"p") is None
 
 
-async def test_nor_does_an_older_value_stand_in_for_it() -> None:
+async def test_a_value_that_does_not_fit_removes_its_predecessor() -> None:
     case = in_memory(1000)
     await case.store.put({b"key": b"old"})
     await case.store.put({b"key": b"x" * 2000})
     assert await case.get(b"key") is None
-    await case.store.remember(PLACE, b"one", b"old")
-    await case.store.remember(PLACE, b"two", b"other")
-    await case.store.remember(PLACE, b"one", b"x" * 2000)
-    assert await case.recall(PLACE, b"one") is None
-    assert await case.recall(PLACE, b"two") == b"other"
+    await case.store.remember(TURN_KEY, b"one", b"old")
+    await case.store.remember(TURN_KEY, b"two", b"other")
+    await case.store.remember(TURN_KEY, b"one", b"x" * 2000)
+    assert await case.recall(TURN_KEY, b"one") is None
+    assert await case.recall(TURN_KEY, b"two") == b"other"
 
 
-async def test_conversations_that_share_a_turn_share_the_room_too() -> None:
+async def test_originals_of_one_turn_share_the_size() -> None:
     case = in_memory(1000)
-    await case.store.remember(PLACE, b"one", b"x" * 500)
-    await case.store.remember(PLACE, b"two", b"y" * 500)
-    assert await case.recall(PLACE, b"one") is None
-    assert await case.recall(PLACE, b"two") == b"y" * 500
+    await case.store.remember(TURN_KEY, b"one", b"x" * 500)
+    await case.store.remember(TURN_KEY, b"two", b"y" * 500)
+    assert await case.recall(TURN_KEY, b"one") is None
+    assert await case.recall(TURN_KEY, b"two") == b"y" * 500
 
 
-async def test_a_store_of_no_size_keeps_marks_only() -> None:
+async def test_a_store_of_size_zero_stores_marks_only() -> None:
     case = in_memory(0)
-    await case.store.remember(PLACE, b"p", b"x")
+    await case.store.remember(TURN_KEY, b"p", b"x")
     await case.store.put({b"key": b""})
-    assert await case.recall(PLACE, b"p") is None
+    assert await case.recall(TURN_KEY, b"p") is None
     assert await case.get(b"key") is None
     assert case.store.size == 0
     await case.store.add_marks([b"mark"])
     assert await case.store.has_marks([b"mark"]) == [True]
 
 
-async def test_marks_have_a_bound_of_their_own() -> None:
+async def test_marks_have_their_own_limit() -> None:
     memory = MemoryStore(1000, TTL, Time(), max_marks=10)
     await memory.add_marks([bytes([number]) for number in range(20)])
     assert await memory.has_marks([bytes([5]), bytes([19])]) == [False, True]
@@ -109,14 +109,14 @@ PUTS = st.tuples(KEYS, KEYS, st.integers(0, 1200), st.sampled_from([0, 0, TTL / 
 
 
 @given(st.lists(PUTS, max_size=30))
-async def test_whatever_is_kept_fits_and_is_the_newest(
+async def test_what_is_stored_fits_and_is_the_newest(
     puts: list[tuple[bytes, bytes, int, float]],
 ) -> None:
-    case, said = in_memory(2500), {}
-    for number, (place, prefix, size, pause) in enumerate(puts):
-        said[place, prefix] = value = bytes([number]) * size
-        await case.store.remember(place, prefix, value)
+    case, latest = in_memory(2500), {}
+    for number, (turn_key, prefix, size, pause) in enumerate(puts):
+        latest[turn_key, prefix] = value = bytes([number]) * size
+        await case.store.remember(turn_key, prefix, value)
         case.later(pause)
         assert (case.store.size or 0) <= 2500
-        found = await case.store.recall([StoreQuery(*one, False) for one in said])
-        assert all(one in (None, last) for one, last in zip(found, said.values(), strict=True))
+        found = await case.store.recall([StoreQuery(*one, False) for one in latest])
+        assert all(one in (None, last) for one, last in zip(found, latest.values(), strict=True))

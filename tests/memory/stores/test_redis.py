@@ -1,4 +1,4 @@
-"""What is in a real Redis, who can read it and for how long, and what becomes of it in a crash."""
+"""What the store has in a real Redis: who can read it, for how long, and what a crash does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
-from abridge.memory.stores import redis_client as line
+from abridge.memory.stores import redis_client
 from abridge.memory.stores.redis import BATCH_SIZE, RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import (
@@ -24,7 +24,7 @@ from abridge.memory.stores.store import (
     Store,
     StoreQuery,
 )
-from tests.memory.stores.cases import RING, TTL, Case, Seen, Time, in_redis, redis_store
+from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_redis, redis_store
 from tests.redis import Server
 from tests.servers import nothing_left, refused, soon, until
 
@@ -33,13 +33,13 @@ __all__ = ["nothing_left"]
 pytestmark = pytest.mark.usefixtures("patient")
 
 SECRET = b"I think that the answer is forty-two. " * 10
-PLACE, PREFIX = b"the place", b"the prefix"
+TURN_KEY, PREFIX = b"the turn", b"the prefix"
 OLD, NEW = Key.derive("old", bytes([1] * 32)), Key.derive("new", bytes([2] * 32))
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One that may be harmed."""
+    """A server that a test may kill."""
     with Server() as server:
         yield server
 
@@ -52,10 +52,10 @@ async def case(redis_server: Server) -> AsyncIterator[Case]:
 
 
 async def fill(store: Store) -> None:
-    """Everything that a store can keep."""
+    """Store something of every kind."""
     for number in range(6):
-        await store.remember(PLACE, PREFIX + bytes([number]), SECRET)
-    await store.remember(PLACE, PREFIX, SECRET)
+        await store.remember(TURN_KEY, PREFIX + bytes([number]), SECRET)
+    await store.remember(TURN_KEY, PREFIX, SECRET)
     await store.put({b"a key": SECRET, b"large": SECRET * 1000})
     await store.add_marks([b"a mark"])
 
@@ -70,7 +70,7 @@ def names(store: Store) -> KeyNames:
 
 
 def inside(server: Server, store: Store) -> dict[bytes, Any]:
-    """All there is of a store, as somebody sees it who looks in."""
+    """Return everything of a store that the server shows."""
     with server.client() as client:
         keys = list(client.scan_iter(names(store)._namespace + b":*"))
         return {
@@ -79,17 +79,17 @@ def inside(server: Server, store: Store) -> dict[bytes, Any]:
         }
 
 
-async def test_nobody_reads_it_there(case: Case, redis_server: Server) -> None:
+async def test_nothing_is_stored_in_the_clear(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     kept = inside(redis_server, case.store)
     assert {key.split(b":")[1] for key in kept} == {b"o", b"i", b"v", b"m"}
     for key, value in kept.items():
-        for clear in (b"think", b"forty", PLACE, b"a key", b"a mark"):
+        for clear in (b"think", b"forty", TURN_KEY, b"a key", b"a mark"):
             assert clear not in key
             assert clear not in repr(value).encode()
 
 
-async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Server) -> None:
+async def test_every_key_expires(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     case.later(TTL / 2)
     await fill(case.store)
@@ -102,7 +102,7 @@ async def test_nothing_lives_longer_than_its_time(case: Case, redis_server: Serv
     assert {key.split(b":")[1] for key in inside(redis_server, case.store)} == {b"m"}
 
 
-async def test_what_no_longer_counts_is_gone(case: Case, redis_server: Server) -> None:
+async def test_forgotten_originals_are_deleted(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     kept = inside(redis_server, case.store)
     assert sum(key.split(b":")[1] == b"o" for key in kept) == MAX_ORIGINALS
@@ -116,7 +116,7 @@ async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Se
     with redis_server.client() as client:
         client.rename(name(b"one"), name(b"two"))
     assert await case.get(b"two") is None
-    assert case.seen.last == ("get", "error")
+    assert case.observed.last == ("get", "error")
 
 
 async def test_a_value_that_was_changed_does_not_open(case: Case, redis_server: Server) -> None:
@@ -125,47 +125,49 @@ async def test_a_value_that_was_changed_does_not_open(case: Case, redis_server: 
         if key.split(b":")[1] in (b"o", b"v"):
             with redis_server.client() as client:
                 client.setrange(key, 60, b"\x00\x01\x02")
-    assert await case.recall(PLACE, PREFIX) is None
-    assert case.seen.last == ("recall", "error")
+    assert await case.recall(TURN_KEY, PREFIX) is None
+    assert case.observed.last == ("recall", "error")
     assert await case.store.get([b"a key", b"large"]) == [None, None]
-    assert case.seen.last == ("get", "error")
+    assert case.observed.last == ("get", "error")
     assert await case.store.has_marks([b"a mark"]) == [True]  # it is not left alone for that
 
 
-async def test_what_is_not_what_it_should_be_is_a_miss(case: Case, redis_server: Server) -> None:
+async def test_a_value_of_the_wrong_type_is_a_miss(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     with redis_server.client() as client:
         for key in inside(redis_server, case.store):
             client.delete(key)
             client.lpush(key, "a list")
     await fill(case.store)
-    assert await case.recall(PLACE, PREFIX) is None
-    assert await case.recall(PLACE, b"other", unique=True) is None
-    assert case.seen.last == ("recall", "error")
+    assert await case.recall(TURN_KEY, PREFIX) is None
+    assert await case.recall(TURN_KEY, b"other", unique=True) is None
+    assert case.observed.last == ("recall", "error")
     assert await case.store.has_marks([b"another mark"]) == [False]
 
 
-async def test_a_key_that_is_rotated_out_still_opens(redis_server: Server) -> None:
-    name, seen = "rotated", Seen()
+async def test_values_open_until_their_key_is_removed(redis_server: Server) -> None:
+    name, observed = "rotated", Observed()
     rings = [Keyring((OLD,)), Keyring((NEW, OLD)), Keyring((NEW,))]
     before, between, after = (
         Case(
-            open_shared_store(redis_server.url, ring, ttl=TTL, namespace=name), lambda _: None, seen
+            open_shared_store(redis_server.url, ring, ttl=TTL, namespace=name),
+            lambda _: None,
+            observed,
         )
         for ring in rings
     )
     await fill(before.store)
-    assert await between.recall(PLACE, PREFIX) == SECRET
+    assert await between.recall(TURN_KEY, PREFIX) == SECRET
     assert await between.get(b"large") == SECRET * 1000
     await between.store.put({b"a key": b"newer"})
     assert await after.get(b"a key") == b"newer"
     assert await before.get(b"a key") is None
-    assert await after.recall(PLACE, PREFIX) is None
+    assert await after.recall(TURN_KEY, PREFIX) is None
     for case in (before, between, after):
         await case.store.aclose()
 
 
-async def test_a_recall_takes_two_trips_at_most(
+async def test_a_recall_takes_two_round_trips_at_most(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from redis.asyncio.client import Pipeline
@@ -180,40 +182,42 @@ async def test_a_recall_takes_two_trips_at_most(
     await fill(case.store)
     await case.store.remember(b"alone", PREFIX, SECRET)
     monkeypatch.setattr(Pipeline, "execute", counted)
-    assert await case.recall(PLACE, PREFIX) == SECRET
+    assert await case.recall(TURN_KEY, PREFIX) == SECRET
     assert trips == 1
     wanted = [StoreQuery(b"alone", bytes([number]), unique=True) for number in range(50)]
     assert await case.store.recall(wanted) == 50 * [SECRET]
     assert trips == 3
 
 
-async def test_a_value_that_is_too_large_is_not_kept(redis_server: Server) -> None:
-    seen = Seen()
-    store = redis_store(RedisConnection(redis_server.url), Cipher(RING, limit=10), seen)
+async def test_a_value_that_is_too_large_is_not_stored(redis_server: Server) -> None:
+    observed = Observed()
+    store = redis_store(RedisConnection(redis_server.url), Cipher(RING, limit=10), observed)
     await store.put({b"large": b"x" * 11, b"small": b"x" * 10})
-    assert seen.told == [("put", "error"), ("put", "ok")]
+    assert observed.operations == [("put", "error"), ("put", "ok")]
     assert await store.get([b"large", b"small"]) == [None, b"x" * 10]
-    await store.remember(PLACE, PREFIX, b"x" * 11)
-    assert seen.last == ("remember", "error")
+    await store.remember(TURN_KEY, PREFIX, b"x" * 11)
+    assert observed.last == ("remember", "error")
     await store.aclose()
 
 
-async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
+async def test_long_operations_are_split_into_batches(case: Case) -> None:
     names = [str(number).encode() for number in range(3 * BATCH_SIZE - 1)]
     assert await case.store.add_marks(names[::2])
     await case.store.put(dict.fromkeys(names[::2], b"x"))
-    await case.store.remember(PLACE, names[-1], b"x")
-    assert case.seen.told == 2 * [("mark", "ok")] + 2 * [("put", "ok")] + [("remember", "ok")]
+    await case.store.remember(TURN_KEY, names[-1], b"x")
+    assert case.observed.operations == 2 * [("mark", "ok")] + 2 * [("put", "ok")] + [
+        ("remember", "ok")
+    ]
     assert await case.store.has_marks(names) == [number % 2 == 0 for number in range(len(names))]
     assert await case.store.get(names) == [
         None if number % 2 else b"x" for number in range(len(names))
     ]
-    found = await case.store.recall([StoreQuery(PLACE, name, unique=False) for name in names])
+    found = await case.store.recall([StoreQuery(TURN_KEY, name, unique=False) for name in names])
     assert found == [*[None] * (len(names) - 1), b"x"]
     await case.store.delete(names)
     assert await case.store.get(names) == [None] * len(names)
-    told = Counter(operation for operation, _ in case.seen.told)
-    assert told == {
+    counts = Counter(operation for operation, _ in case.observed.operations)
+    assert counts == {
         "mark": 2,
         "put": 2,
         "remember": 1,
@@ -224,27 +228,27 @@ async def test_a_long_question_is_asked_in_portions(case: Case) -> None:
     }
 
 
-async def test_who_cannot_be_told_some_is_not_told_the_rest(redis_server: Server) -> None:
-    seen = Seen()
-    store = redis_store(RedisConnection(refused().replace("http", "redis")), observe=seen)
+async def test_after_a_batch_that_failed_no_more_is_written(redis_server: Server) -> None:
+    observed = Observed()
+    store = redis_store(RedisConnection(refused().replace("http", "redis")), observe=observed)
     marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
     assert not await store.add_marks(marks)
     await store.put(dict.fromkeys(marks, b"x"))
-    assert seen.told == [("mark", "error"), ("put", "error")]
+    assert observed.operations == [("mark", "error"), ("put", "error")]
     await store.aclose()
 
 
 class TestOutages:
-    """`kill -9`, and what comes after it."""
+    """What happens during and after `kill -9`."""
 
-    async def test_a_crash_costs_nobody_an_answer(self, server: Server) -> None:
-        clock, seen, answers = Time(), Seen(), []
-        store = redis_store(RedisConnection(server.url, clock), observe=seen)
+    async def test_a_crash_is_a_miss_until_the_server_returns(self, server: Server) -> None:
+        clock, observed, answers = Time(), Observed(), []
+        store = redis_store(RedisConnection(server.url, clock), observe=observed)
         await store.put({b"key": SECRET})
         killed = asyncio.Event()
 
         async def ask() -> None:
-            while not (killed.is_set() and seen.last == ("get", "error")):
+            while not (killed.is_set() and observed.last == ("get", "error")):
                 answers.extend(await store.get([b"key"]))
 
         asking = [asyncio.create_task(ask()) for _ in range(20)]
@@ -257,38 +261,38 @@ class TestOutages:
 
         server.start()
         assert await store.get([b"key"]) == [None]
-        clock.pass_(line.COOLDOWN)
+        clock.advance(redis_client.COOLDOWN)
         assert await soon(store.get([b"key"])) == [None]
-        assert seen.last == ("get", "miss")
+        assert observed.last == ("get", "miss")
         await store.put({b"key": SECRET})
         assert await store.get([b"key"]) == [SECRET]
         await store.aclose()
 
-    async def test_a_restart_between_two_requests_is_not_noticed(self, server: Server) -> None:
-        seen = Seen()
-        store = redis_store(RedisConnection(server.url), observe=seen)
+    async def test_a_restart_between_two_operations_is_not_noticed(self, server: Server) -> None:
+        observed = Observed()
+        store = redis_store(RedisConnection(server.url), observe=observed)
         await store.add_marks([b"mark"])
         server.kill()
         server.start()
         await asyncio.sleep(0)  # so that the loop hears of it
         assert await soon(store.has_marks([b"mark"])) == [False]
-        assert seen.last == ("known", "miss")
+        assert observed.last == ("known", "miss")
         await store.aclose()
 
-    async def test_a_full_server_still_answers(self, server: Server) -> None:
+    async def test_a_full_server_is_still_read(self, server: Server) -> None:
         case = in_redis(server)
         await case.store.put({b"key": SECRET})
         with server.client() as client:
             client.config_set("maxmemory", 1)
         await case.store.put({b"other": SECRET})
-        assert case.seen.last == ("put", "error")
-        await case.store.remember(PLACE, PREFIX, SECRET)
-        assert case.seen.last == ("remember", "error")
+        assert case.observed.last == ("put", "error")
+        await case.store.remember(TURN_KEY, PREFIX, SECRET)
+        assert case.observed.last == ("remember", "error")
         assert await case.get(b"key") == SECRET
         with server.client() as client:
             client.config_set("maxmemory", 0)
-        await case.store.remember(PLACE, PREFIX, SECRET)
-        assert await case.recall(PLACE, PREFIX) == SECRET
+        await case.store.remember(TURN_KEY, PREFIX, SECRET)
+        assert await case.recall(TURN_KEY, PREFIX) == SECRET
         await case.store.aclose()
 
     async def test_a_wrong_password_is_a_miss(
@@ -307,9 +311,9 @@ class TestOutages:
 
 
 class TestLoops:
-    """One store, any number of event loops."""
+    """One store serves any number of event loops."""
 
-    def test_one_after_another(self, redis_server: Server) -> None:
+    def test_loops_one_after_another(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(number: bytes) -> list[bytes | None]:
@@ -322,7 +326,7 @@ class TestLoops:
             assert asyncio.run(use(number)) == [number]
 
     @pytest.mark.filterwarnings("ignore::ResourceWarning")
-    def test_one_that_ended_without_a_word(self, redis_server: Server) -> None:
+    def test_a_loop_that_ended_without_closing(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
 
         async def use(*, close: bool) -> list[bytes | None]:
@@ -336,7 +340,7 @@ class TestLoops:
             assert asyncio.run(use(close=close)) == [b"x"]
         assert backend(store)._connection._loop_clients == {}
 
-    def test_at_once(self, redis_server: Server) -> None:
+    def test_loops_in_parallel_threads(self, redis_server: Server) -> None:
         store = open_shared_store(redis_server.url, RING, ttl=TTL, namespace="loops")
         wrong: list[object] = []
 
@@ -358,7 +362,7 @@ class TestLoops:
         assert wrong == []
 
 
-async def test_tls_is_spoken_and_certificates_are_looked_at(
+async def test_tls_certificates_are_verified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with Server(CERTIFICATE) as server:

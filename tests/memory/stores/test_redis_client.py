@@ -1,4 +1,4 @@
-"""A store that is out of reach, or behaves oddly, costs nobody an answer, and hardly any time."""
+"""A server that is out of reach or misbehaves is a miss, and costs hardly any time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from abridge.memory.stores import redis_client as line
+from abridge.memory.stores import redis_client
 from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import LOG_INTERVAL, Store, StoreQuery
-from tests.memory.stores.cases import Seen, Time, redis_store
+from tests.memory.stores.cases import Observed, Time, redis_store
 from tests.redis import Server, forward, relay
 from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
 
@@ -32,24 +32,24 @@ def opened() -> asyncio.Event:
 
 
 async def idle(store: Store) -> None:
-    """Wait until nothing goes on that nobody waits for."""
+    """Wait until no operation runs in the background."""
     backend = store._backend
     assert isinstance(backend, RedisBackend)
     await until(lambda: not any(end._tasks for end in backend._connection._loop_clients.values()))
 
 
 class Patience:
-    """While it is entered, a store is waited for as long as it takes."""
+    """A context in which operations are waited for as long as they take."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
 
     def __enter__(self) -> None:
-        self._before = line.MAX_WAIT
-        self._patch.setattr(line, "MAX_WAIT", HANG)
+        self._before = redis_client.MAX_WAIT
+        self._patch.setattr(redis_client, "MAX_WAIT", HANG)
 
     def __exit__(self, *_: object) -> None:
-        self._patch.setattr(line, "MAX_WAIT", self._before)
+        self._patch.setattr(redis_client, "MAX_WAIT", self._before)
 
 
 @pytest.fixture
@@ -58,17 +58,17 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
 
 
 @asynccontextmanager
-async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[Store, Seen]]:
-    seen = Seen()
-    store = redis_store(RedisConnection(url, clock or Time()), observe=seen)
+async def store_at(url: str, clock: Time | None = None) -> AsyncIterator[tuple[Store, Observed]]:
+    observed = Observed()
+    store = redis_store(RedisConnection(url, clock or Time()), observe=observed)
     try:
-        yield store, seen
+        yield store, observed
     finally:
         await store.aclose()
 
 
 async def misses(store: Store) -> bool:
-    """Whether each operation ends, and finds nothing."""
+    """Return whether each operation ends and finds nothing."""
     await soon(store.remember(b"place", b"prefix", b"value"))
     await soon(store.add_marks([b"mark"]))
     await soon(store.put({b"key": b"value"}))
@@ -84,47 +84,47 @@ async def misses(store: Store) -> bool:
 
 
 async def silent(peer: Peer) -> None:
-    """Accepts, and never answers."""
+    """Accept, and never answer."""
     await peer.left()
 
 
-def says(rubbish: bytes) -> Script:
+def replies(reply: bytes) -> Script:
     async def script(peer: Peer) -> None:
         while await peer.reader.read(1 << 16):
-            await peer.send(rubbish)
+            await peer.send(reply)
 
     return script
 
 
-async def test_nobody_listens() -> None:
-    async with store_at(refused().replace("http", "redis")) as (store, seen):
+async def test_a_refused_connection_is_a_miss() -> None:
+    async with store_at(refused().replace("http", "redis")) as (store, observed):
         assert await misses(store)
-    assert {result for _, result in seen.told} == {"error"}
-    assert len(seen.told) == 7
+    assert {result for _, result in observed.operations} == {"error"}
+    assert len(observed.operations) == 7
 
 
-async def test_a_name_that_is_nobodys() -> None:
+async def test_an_unknown_host_is_a_miss() -> None:
     async with store_at("redis://nobody.invalid:6379") as (store, _):
         assert await misses(store)
 
 
-async def test_a_server_that_never_answers_is_left_alone() -> None:
+async def test_a_silent_server_is_not_used_for_a_while() -> None:
     clock = Time()
-    async with listen(silent) as server, store_at(address(server), clock) as (store, seen):
+    async with listen(silent) as server, store_at(address(server), clock) as (store, observed):
         assert await soon(store.get([b"key"])) == [None]
         await until(lambda: server.connections == 1)
         assert await misses(store)
         assert server.connections == 1
-        assert {result for _, result in seen.told} == {"error"}
-        clock.pass_(line.COOLDOWN)
+        assert {result for _, result in observed.operations} == {"error"}
+        clock.advance(redis_client.COOLDOWN)
         await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
         await until(lambda: server.connections == 2)  # one of them has tried
         await asyncio.gather(*(store.get([b"key"]) for _ in range(10)))
         assert server.connections == 2
 
 
-async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 0.1)
+async def test_a_slow_operation_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_client, "OPERATION_TIMEOUT", 0.1)
     left = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -136,7 +136,7 @@ async def test_what_takes_too_long_is_broken_off(monkeypatch: pytest.MonkeyPatch
         assert await soon(left.wait())
 
 
-RUBBISH = [
+INVALID_REPLIES = [
     b"HTTP/1.1 400 Bad Request\r\n\r\n",
     b"+OK\r\n",
     b":1\r\n",
@@ -171,22 +171,24 @@ RUBBISH = [
 ]
 
 
-@pytest.mark.parametrize("rubbish", RUBBISH, ids=repr)
+@pytest.mark.parametrize("reply", INVALID_REPLIES, ids=repr)
 @pytest.mark.parametrize("credential", ["", ":hunter2@"])
-async def test_a_server_that_answers_rubbish(rubbish: bytes, credential: str) -> None:
+async def test_an_invalid_reply_is_a_miss(reply: bytes, credential: str) -> None:
     clock = Time()
     async with (
-        listen(says(1000 * rubbish)) as server,
-        store_at(address(server, credential), clock) as (store, seen),
+        listen(replies(1000 * reply)) as server,
+        store_at(address(server, credential), clock) as (store, observed),
     ):
         for _ in range(2):
             assert await misses(store)
-            clock.pass_(line.COOLDOWN)
-        reads = {result for name, result in seen.told if name in ("recall", "get", "known")}
+            clock.advance(redis_client.COOLDOWN)
+        reads = {
+            result for name, result in observed.operations if name in ("recall", "get", "known")
+        }
         assert reads <= {"error", "miss"}
 
 
-async def test_a_server_that_closes_at_once() -> None:
+async def test_a_closed_connection_is_a_miss() -> None:
     async with listen(Peer.close) as server, store_at(address(server)) as (store, _):
         assert await misses(store)
         assert server.connections == 1
@@ -195,7 +197,7 @@ async def test_a_server_that_closes_at_once() -> None:
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     redis_server: Server, patience: Patience, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, line.__name__)
+    caplog.set_level(logging.INFO, redis_client.__name__)
     clock, gate = Time(), asyncio.Event()
     async with (
         relay(redis_server, gate) as between,
@@ -205,26 +207,28 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
             gate.clear()
             for _ in range(3):
                 assert await misses(store)
-                clock.pass_(line.COOLDOWN)
+                clock.advance(redis_client.COOLDOWN)
             gate.set()
             with patience:
                 await soon(store.has_marks([b"mark"]))
                 await soon(store.has_marks([b"mark"]))
-    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    assert told == 2 * ["out of reach (TimeoutError)", "within reach again"]
+    messages = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert messages == 2 * ["out of reach (TimeoutError)", "within reach again"]
 
 
-async def test_no_password_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_passwords_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "anna:hunter2@"
-    for script in (silent, says(b"-ERR hunter2\r\n"), says(b"hunter2\r\n"), Peer.close):
+    for script in (silent, replies(b"-ERR hunter2\r\n"), replies(b"hunter2\r\n"), Peer.close):
         async with listen(script) as server, store_at(address(server, secret)) as (store, _):
             assert await misses(store)
     assert "out of reach" in caplog.text
     assert "hunter2" not in caplog.text
 
 
-async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Patience) -> None:
+async def test_a_late_reply_never_reaches_another_operation(
+    redis_server: Server, patience: Patience
+) -> None:
     clock, gate = Time(), opened()
     async with (
         relay(redis_server, gate) as between,
@@ -236,13 +240,15 @@ async def test_a_late_answer_is_nobody_elses(redis_server: Server, patience: Pat
         assert await soon(store.get([b"a"])) == [None]
         gate.set()
         await idle(store)
-        clock.pass_(line.COOLDOWN)
+        clock.advance(redis_client.COOLDOWN)
         with patience:
             assert await soon(store.get([b"b"])) == [b"of b"]
         assert between.connections == 1
 
 
-async def test_nor_is_that_to_somebody_who_left(redis_server: Server, patience: Patience) -> None:
+async def test_nor_does_the_reply_to_a_cancelled_operation(
+    redis_server: Server, patience: Patience
+) -> None:
     gate = opened()
     async with relay(redis_server, gate) as between, store_at(address(between)) as (store, _):
         with patience:
@@ -257,7 +263,7 @@ async def test_nor_is_that_to_somebody_who_left(redis_server: Server, patience: 
             assert await soon(store.get([b"b"])) == [b"of b"]
 
 
-async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
+async def test_a_connection_that_is_slow_to_open_serves_the_next_operation(
     redis_server: Server, patience: Patience
 ) -> None:
     clock, gate = Time(), asyncio.Event()
@@ -269,35 +275,37 @@ async def test_a_connection_that_is_slow_to_open_is_open_the_next_time(
         assert s.last == ("known", "error")
         gate.set()
         await idle(store)
-        clock.pass_(line.COOLDOWN)
+        clock.advance(redis_client.COOLDOWN)
         with patience:
             await soon(store.has_marks([b"mark"]))
         assert s.last == ("known", "miss")
         assert between.connections == 1
 
 
-async def test_who_was_busy_does_not_take_that_for_silence(
+async def test_a_busy_loop_is_not_taken_for_a_silent_server(
     redis_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line, "MAX_WAIT", 1.0)
-    async with store_at(redis_server.url) as (store, seen):
+    monkeypatch.setattr(redis_client, "MAX_WAIT", 1.0)
+    async with store_at(redis_server.url) as (store, observed):
         asyncio.get_running_loop().call_soon(time.sleep, 1.1)  # connecting takes several turns
         await soon(store.has_marks([b"mark"]))
-        assert seen.last == ("known", "miss")
+        assert observed.last == ("known", "miss")
 
 
-async def test_connections_are_few_and_serve_many(redis_server: Server, patience: Patience) -> None:
+async def test_a_few_connections_serve_many_operations(
+    redis_server: Server, patience: Patience
+) -> None:
     async with (
         relay(redis_server, opened()) as between,
-        store_at(address(between)) as (store, seen),
+        store_at(address(between)) as (store, observed),
     ):
         with patience:
             await soon(asyncio.gather(*(store.has_marks([b"mark"]) for _ in range(200))))
-        assert seen.told == 200 * [("known", "miss")]
-        assert between.connections <= line.MAX_CONNECTIONS
+        assert observed.operations == 200 * [("known", "miss")]
+        assert between.connections <= redis_client.MAX_CONNECTIONS
 
 
-async def test_who_refuses_is_within_reach(
+async def test_a_server_that_refuses_stays_in_use(
     caplog: pytest.LogCaptureFixture, patience: Patience
 ) -> None:
     clock, asked = Time(), 0
@@ -308,23 +316,23 @@ async def test_who_refuses_is_within_reach(
             asked += data.count(b"MGET")
             await peer.send(b"-NOPERM this user has no permissions\r\n" * data.count(b"*"))
 
-    async with listen(script) as server, store_at(address(server), clock) as (store, seen):
+    async with listen(script) as server, store_at(address(server), clock) as (store, observed):
         with patience:
             for _ in range(5):
                 assert await soon(store.get([b"key"])) == [None]
-        assert seen.told == 5 * [("get", "error")]
+        assert observed.operations == 5 * [("get", "error")]
         assert asked == 5
         assert caplog.text.count("refuses") == 1
-        clock.pass_(LOG_INTERVAL)
+        clock.advance(LOG_INTERVAL)
         with patience:
             await soon(store.get([b"key"]))
         assert caplog.text.count("refuses") == 2
 
 
-async def test_who_may_no_longer_write_is_looked_for_anew(
+async def test_a_read_only_server_is_connected_to_anew(
     redis_server: Server, patience: Patience
 ) -> None:
-    """A server that has become a replica: its name may lead to its successor by now."""
+    """A server that became a replica: its name may lead to its successor by now."""
 
     async def replica(peer: Peer) -> None:
         await peer.reader.read(1 << 16)
@@ -338,21 +346,21 @@ async def test_who_may_no_longer_write_is_looked_for_anew(
     clock = Time()
     async with (
         listen(replica, successor) as server,
-        store_at(address(server), clock) as (store, seen),
+        store_at(address(server), clock) as (store, observed),
     ):
         with patience:
             await soon(store.add_marks([b"mark"]))
-            assert seen.last == ("mark", "error")
-            clock.pass_(line.COOLDOWN)
+            assert observed.last == ("mark", "error")
+            clock.advance(redis_client.COOLDOWN)
             await soon(store.add_marks([b"mark"]))
-            assert seen.last == ("mark", "ok")
+            assert observed.last == ("mark", "ok")
 
 
-async def test_closing_ends_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "OPERATION_TIMEOUT", 10 * HANG)
-    async with listen(silent) as server, store_at(address(server)) as (store, seen):
+async def test_closing_cancels_running_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_client, "OPERATION_TIMEOUT", 10 * HANG)
+    async with listen(silent) as server, store_at(address(server)) as (store, observed):
         asking = asyncio.create_task(store.get([b"key"]))
         await until(lambda: server.connections == 1)
         await soon(store.aclose())
         assert await soon(asking) == [None]
-        assert seen.last == ("get", "error")
+        assert observed.last == ("get", "error")

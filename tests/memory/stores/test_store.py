@@ -28,12 +28,12 @@ from abridge.memory.stores.store import (
     Store,
     StoreQuery,
 )
-from tests.memory.stores.cases import RING, TTL, Case, Seen, Time, in_memory, in_redis
+from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_memory, in_redis
 from tests.redis import Server
 
 pytestmark = pytest.mark.usefixtures("patient")
 
-PLACE = b"place"
+TURN_KEY = b"turn"
 
 
 class DictBackend:
@@ -105,12 +105,12 @@ class DictBackend:
 
 
 def in_dict(cipher: Cipher | None = None, batch_size: int = 100) -> Case:
-    time, seen = Time(), Seen()
+    time, observed = Time(), Observed()
     backend, sealer = (
         DictBackend(TTL, time, batch_size),
         ValueSealer(cipher or Cipher(RING), KeyNames()),
     )
-    return Case(Store(backend, sealer=sealer, observe=seen), time.pass_, seen)
+    return Case(Store(backend, sealer=sealer, observe=observed), time.advance, observed)
 
 
 def dict_backend(case: Case) -> DictBackend:
@@ -134,55 +134,55 @@ async def case(request: pytest.FixtureRequest) -> AsyncIterator[Case]:
 
 async def test_an_exact_prefix_wins(case: Case) -> None:
     for prefix in (b"one", b"two"):
-        await case.store.remember(PLACE, prefix, b"after " + prefix)
-    assert await case.recall(PLACE, b"two", unique=True) == b"after two"
-    assert await case.recall(PLACE, b"one") == b"after one"
+        await case.store.remember(TURN_KEY, prefix, b"after " + prefix)
+    assert await case.recall(TURN_KEY, b"two", unique=True) == b"after two"
+    assert await case.recall(TURN_KEY, b"one") == b"after one"
 
 
-async def test_what_is_not_unique_needs_its_prefix(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"x")
-    assert await case.recall(PLACE, b"other") is None
+async def test_a_turn_that_is_not_unique_needs_its_prefix(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"x")
+    assert await case.recall(TURN_KEY, b"other") is None
 
 
-async def test_a_single_candidate_that_is_unique_needs_none(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"x")
-    assert await case.recall(PLACE, b"other", unique=True) == b"x"
-    await case.store.remember(PLACE, b"two", b"y")
-    assert await case.recall(PLACE, b"other", unique=True) is None
+async def test_a_unique_turn_with_one_original_needs_no_prefix(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"x")
+    assert await case.recall(TURN_KEY, b"other", unique=True) == b"x"
+    await case.store.remember(TURN_KEY, b"two", b"y")
+    assert await case.recall(TURN_KEY, b"other", unique=True) is None
 
 
-async def test_the_same_conversation_said_twice_is_kept_once(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"first")
-    await case.store.remember(PLACE, b"one", b"second")
-    assert await case.recall(PLACE, b"one") == b"second"
-    assert await case.recall(PLACE, b"other", unique=True) == b"second"
+async def test_an_original_replaces_the_one_after_the_same_prefix(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"first")
+    await case.store.remember(TURN_KEY, b"one", b"second")
+    assert await case.recall(TURN_KEY, b"one") == b"second"
+    assert await case.recall(TURN_KEY, b"other", unique=True) == b"second"
 
 
-async def test_at_most_so_many_conversations_share_a_turn(case: Case) -> None:
+async def test_the_oldest_originals_of_a_turn_are_forgotten(case: Case) -> None:
     for number in range(MAX_ORIGINALS):
-        await case.store.remember(PLACE, bytes([number]), b"x")
-    await case.store.remember(PLACE, bytes([0]), b"said again, and so the newest")
+        await case.store.remember(TURN_KEY, bytes([number]), b"x")
+    await case.store.remember(TURN_KEY, bytes([0]), b"written again, and so the newest")
     for number in range(MAX_ORIGINALS, MAX_ORIGINALS + 2):
-        await case.store.remember(PLACE, bytes([number]), b"x")
-    kept = [await case.recall(PLACE, bytes([number])) for number in range(MAX_ORIGINALS + 2)]
-    assert [one is not None for one in kept] == [True, False, False, True, True, True]
+        await case.store.remember(TURN_KEY, bytes([number]), b"x")
+    found = [await case.recall(TURN_KEY, bytes([number])) for number in range(MAX_ORIGINALS + 2)]
+    assert [one is not None for one in found] == [True, False, False, True, True, True]
 
 
-async def test_answers_come_in_the_order_of_the_questions(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"x")
-    await case.store.remember(b"elsewhere", b"one", b"y")
-    await case.store.remember(b"elsewhere", b"two", b"z")
-    wanted = [
-        StoreQuery(b"elsewhere", b"two", unique=True),
-        StoreQuery(b"nowhere", b"one", unique=True),
-        StoreQuery(PLACE, b"other", unique=True),
-        StoreQuery(PLACE, b"one", unique=False),
-        StoreQuery(PLACE, b"other", unique=False),
-        StoreQuery(b"elsewhere", b"other", unique=True),
-        StoreQuery(b"elsewhere", b"one", unique=True),
-        StoreQuery(b"elsewhere", b"two", unique=True),
+async def test_results_are_in_the_order_of_the_queries(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"x")
+    await case.store.remember(b"other turn", b"one", b"y")
+    await case.store.remember(b"other turn", b"two", b"z")
+    queries = [
+        StoreQuery(b"other turn", b"two", unique=True),
+        StoreQuery(b"unknown turn", b"one", unique=True),
+        StoreQuery(TURN_KEY, b"other", unique=True),
+        StoreQuery(TURN_KEY, b"one", unique=False),
+        StoreQuery(TURN_KEY, b"other", unique=False),
+        StoreQuery(b"other turn", b"other", unique=True),
+        StoreQuery(b"other turn", b"one", unique=True),
+        StoreQuery(b"other turn", b"two", unique=True),
     ]
-    assert await case.store.recall(wanted) == [b"z", None, b"x", b"x", None, None, b"y", b"z"]
+    assert await case.store.recall(queries) == [b"z", None, b"x", b"x", None, None, b"y", b"z"]
 
 
 async def test_digests_are_any_bytes_and_never_run_together(case: Case) -> None:
@@ -197,12 +197,12 @@ async def test_values_are_any_bytes_of_any_length(case: Case) -> None:
     values = {b"none": b"", b"odd": b"\r\n\x00\xff", b"much": bytes(range(256)) * 1000}
     await case.store.put(values)
     for key, value in values.items():
-        await case.store.remember(PLACE, key, value)
-        assert await case.recall(PLACE, key) == value
+        await case.store.remember(TURN_KEY, key, value)
+        assert await case.recall(TURN_KEY, key) == value
         assert await case.get(key) == value
 
 
-async def test_values_are_kept_by_key_replaced_and_deleted(case: Case) -> None:
+async def test_values_are_stored_replaced_and_deleted_by_key(case: Case) -> None:
     await case.store.put({b"a": b"1", b"b": b"2"})
     await case.store.put({b"b": b"3"})
     assert await case.store.get([b"b", b"c", b"a", b"b"]) == [b"3", None, b"1", b"3"]
@@ -220,37 +220,37 @@ async def test_marks_are_known(case: Case) -> None:
     ]
 
 
-async def test_marks_values_and_originals_are_never_one_another(case: Case) -> None:
+async def test_marks_values_and_originals_never_collide(case: Case) -> None:
     await case.store.add_marks([b"mark"])
     await case.store.put({b"value": b"x"})
     await case.store.remember(b"original", b"original", b"y")
     names = [b"mark", b"value", b"original"]
     assert await case.store.has_marks(names) == [True, False, False]
     assert await case.store.get(names) == [None, b"x", None]
-    for place in names[:2]:
-        assert await case.recall(place, place, unique=True) is None
+    for turn_key in names[:2]:
+        assert await case.recall(turn_key, turn_key, unique=True) is None
 
 
-async def test_nothing_is_asked_of_a_store_for_nothing(case: Case) -> None:
+async def test_empty_operations_do_not_reach_the_backend(case: Case) -> None:
     assert await case.store.recall([]) == []
     assert await case.store.has_marks([]) == []
     assert await case.store.get([]) == []
     await case.store.add_marks([])
     await case.store.put({})
     await case.store.delete([])
-    assert case.seen.told == []
+    assert case.observed.operations == []
 
 
-async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"x")
+async def test_everything_expires_and_marks_last(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"x")
     await case.store.put({b"key": b"x"})
     await case.store.add_marks([b"mark"])
     case.later(0.9 * TTL)
-    assert await case.recall(PLACE, b"one") == b"x"
+    assert await case.recall(TURN_KEY, b"one") == b"x"
     assert await case.get(b"key") == b"x"
     case.later(0.2 * TTL)
-    assert await case.recall(PLACE, b"one") is None
-    assert await case.recall(PLACE, b"other", unique=True) is None
+    assert await case.recall(TURN_KEY, b"one") is None
+    assert await case.recall(TURN_KEY, b"other", unique=True) is None
     assert await case.get(b"key") is None
     case.later((MARK_TTL_FACTOR - 1.2) * TTL)
     assert await case.store.has_marks([b"mark"]) == [True]
@@ -258,44 +258,44 @@ async def test_all_is_forgotten_in_time_and_marks_the_last(case: Case) -> None:
     assert await case.store.has_marks([b"mark"]) == [False]
 
 
-async def test_what_comes_later_lengthens_no_others_time(case: Case) -> None:
-    await case.store.remember(PLACE, b"one", b"x")
+async def test_a_later_original_does_not_extend_the_life_of_others(case: Case) -> None:
+    await case.store.remember(TURN_KEY, b"one", b"x")
     case.later(0.6 * TTL)
-    await case.store.remember(PLACE, b"two", b"y")
-    assert await case.recall(PLACE, b"other", unique=True) is None
+    await case.store.remember(TURN_KEY, b"two", b"y")
+    assert await case.recall(TURN_KEY, b"other", unique=True) is None
     case.later(0.6 * TTL)
-    assert await case.recall(PLACE, b"one") is None
-    assert await case.recall(PLACE, b"other", unique=True) == b"y"
+    assert await case.recall(TURN_KEY, b"one") is None
+    assert await case.recall(TURN_KEY, b"other", unique=True) == b"y"
 
 
-async def test_who_watches_is_told_of_each_operation(case: Case) -> None:
-    store, seen = case.store, case.seen
-    await store.remember(PLACE, b"one", b"x")
-    assert seen.last == ("remember", "ok")
+async def test_each_operation_is_observed(case: Case) -> None:
+    store, observed = case.store, case.observed
+    await store.remember(TURN_KEY, b"one", b"x")
+    assert observed.last == ("remember", "ok")
     await store.recall(
-        [StoreQuery(PLACE, b"none", unique=False), StoreQuery(PLACE, b"one", unique=False)]
+        [StoreQuery(TURN_KEY, b"none", unique=False), StoreQuery(TURN_KEY, b"one", unique=False)]
     )
-    assert seen.last == ("recall", "hit")
-    await case.recall(PLACE, b"none")
-    assert seen.last == ("recall", "miss")
+    assert observed.last == ("recall", "hit")
+    await case.recall(TURN_KEY, b"none")
+    assert observed.last == ("recall", "miss")
     await store.add_marks([b"mark"])
-    assert seen.last == ("mark", "ok")
+    assert observed.last == ("mark", "ok")
     await store.has_marks([b"none", b"mark"])
-    assert seen.last == ("known", "hit")
+    assert observed.last == ("known", "hit")
     await store.has_marks([b"none"])
-    assert seen.last == ("known", "miss")
+    assert observed.last == ("known", "miss")
     await store.put({b"key": b""})
-    assert seen.last == ("put", "ok")
+    assert observed.last == ("put", "ok")
     await store.get([b"key"])
-    assert seen.last == ("get", "hit")
+    assert observed.last == ("get", "hit")
     await store.delete([b"key"])
-    assert seen.last == ("delete", "ok")
+    assert observed.last == ("delete", "ok")
     await store.get([b"key"])
-    assert seen.last == ("get", "miss")
-    assert len(seen.told) == 10
+    assert observed.last == ("get", "miss")
+    assert len(observed.operations) == 10
 
 
-async def test_a_store_that_was_closed_opens_again(case: Case) -> None:
+async def test_a_closed_store_opens_again(case: Case) -> None:
     await case.store.put({b"key": b"x"})
     await case.store.aclose()
     await case.store.aclose()
@@ -316,7 +316,7 @@ class TestAnyBackend:
 
     async def test_a_backend_gets_nothing_in_the_clear(self) -> None:
         case = in_dict()
-        await case.store.remember(PLACE, b"one", b"secret" * 10)
+        await case.store.remember(TURN_KEY, b"one", b"secret" * 10)
         await case.store.put({b"key": b"secret" * 10})
         values = dict_backend(case).values
         assert len(values) == 2
@@ -328,17 +328,17 @@ class TestAnyBackend:
         values, names = dict_backend(case).values, KeyNames()
         values[names.value(b"two")] = values[names.value(b"one")]
         assert await case.store.get([b"one", b"two"]) == [b"1", None]
-        assert case.seen.last == ("get", "error")
+        assert case.observed.last == ("get", "error")
 
     async def test_a_value_that_is_too_large_is_not_stored(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         case = in_dict(Cipher(RING, limit=10))
         await case.store.put({b"large": b"x" * 11, b"small": b"x" * 10})
-        assert case.seen.told == [("put", "error"), ("put", "ok")]
+        assert case.observed.operations == [("put", "error"), ("put", "ok")]
         assert await case.store.get([b"large", b"small"]) == [None, b"x" * 10]
-        await case.store.remember(PLACE, b"one", b"x" * 11)
-        assert case.seen.last == ("remember", "error")
+        await case.store.remember(TURN_KEY, b"one", b"x" * 11)
+        assert case.observed.last == ("remember", "error")
         assert caplog.text.count("too large") == 1
 
     async def test_a_failing_backend_is_a_miss(self) -> None:
@@ -347,12 +347,12 @@ class TestAnyBackend:
         dict_backend(case).failing = True
         await case.store.put({b"key": b"y"})
         assert not await case.store.add_marks([b"mark"])
-        await case.store.remember(PLACE, b"one", b"x")
+        await case.store.remember(TURN_KEY, b"one", b"x")
         assert await case.store.get([b"key"]) == [None]
         assert await case.store.has_marks([b"mark", b"other"]) == [False, False]
         operations = ["put", "put", "mark", "remember", "get", "known"]
-        assert [operation for operation, _ in case.seen.told] == operations
-        assert {result for _, result in case.seen.told[1:]} == {"error"}
+        assert [operation for operation, _ in case.observed.operations] == operations
+        assert {result for _, result in case.observed.operations[1:]} == {"error"}
 
     async def test_long_operations_are_split_into_batches(self) -> None:
         case = in_dict(batch_size=5)
@@ -362,7 +362,7 @@ class TestAnyBackend:
         assert await case.store.get(keys) == [b"x"] * len(keys)
         assert all(await case.store.has_marks(keys))
         await case.store.delete(keys)
-        counts = Counter(operation for operation, _ in case.seen.told)
+        counts = Counter(operation for operation, _ in case.observed.operations)
         assert counts == {"put": 3, "mark": 3, "get": 3, "known": 3, "delete": 3}
 
     async def test_after_a_batch_that_failed_no_more_is_written(self) -> None:
@@ -371,7 +371,7 @@ class TestAnyBackend:
         keys = [bytes([number]) for number in range(15)]
         assert not await case.store.add_marks(keys)
         await case.store.put(dict.fromkeys(keys, b"x"))
-        assert case.seen.told == [("mark", "error"), ("put", "error")]
+        assert case.observed.operations == [("mark", "error"), ("put", "error")]
 
 
 def test_names_of_keys_never_change() -> None:
@@ -400,29 +400,29 @@ class AllBackends(RuleBasedStateMachine):
     def run(self, operation: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(operation)
 
-    def ask(self, operation: str, *given: Any) -> None:
+    def run_on_all(self, operation: str, *given: Any) -> None:
         first, *others = [self.run(getattr(case.store, operation)(*given)) for case in self.cases]
         assert all(other == first for other in others)
 
-    @rule(place=FEW, prefix=DIGESTS, value=VALUES)
-    def remember(self, place: bytes, prefix: bytes, value: bytes) -> None:
-        self.ask("remember", place, prefix, value)
+    @rule(turn_key=FEW, prefix=DIGESTS, value=VALUES)
+    def remember(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
+        self.run_on_all("remember", turn_key, prefix, value)
 
-    @rule(wanted=st.lists(st.builds(StoreQuery, FEW, DIGESTS, st.booleans()), max_size=5))
-    def recall(self, wanted: list[StoreQuery]) -> None:
-        self.ask("recall", wanted)
+    @rule(queries=st.lists(st.builds(StoreQuery, FEW, DIGESTS, st.booleans()), max_size=5))
+    def recall(self, queries: list[StoreQuery]) -> None:
+        self.run_on_all("recall", queries)
 
     @rule(marks=st.lists(DIGESTS, max_size=3))
     def mark(self, marks: list[bytes]) -> None:
-        self.ask("add_marks", marks)
+        self.run_on_all("add_marks", marks)
 
     @rule(values=st.dictionaries(DIGESTS, VALUES, max_size=3))
     def put(self, values: dict[bytes, bytes]) -> None:
-        self.ask("put", values)
+        self.run_on_all("put", values)
 
     @rule(keys=st.lists(DIGESTS, max_size=3))
     def delete(self, keys: list[bytes]) -> None:
-        self.ask("delete", keys)
+        self.run_on_all("delete", keys)
 
     @rule(parts=st.sampled_from([0.35, 0.35, 0.7, 7.35]))
     def later(self, parts: float) -> None:
@@ -430,29 +430,30 @@ class AllBackends(RuleBasedStateMachine):
             case.later(parts * TTL)
 
     @invariant()
-    def all_is_the_same(self) -> None:
+    def results_are_the_same(self) -> None:
         digests = [bytes([letter]) for letter in b"abcdef"]
-        places = (b"a", b"b")
-        self.ask("has_marks", digests)
-        self.ask("get", digests)
-        self.ask(
-            "recall", [StoreQuery(place, digest, False) for place in places for digest in digests]
+        turn_keys = (b"a", b"b")
+        self.run_on_all("has_marks", digests)
+        self.run_on_all("get", digests)
+        self.run_on_all(
+            "recall",
+            [StoreQuery(turn_key, digest, False) for turn_key in turn_keys for digest in digests],
         )
-        self.ask("recall", [StoreQuery(place, b"none", True) for place in places])
-        first, *others = [case.seen.told for case in self.cases]
+        self.run_on_all("recall", [StoreQuery(turn_key, b"none", True) for turn_key in turn_keys])
+        first, *others = [case.observed.operations for case in self.cases]
         assert all(other == first for other in others)
 
 
-def answer_alike(others: Callable[[], list[Case]]) -> None:
+def check_that_backends_agree(others: Callable[[], list[Case]]) -> None:
     machine = type("TheseBackends", (AllBackends,), {"others": staticmethod(others)})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
     )
 
 
-def test_a_backend_of_a_test_answers_like_the_one_in_memory() -> None:
-    answer_alike(lambda: [in_dict()])
+def test_a_new_backend_behaves_like_memory() -> None:
+    check_that_backends_agree(lambda: [in_dict()])
 
 
-def test_redis_answers_like_memory(redis_server: Server) -> None:
-    answer_alike(lambda: [in_redis(redis_server)])
+def test_redis_behaves_like_memory(redis_server: Server) -> None:
+    check_that_backends_agree(lambda: [in_redis(redis_server)])

@@ -28,7 +28,7 @@ posix = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
 )
 
-ASKING = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
+REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 ON = {"ABRIDGE_TRACING__ENABLED": "true"}
 NEVER = {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
@@ -67,8 +67,8 @@ class Collector:
 
     @property
     def resource(self) -> dict[str, str]:
-        said = self.came[0].resource_spans[0].resource.attributes
-        return {one.key: one.value.string_value for one in said}
+        output = self.came[0].resource_spans[0].resource.attributes
+        return {one.key: one.value.string_value for one in output}
 
 
 @asynccontextmanager
@@ -85,10 +85,10 @@ async def traced(collector: str, *flags: str, requests: int = 1, **environ: str)
         client() as one,
         sidecar("--upstream", f"{url}/v1", *flags, **environ) as running,
     ):
-        asking, headers = f"{running.url}/v1/responses", {"traceparent": TRACEPARENT}
+        address, headers = f"{running.url}/v1/responses", {"traceparent": TRACEPARENT}
         for _ in range(requests):
-            asked = await one.post(asking, json=ASKING, headers=headers)
-            assert asked.status_code == 200
+            response = await one.post(address, json=REQUEST, headers=headers)
+            assert response.status_code == 200
         running.signal()
         assert await running.end() == 0
         return running.said
@@ -100,7 +100,7 @@ async def test_spans_are_sent_before_it_ends(workers: str) -> None:
     team = {"OTEL_RESOURCE_ATTRIBUTES": "team=thinkers"}
     collector = Collector()
     async with serve(collector) as url:
-        said = await traced(url, "--workers", workers, **team, **NEVER, **ALONE)
+        output = await traced(url, "--workers", workers, **team, **NEVER, **ALONE)
     assert collector.paths == {"/v1/traces"}
     assert sorted((span.name, span.kind) for span in collector.spans) == [
         ("chat m", Span.SPAN_KIND_SERVER),
@@ -110,7 +110,7 @@ async def test_spans_are_sent_before_it_ends(workers: str) -> None:
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
     assert collector.resource["service.name"] == "abridge"
     assert collector.resource["team"] == "thinkers"
-    assert "lost" not in said
+    assert "lost" not in output
 
 
 @posix
@@ -122,7 +122,7 @@ async def test_its_name_may_be_another() -> None:
 
 
 @posix
-async def test_who_samples_nothing_sends_nothing() -> None:
+async def test_nothing_is_exported_if_nothing_is_sampled() -> None:
     collector = Collector()
     async with serve(collector) as url:
         await traced(url, OTEL_TRACES_SAMPLER="always_off")
@@ -132,12 +132,12 @@ async def test_who_samples_nothing_sends_nothing() -> None:
 @posix
 async def test_a_collector_that_is_not_there_holds_nothing_and_is_told_of_once() -> None:
     patient = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "600000"}
-    said = await traced(refused(), requests=20, **patient)
-    told = [line for line in said.splitlines() if "opentelemetry" in line]
-    assert 0 < len(told) <= 3, said
-    assert "the last spans are lost" in said
-    assert "Traceback" not in said
-    assert len(said.splitlines()) < 10, said
+    output = await traced(refused(), requests=20, **patient)
+    lines = [line for line in output.splitlines() if "opentelemetry" in line]
+    assert 0 < len(lines) <= 3, output
+    assert "the last spans are lost" in output
+    assert "Traceback" not in output
+    assert len(output.splitlines()) < 10, output
 
 
 def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,15 +153,15 @@ def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_each_thing_is_said_once() -> None:
-    def said(message: str, *about: object) -> bool:
+    def output(message: str, *about: object) -> bool:
         line = logging.LogRecord("x", logging.WARNING, "x", 1, message, about, None)
         return seldom.filter(line)
 
     seldom = RepeatFilter(3600)
-    assert said("retrying in %s", 1)
-    assert not said("retrying in %s", 2)
-    assert said("gave up")
-    assert not said("gave up")
+    assert output("retrying in %s", 1)
+    assert not output("retrying in %s", 2)
+    assert output("gave up")
+    assert not output("gave up")
     seldom = RepeatFilter(0)
-    assert said("gave up")
-    assert said("gave up")
+    assert output("gave up")
+    assert output("gave up")

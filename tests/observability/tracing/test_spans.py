@@ -46,11 +46,11 @@ from tests.writers import Scripted
 ON = {"enabled": True}
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 SUMMARY = {"reasoning": {"summary": "auto"}}
-ASKING: dict[str, dict[str, Any]] = {
+REQUESTS: dict[str, dict[str, Any]] = {
     CHAT: {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **SUMMARY},
     RESPONSES: {"model": "m", "input": "Hi", **SUMMARY},
 }
-STREAMING = {**ASKING[CHAT], "stream": True}
+STREAMING = {**REQUESTS[CHAT], "stream": True}
 PLAIN = {"model": "m", "messages": []}
 ITEMS = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 WHOLE = {
@@ -97,7 +97,7 @@ class TestShape:
         form: Form,
     ) -> None:
         upstream = Upstream((STREAM if stream else WHOLE)[path])
-        await call(app(spans, upstream, form), path, {**ASKING[path], "stream": stream})
+        await call(app(spans, upstream, form), path, {**REQUESTS[path], "stream": stream})
         request = spans.request
         assert (request.name, request.kind, request.parent) == ("chat m", "SERVER", None)
         assert spans.tree() == {"chat m CLIENT": {}, "summarize scripted INTERNAL": {}}
@@ -123,11 +123,11 @@ class TestShape:
         where = {"name": "far", "base_url": "https://upstream.test/v1", "profile": "mistral"}
         one = app(spans, upstream, "sidecar", upstreams=[where])
         await call(one, CHAT, STREAMING)
-        asked, _ = spans.below(spans.request)
-        first = asked["gen_ai.response.time_to_first_chunk"]
+        child, _ = spans.below(spans.request)
+        first = child["gen_ai.response.time_to_first_chunk"]
         assert isinstance(first, float)
         assert 0 < first < 60
-        assert asked.span.attributes == {
+        assert child.span.attributes == {
             "http.request.method": "POST",
             "url.path": CHAT,
             "abridge.upstream": "far",
@@ -149,8 +149,8 @@ class TestShape:
 
     async def test_what_a_summarizer_is_asked(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, STREAMING)
-        _, asked = spans.below(spans.request)
-        assert asked.span.attributes == {
+        _, child = spans.below(spans.request)
+        assert child.span.attributes == {
             "abridge.part": 1,
             "abridge.style": "auto",
             "abridge.summarizer": "scripted",
@@ -163,10 +163,10 @@ class TestShape:
 
     async def test_an_extract_asks_no_model(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT]), writer=None), CHAT, STREAMING)
-        _, asked = spans.below(spans.request)
-        assert (asked.name, asked.kind) == ("summarize extractive", "INTERNAL")
-        assert asked["abridge.outcome"] == "ok"
-        assert not [name for name in asked.span.attributes or () if name.startswith("gen_ai")]
+        _, child = spans.below(spans.request)
+        assert (child.name, child.kind) == ("summarize extractive", "INTERNAL")
+        assert child["abridge.outcome"] == "ok"
+        assert not [name for name in child.span.attributes or () if name.startswith("gen_ai")]
 
     async def test_every_part_has_a_call_of_its_own(self, spans: Spans) -> None:
         upstream = Upstream(Answer(chat_stream(thinking(9000), "Hello.")))
@@ -180,21 +180,21 @@ class TestShape:
     async def test_over_a_bridge(self, spans: Spans) -> None:
         upstream = Upstream(STREAM[CHAT])
         one = app(spans, upstream, upstreams=[{"api": "chat"}])
-        await call(one, RESPONSES, {**ASKING[RESPONSES], "stream": True})
-        asked, _ = spans.below(spans.request)
-        assert (spans.request["url.path"], asked["url.path"]) == (RESPONSES, CHAT)
-        assert asked["gen_ai.usage.output_tokens"] == 70
+        await call(one, RESPONSES, {**REQUESTS[RESPONSES], "stream": True})
+        child, _ = spans.below(spans.request)
+        assert (spans.request["url.path"], child["url.path"]) == (RESPONSES, CHAT)
+        assert child["gen_ai.usage.output_tokens"] == 70
         assert spans.tree() == {"chat m CLIENT": {}, "summarize scripted INTERNAL": {}}
 
     async def test_an_upstream_that_turns_out_to_have_the_other_api(self, spans: Spans) -> None:
         upstream = Upstream(NOT_FOUND, STREAM[CHAT])
         one = app(spans, upstream, upstreams=[{"api": "auto"}])
-        await call(one, RESPONSES, {**ASKING[RESPONSES], "stream": True})
-        missing, asked, _ = spans.below(spans.request)
+        await call(one, RESPONSES, {**REQUESTS[RESPONSES], "stream": True})
+        missing, child, _ = spans.below(spans.request)
         assert (missing["url.path"], missing.error) == (RESPONSES, "404")
-        assert (asked["url.path"], asked.error) == (CHAT, None)
+        assert (child["url.path"], child.error) == (CHAT, None)
         assert "gen_ai.usage.output_tokens" not in missing
-        assert asked["gen_ai.usage.output_tokens"] == 70
+        assert child["gen_ai.usage.output_tokens"] == 70
         assert (spans.request["abridge.outcome"], spans.request.error) == ("ok", None)
         within(spans)
 
@@ -243,7 +243,7 @@ class TestShape:
         outer.end()
         assert (request.parent, request.kind) == (spans.all[-1].id, "INTERNAL")
 
-    async def test_another_abridge_within_draws_nothing_in_it(self, spans: Spans) -> None:
+    async def test_a_nested_abridge_adds_no_spans(self, spans: Spans) -> None:
         own = {"kind": "upstream"}
         within = abridged(
             "mounted",
@@ -288,8 +288,8 @@ class TestTrouble:
     ) -> None:
         upstream = Upstream(Answer.json({"error": {"message": "SECRET"}}, status))
         await call(app(spans, upstream), CHAT, body)
-        (asked,) = spans.below(spans.request)
-        assert asked.error == str(status)
+        (child,) = spans.below(spans.request)
+        assert child.error == str(status)
         assert spans.request.error == error
         assert "SECRET" not in spans.text()
 
@@ -305,9 +305,9 @@ class TestTrouble:
             tracer_provider=spans.provider,
         )
         await call(one, CHAT, body)
-        (asked,) = spans.below(spans.request)
-        assert asked.error == spans.request.error == "upstream_unreachable"
-        assert "http.response.status_code" not in asked
+        (child,) = spans.below(spans.request)
+        assert child.error == spans.request.error == "upstream_unreachable"
+        assert "http.response.status_code" not in child
         assert spans.request["http.response.status_code"] == 502
         assert "SECRET" not in spans.text()
 
@@ -319,9 +319,9 @@ class TestTrouble:
         first = begin(one, CHAT, body)
         await reached.wait()
         await call(one, CHAT, body)
-        (asked,) = spans.below(spans.request)
-        assert asked.error == spans.request.error == "overloaded"
-        assert "http.response.status_code" not in asked
+        (child,) = spans.below(spans.request)
+        assert child.error == spans.request.error == "overloaded"
+        assert "http.response.status_code" not in child
         assert spans.request["http.response.status_code"] == 503
         go_on.set()
         await first.finish()
@@ -331,8 +331,8 @@ class TestTrouble:
         steps = [*chat_stream(THOUGHT, "Hi")[:5], ValueError("SECRET")]
         with pytest.raises(ValueError, match="SECRET"):
             await call(app(spans, Upstream(Answer(steps))), CHAT, body)
-        asked = spans.below(spans.request)[0]
-        assert asked.error == "ValueError"
+        child = spans.below(spans.request)[0]
+        assert child.error == "ValueError"
         assert spans.request["abridge.outcome"] == "failed"
         assert spans.request.error in ("_OTHER", "upstream_error")
         assert "SECRET" not in spans.text()
@@ -341,8 +341,8 @@ class TestTrouble:
     async def test_a_summarizer_that_fails(self, spans: Spans) -> None:
         writer = Scripted("", error=SummarizerError("timeout", "SECRET"))
         await call(app(spans, Upstream(STREAM[CHAT]), writer=writer), CHAT, STREAMING)
-        _, asked = spans.below(spans.request)
-        assert (asked["abridge.outcome"], asked.error) == ("timeout", "timeout")
+        _, child = spans.below(spans.request)
+        assert (child["abridge.outcome"], child.error) == ("timeout", "timeout")
         assert (spans.request["abridge.summaries.timeout"], spans.request.error) == (1, None)
         assert "SECRET" not in spans.text()
 
@@ -355,8 +355,8 @@ class TestTrouble:
             summary={"grace": 0.01, "first_token": 5},
         )
         await call(one, CHAT, STREAMING)
-        _, asked = spans.below(spans.request)
-        assert (asked["abridge.outcome"], asked.error) == ("cancelled", None)
+        _, child = spans.below(spans.request)
+        assert (child["abridge.outcome"], child.error) == ("cancelled", None)
         assert spans.request["abridge.summaries.deadline"] == 1
         within(spans)
 
@@ -377,7 +377,7 @@ class TestTrouble:
         within(spans)
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
-    async def test_who_left_is_no_error_of_who_answers(
+    async def test_a_client_that_left_is_no_error_of_upstream(
         self, spans: Spans, body: dict[str, Any]
     ) -> None:
         reached, go_on = asyncio.Event(), asyncio.Event()
@@ -403,8 +403,8 @@ class TestTrouble:
         go_on.set()
         with suppress(OSError):
             await request.finish()
-        (asked,) = spans.below(spans.request)
-        assert asked.error is None
+        (child,) = spans.below(spans.request)
+        assert child.error is None
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
     async def test_a_request_that_is_cancelled(self, spans: Spans, body: dict[str, Any]) -> None:
@@ -439,11 +439,11 @@ class TestLeading:
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1,b=2", "baggage": "mine=1"}
         await call(app(spans, upstream, form), CHAT, body, headers)
         assert (spans.request.trace, spans.request.parent) == (TRACE, PARENT)
-        (asked,) = upstream.asked
-        named = [value.decode() for name, value in asked.headers if name == b"traceparent"]
+        (child,) = upstream.asked
+        named = [value.decode() for name, value in child.headers if name == b"traceparent"]
         assert named == [spans.below(spans.request)[0].traceparent]
-        assert asked.header("tracestate") == "a=1,b=2"
-        assert asked.header("baggage") == "mine=1"
+        assert child.header("tracestate") == "a=1,b=2"
+        assert child.header("baggage") == "mine=1"
 
     async def test_to_a_summarizer_model(self, spans: Spans) -> None:
         upstream = Upstream(STREAM[CHAT])
@@ -468,17 +468,17 @@ class TestLeading:
         )
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1", "baggage": "mine=1"}
         await call(one, CHAT, STREAMING, headers)
-        _, asked = spans.below(spans.request)
-        assert (asked.name, asked.kind) == ("summarize model", "CLIENT")
-        (told,) = model.asked
-        assert told.header("traceparent") == asked.traceparent
-        assert told.header("tracestate") == "a=1"
-        assert told.header("baggage") is None
-        assert asked["gen_ai.request.model"] == "small"
-        assert asked["gen_ai.response.model"] == "thinker-1"
-        assert asked["gen_ai.provider.name"] == "groq"
-        assert (asked["server.address"], asked["server.port"]) == ("s.test", 81)
-        assert asked["gen_ai.usage.output_tokens"] == 70
+        _, child = spans.below(spans.request)
+        assert (child.name, child.kind) == ("summarize model", "CLIENT")
+        (exposition,) = model.asked
+        assert exposition.header("traceparent") == child.traceparent
+        assert exposition.header("tracestate") == "a=1"
+        assert exposition.header("baggage") is None
+        assert child["gen_ai.request.model"] == "small"
+        assert child["gen_ai.response.model"] == "thinker-1"
+        assert child["gen_ai.provider.name"] == "groq"
+        assert (child["server.address"], child["server.port"]) == ("s.test", 81)
+        assert child["gen_ai.usage.output_tokens"] == 70
 
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
     @pytest.mark.parametrize("api", ["same", "responses"])
@@ -523,26 +523,29 @@ class TestLeading:
         assert b"trace_id" not in generate_latest(registry)
 
     @pytest.mark.parametrize(
-        "said", ["nothing", TRACEPARENT[:-3], f"00-{'0' * 32}-{PARENT}-01", "x" * 5000]
+        "expected", ["nothing", TRACEPARENT[:-3], f"00-{'0' * 32}-{PARENT}-01", "x" * 5000]
     )
-    async def test_from_a_client_who_says_it_wrong(self, spans: Spans, said: str) -> None:
+    async def test_from_a_client_who_says_it_wrong(self, spans: Spans, expected: str) -> None:
         upstream = Upstream(STREAM[CHAT])
-        await call(app(spans, upstream), CHAT, STREAMING, {"traceparent": said})
+        await call(app(spans, upstream), CHAT, STREAMING, {"traceparent": expected})
         assert spans.request.parent is None
-        (asked, _) = spans.below(spans.request)
-        assert upstream.asked[0].header("traceparent") == asked.traceparent
+        (child, _) = spans.below(spans.request)
+        assert upstream.asked[0].header("traceparent") == child.traceparent
 
     @pytest.mark.parametrize("enabled", [True, False])
-    async def test_who_draws_nothing_leaves_it_alone(self, enabled: bool) -> None:  # noqa: FBT001
+    async def test_without_spans_trace_context_is_left_alone(
+        self,
+        enabled: bool,  # noqa: FBT001
+    ) -> None:
         """Without a provider, or with tracing off."""
         upstream = Upstream(STREAM[CHAT])
         one = abridged("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1"}
         for body in (PLAIN, STREAMING):
             await call(one, CHAT, body, headers)
-        for asked in upstream.asked:
-            assert asked.header("traceparent") == TRACEPARENT
-            assert asked.header("tracestate") == "a=1"
+        for sent in upstream.asked:
+            assert sent.header("traceparent") == TRACEPARENT
+            assert sent.header("tracestate") == "a=1"
         await call(one, CHAT, STREAMING)
         assert upstream.asked[-1].header("traceparent") is None
 
@@ -553,17 +556,17 @@ class TestBeside:
     async def test_the_log(self, spans: Spans, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level("INFO", "abridge.requests")
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, STREAMING)
-        (said,) = (record for record in caplog.records if record.name == "abridge.requests")
-        assert vars(said)["abridge"]["trace_id"] == spans.request.trace
+        (expected,) = (record for record in caplog.records if record.name == "abridge.requests")
+        assert vars(expected)["abridge"]["trace_id"] == spans.request.trace
 
     async def test_metrics_have_exemplars(self, spans: Spans) -> None:
         registry = CollectorRegistry()
         one = app(spans, Upstream(STREAM[CHAT]), "sidecar", registry=registry)
         await call(one, CHAT, STREAMING)
         accept = {"accept": "application/openmetrics-text; version=1.0.0"}
-        told = await call(one, "/abridge/metrics", b"", accept, method="GET")
-        said = f' # {{span_id="{spans.request.id}",trace_id="{spans.request.trace}"}} '
-        lines = [line for line in told.data.decode().splitlines() if said in line]
+        exposition = await call(one, "/abridge/metrics", b"", accept, method="GET")
+        expected = f' # {{span_id="{spans.request.id}",trace_id="{spans.request.trace}"}} '
+        lines = [line for line in exposition.data.decode().splitlines() if expected in line]
         assert {line.partition("_bucket")[0] for line in lines} == {
             "abridge_request_seconds",
             "abridge_held_seconds",
@@ -611,8 +614,8 @@ class TestSecrets:
             writer=writer if kind == "object" else None,
             summarizer={"kind": kind},
         )
-        asking = {"model": "m", "stream": stream, **SUMMARY}
-        asking["messages"] = [{"role": "user", "content": "My PROMPT"}]
+        request_body = {"model": "m", "stream": stream, **SUMMARY}
+        request_body["messages"] = [{"role": "user", "content": "My PROMPT"}]
         headers = {
             "authorization": "Bearer TOKEN",
             "x-api-key": "TOKEN",
@@ -620,7 +623,7 @@ class TestSecrets:
             "baggage": "COOKIE=1",
         }
         with suppress(Exception):
-            await call(one, CHAT, asking, headers, query_string=b"key=QUERY")
+            await call(one, CHAT, request_body, headers, query_string=b"key=QUERY")
         text = spans.text()
         assert len(spans.all) > 1
         assert not [word for word in PLANTED if word in text]
@@ -652,14 +655,14 @@ class TestWithout:
 
     def test_off_nothing_is_imported(self) -> None:
         """In a process that cannot: it summarizes all the same."""
-        said = run(  # noqa: S603 -- this test's own words
+        expected = run(  # noqa: S603 -- this test's own words
             [sys.executable, "-c", OFF],
             capture_output=True,
             check=True,
             text=True,
             env=environment(),
         )
-        assert said.stdout == "200\n"
+        assert expected.stdout == "200\n"
 
 
 OFF = """

@@ -54,9 +54,9 @@ def bare(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def copies(said: str, text: str) -> int:
+def copies(summary: str, text: str) -> int:
     """Of how many pieces of `text` all of `said` can be put together; 1000 if it cannot."""
-    rest, source, count = bare(said), bare(text), 0
+    rest, source, count = bare(summary), bare(text), 0
     while rest:
         size = next((size for size in range(len(rest), 0, -1) if rest[:size] in source), 0)
         if not size:
@@ -119,15 +119,15 @@ def test_detailed_keeps_steps_and_decisions() -> None:
 
 
 def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
-    said = part(ENGLISH, "detailed") + part(CODE, "detailed")
+    summary = part(ENGLISH, "detailed") + part(CODE, "detailed")
     for noise in ("Hmm", "Wait", "Let me", "?", "return a", "| 1"):
-        assert noise not in said
+        assert noise not in summary
 
 
 def test_what_is_said_again_is_said_once() -> None:
     text = "So the answer is three letters. " * 3 + "I need to list all the colours too. " * 3
-    said = part(text * 5, "detailed").partition("\n\n")[2]
-    assert said == "So the answer is three letters. I need to list all the colours too."
+    summary = part(text * 5, "detailed").partition("\n\n")[2]
+    assert summary == "So the answer is three letters. I need to list all the colours too."
 
 
 def test_a_title_is_no_earlier_one() -> None:
@@ -176,11 +176,11 @@ def test_links_and_markup_are_not_copied() -> None:
 
 def test_of_long_reasoning_head_and_tail_are_read() -> None:
     middle = "So the answer is the middle one. " * (2 * MAX_INPUT_CHARS // 33)
-    said = part(
+    summary = part(
         f"I need to look first. {middle} Therefore, we deploy the blue cluster.", "detailed"
     )
-    assert "I need to look first." in said
-    assert said.endswith("Therefore, we deploy the blue cluster.")
+    assert "I need to look first." in summary
+    assert summary.endswith("Therefore, we deploy the blue cluster.")
 
 
 FRAGMENTS = [
@@ -195,11 +195,11 @@ styles = st.sampled_from(["concise", "auto", "detailed"])
 
 @given(fragments | st.text(), styles, st.sampled_from([True, False]))
 def test_all_it_says_stands_in_the_reasoning(text: str, style: SummaryStyle, whole: object) -> None:
-    said = part(text, style, whole=bool(whole))
-    assert copies(said, text) <= 24
-    assert len(said) <= 2 * len(text) + 80
-    assert len(said) < 2500
-    assert said == part(text, style, whole=bool(whole))
+    summary = part(text, style, whole=bool(whole))
+    assert copies(summary, text) <= 24
+    assert len(summary) <= 2 * len(text) + 80
+    assert len(summary) < 2500
+    assert summary == part(text, style, whole=bool(whole))
 
 
 @given(fragments)
@@ -245,21 +245,23 @@ def test_the_recorded_counting_of_letters_comes_to_three() -> None:
 
 
 async def test_it_costs_nothing_and_says_so() -> None:
-    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))]
-    assert said == [part(ENGLISH, "concise"), SummarizerUsage(Tokens(0, 0, 0), "extractive")]
+    summary = [
+        piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))
+    ]
+    assert summary == [part(ENGLISH, "concise"), SummarizerUsage(Tokens(0, 0, 0), "extractive")]
 
 
 async def test_it_yields_no_empty_text() -> None:
-    said = [piece async for piece in ExtractiveSummarizer().summarize(Passage(" "))]
-    assert said == [SummarizerUsage(Tokens(0, 0, 0), "extractive")]
+    summary = [piece async for piece in ExtractiveSummarizer().summarize(Passage(" "))]
+    assert summary == [SummarizerUsage(Tokens(0, 0, 0), "extractive")]
 
 
 async def test_many_at_once_take_turns_with_everything_else() -> None:
     summarizer, ticks, seen = ExtractiveSummarizer(), count(), []
 
     async def write() -> None:
-        said = [next(ticks) async for _ in summarizer.summarize(Passage(ENGLISH))]
-        seen.append(said[0])
+        summary = [next(ticks) async for _ in summarizer.summarize(Passage(ENGLISH))]
+        seen.append(summary[0])
 
     async def do_something_else(done: asyncio.Future[Any]) -> None:
         while not done.done():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 
 
-def said(text: str) -> list[str]:
+def sentence_texts(text: str) -> list[str]:
     return [one.text for one in split_sentences(text) if not one.is_heading]
 
 
@@ -52,17 +52,17 @@ CASES = [
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_it_finds_the_sentences(text: str, expected: list[str]) -> None:
-    assert said(text) == expected
+    assert sentence_texts(text) == expected
 
 
 def test_headings_and_bold_labels_are_no_sentences() -> None:
     text = "## The plan\n1. **Look at the data:** It is small.\n**Result**\nIt works."
     assert headings(text) == ["The plan", "Look at the data", "Result"]
-    assert said(text) == ["It is small.", "It works."]
+    assert sentence_texts(text) == ["It is small.", "It works."]
 
 
 def test_an_endless_line_is_cut_at_its_clauses() -> None:
-    pieces = said("and then we look at the next, " * 100)
+    pieces = sentence_texts("and then we look at the next, " * 100)
     assert len(pieces) > 5
     assert all(len(piece) <= MAX_SENTENCE_CHARS for piece in pieces)
     assert all(piece.endswith("next…") for piece in pieces[:-1])
@@ -70,4 +70,4 @@ def test_an_endless_line_is_cut_at_its_clauses() -> None:
 
 @given(st.text())
 def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
-    assert all(len(one) <= MAX_SENTENCE_CHARS for one in said(text))
+    assert all(len(one) <= MAX_SENTENCE_CHARS for one in sentence_texts(text))

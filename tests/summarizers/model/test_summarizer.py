@@ -76,13 +76,15 @@ class Upstream(httpx.AsyncBaseTransport):
 Transport = httpx.AsyncBaseTransport
 
 
-def asked(upstream: Transport, key: str | None = None, **more: Any) -> ModelSummarizer:
+def summarizer_for(upstream: Transport, key: str | None = None, **more: Any) -> ModelSummarizer:
     settings = SummarizerSettings(kind="model", base_url=BASE, model="small-1", **more)
     return ModelSummarizer.from_settings(settings, upstream, key)
 
 
-async def said(upstream: Transport, **more: Any) -> tuple[str, SummarizerUsage]:
-    *texts, spent = [piece async for piece in asked(upstream, **more).summarize(Passage("why"))]
+async def summarize_once(upstream: Transport, **more: Any) -> tuple[str, SummarizerUsage]:
+    *texts, spent = [
+        piece async for piece in summarizer_for(upstream, **more).summarize(Passage("why"))
+    ]
     assert isinstance(spent, SummarizerUsage)
     assert all(isinstance(text, str) and text for text in texts)
     return "".join(map(str, texts)), spent
@@ -92,7 +94,9 @@ async def failure(upstream: Transport, **more: Any) -> tuple[str, SummarizerErro
     """What was said before the failure, and the failure."""
     text = ""
     try:
-        async for piece in asked(upstream, **more).summarize(Passage("why", before="secret")):
+        async for piece in summarizer_for(upstream, **more).summarize(
+            Passage("why", before="secret")
+        ):
             text += str(piece)
     except SummarizerError as error:
         return text, error
@@ -110,7 +114,7 @@ STREAMS: dict[str, Callable[[str], list[bytes]]] = {
 
 async def test_on_chat_completions() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
-    await said(upstream, key="sk-1")
+    await summarize_once(upstream, key="sk-1")
     assert upstream.request is not None
     assert str(upstream.request.url) == f"{BASE}/chat/completions"
     headers = upstream.request.headers
@@ -136,7 +140,7 @@ async def test_on_chat_completions() -> None:
 
 async def test_on_responses() -> None:
     upstream = Upstream(Stream(*responses_stream([message_item(0, TEXT)])))
-    await said(upstream, api="responses")
+    await summarize_once(upstream, api="responses")
     assert upstream.request is not None
     assert str(upstream.request.url) == f"{BASE}/responses"
     body = upstream.body
@@ -153,21 +157,21 @@ async def test_on_responses() -> None:
 
 async def test_without_a_key_there_is_no_credential() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
-    await said(upstream)
+    await summarize_once(upstream)
     assert upstream.request is not None
     assert "authorization" not in upstream.request.headers
 
 
 async def test_a_temperature_of_none_is_not_sent() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
-    await said(upstream, temperature=None)
+    await summarize_once(upstream, temperature=None)
     assert "temperature" not in upstream.body
 
 
 async def test_extra_fields_have_the_last_word_and_null_takes_one_out() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
     extra = {"top_p": 0.5, "temperature": 0.9, "stream_options": None}
-    await said(upstream, extra_body=extra, profile="qwen")
+    await summarize_once(upstream, extra_body=extra, profile="qwen")
     body = upstream.body
     assert (body["top_p"], body["temperature"], body["enable_thinking"]) == (0.5, 0.9, False)
     assert "stream_options" not in body
@@ -176,7 +180,7 @@ async def test_extra_fields_have_the_last_word_and_null_takes_one_out() -> None:
 async def test_ogx_trap_each_call_has_a_marker_of_its_own() -> None:
     upstream, markers = Upstream(Stream(*chat_stream("", TEXT))), set()
     for _ in range(3):
-        await said(upstream)
+        await summarize_once(upstream)
         markers.add(upstream.body["messages"][1]["content"].split()[1])
     assert len(markers) == 3
     assert all(len(marker) == 8 for marker in markers)
@@ -192,7 +196,7 @@ async def test_the_model_is_not_sent_what_it_refuses(model: str, asked_for: floa
 
 
 async def test_the_key_is_in_no_representation() -> None:
-    summarizer = asked(Upstream(Stream()), key="sk-secret")
+    summarizer = summarizer_for(Upstream(Stream()), key="sk-secret")
     assert "sk-secret" not in repr(vars(summarizer))
 
 
@@ -210,14 +214,14 @@ async def test_a_chat_stream_is_told_as_it_comes(
     split: Callable[[list[bytes]], list[bytes]],
 ) -> None:
     upstream = Upstream(Stream(*split(chat_stream("", TEXT))))
-    assert await said(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
+    assert await summarize_once(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
     assert upstream.stream.closed
 
 
 async def test_a_responses_stream_is_told_as_it_comes() -> None:
     upstream = Upstream(Stream(*responses_stream([message_item(0, TEXT)])))
-    told = await said(upstream, api="responses")
-    assert told == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
+    result = await summarize_once(upstream, api="responses")
+    assert result == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 THINKING = [
@@ -270,7 +274,7 @@ THINKING = [
 
 @pytest.mark.parametrize(("api", "frames"), THINKING)
 async def test_the_summarizers_own_reasoning_never_shows(api: str, frames: list[bytes]) -> None:
-    text, spent = await said(Upstream(Stream(*frames)), api=api)
+    text, spent = await summarize_once(Upstream(Stream(*frames)), api=api)
     assert text == TEXT
     assert spent.tokens == TOKENS
 
@@ -278,13 +282,13 @@ async def test_the_summarizers_own_reasoning_never_shows(api: str, frames: list[
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_what_only_begins_like_a_tag_is_text(api: str) -> None:
     frames = STREAMS[api]("<thin")
-    assert (await said(Upstream(Stream(*frames)), api=api))[0] == "<thin"
+    assert (await summarize_once(Upstream(Stream(*frames)), api=api))[0] == "<thin"
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_nor_does_it_where_a_template_opened_the_tag(api: str) -> None:
+async def test_reasoning_whose_tag_the_template_opened_never_shows(api: str) -> None:
     frames = STREAMS[api](f"I think.</think>\n\n{TEXT}")
-    text, _ = await said(Upstream(Stream(*frames)), api=api, profile="prefilled")
+    text, _ = await summarize_once(Upstream(Stream(*frames)), api=api, profile="prefilled")
     assert text.strip() == TEXT
 
 
@@ -306,7 +310,7 @@ async def test_a_body_where_a_stream_was_asked_for_is_read_too(
 ) -> None:
     data = json.dumps(answer).encode()
     upstream = Upstream(Stream(data[:50], data[50:]), kind="application/json; charset=utf-8")
-    assert await said(upstream, api=api) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
+    assert await summarize_once(upstream, api=api) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 @pytest.mark.parametrize(
@@ -324,26 +328,29 @@ async def test_a_body_where_a_stream_was_asked_for_is_read_too(
     ],
 )
 async def test_a_length_stop_keeps_what_was_said(api: str, frames: list[bytes]) -> None:
-    text, spent = await said(Upstream(Stream(*frames)), api=api)
+    text, spent = await summarize_once(Upstream(Stream(*frames)), api=api)
     assert text == TEXT
     assert spent.tokens is not None
 
 
 async def test_usage_that_is_not_reported_is_not_invented() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT, usage=None)))
-    assert await said(upstream) == (TEXT, SummarizerUsage(None, "thinker-1"))
+    assert await summarize_once(upstream) == (TEXT, SummarizerUsage(None, "thinker-1"))
 
 
 async def test_a_model_that_is_not_named_is_the_one_that_was_asked() -> None:
     frames = [
         frame({"choices": [{"index": 0, "delta": {"content": TEXT}, "finish_reason": "stop"}]})
     ]
-    assert await said(Upstream(Stream(*frames, DONE))) == (TEXT, SummarizerUsage(None, "small-1"))
+    assert await summarize_once(Upstream(Stream(*frames, DONE))) == (
+        TEXT,
+        SummarizerUsage(None, "small-1"),
+    )
 
 
 async def test_a_stream_without_its_last_line_is_whole_once_it_has_finished() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)[:-1]))
-    assert await said(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
+    assert await summarize_once(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
 async def test_what_follows_the_end_is_not_waited_for() -> None:
@@ -356,7 +363,7 @@ async def test_what_follows_the_end_is_not_waited_for() -> None:
 
     never = asyncio.Event()
     upstream = Upstream(Endless(*chat_stream("", TEXT)))
-    assert (await said(upstream))[0] == TEXT
+    assert (await summarize_once(upstream))[0] == TEXT
     assert upstream.stream.closed
 
 
@@ -370,13 +377,13 @@ async def test_what_follows_at_once_is_read_so_that_the_connection_stays() -> No
             self.exhausted = True
 
     stream = Counted(*chat_stream("", TEXT), b": goodbye\n\n")
-    await said(Upstream(stream))
+    await summarize_once(Upstream(stream))
     assert stream.exhausted
 
 
 async def test_leaving_early_closes_the_response() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
-    pieces = asked(upstream).summarize(Passage("why"))
+    pieces = summarizer_for(upstream).summarize(Passage("why"))
     assert await anext(pieces)
     async with aclosing(pieces):  # type: ignore[type-var]
         pass
@@ -501,10 +508,10 @@ async def test_a_transport_for_synchronous_use_is_refused() -> None:
 
     transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Synchronous()))
     with pytest.raises((TypeError, RuntimeError)):
-        await said(transport)
+        await summarize_once(transport)
 
 
 async def test_mock_transports_will_do() -> None:
     answer = completion({"content": TEXT})
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=answer))
-    assert (await said(transport))[0] == TEXT
+    assert (await summarize_once(transport))[0] == TEXT

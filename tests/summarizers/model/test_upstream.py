@@ -53,7 +53,7 @@ def replaying(frames: list[bytes], seen: dict[str, Any]) -> ASGIApp:
     return app
 
 
-async def said(
+async def summarize_once(
     frames: list[bytes], api: Api, profile: str, path: str, model: str | None = "thinker-1"
 ) -> tuple[list[str | SummarizerUsage], dict[str, Any]]:
     seen: dict[str, Any] = {}
@@ -71,7 +71,9 @@ async def said(
 
 
 async def test_on_chat_completions_the_app_is_asked_as_the_client_asked_it() -> None:
-    pieces, seen = await said(chat_stream("hm", "So it is."), CHAT, "openai", SCOPE["path"])
+    pieces, seen = await summarize_once(
+        chat_stream("hm", "So it is."), CHAT, "openai", SCOPE["path"]
+    )
     assert "".join(map(str, pieces[:-1])) == "So it is."
     assert pieces[-1] == SummarizerUsage(Tokens(11, 70, 81, 50, 0, 0), "thinker-1")
     assert seen["scope"]["path"] == "/v1/chat/completions"
@@ -97,7 +99,7 @@ async def test_on_chat_completions_the_app_is_asked_as_the_client_asked_it() -> 
 
 async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
     frames = responses_stream([reasoning_item(0, "hm"), message_item(1, "So it is.")])
-    pieces, seen = await said(frames, RESPONSES, "openai", "/v1/responses")
+    pieces, seen = await summarize_once(frames, RESPONSES, "openai", "/v1/responses")
     assert "".join(map(str, pieces[:-1])) == "So it is."
     body = seen["body"]
     assert body["store"] is False
@@ -107,7 +109,7 @@ async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
 
 async def test_a_path_that_names_the_model_is_called_as_it_is() -> None:
     path = "/openai/deployments/my%20model/chat/completions"
-    _, seen = await said(chat_stream("", "So it is."), CHAT, "auto", path, model=None)
+    _, seen = await summarize_once(chat_stream("", "So it is."), CHAT, "auto", path, model=None)
     assert seen["scope"]["raw_path"] == path.encode()
     assert "model" not in seen["body"]
 
@@ -125,6 +127,6 @@ async def test_a_path_that_names_the_model_is_called_as_it_is() -> None:
 async def test_thinking_is_switched_off_as_the_profile_says(
     profile: str, off: dict[str, Any]
 ) -> None:
-    _, seen = await said(chat_stream("", "So it is."), CHAT, profile, SCOPE["path"])
+    _, seen = await summarize_once(chat_stream("", "So it is."), CHAT, profile, SCOPE["path"])
     known = ("model", "stream", "temperature", "messages", "stream_options", "max_tokens")
     assert {key: value for key, value in seen["body"].items() if key not in known} == off

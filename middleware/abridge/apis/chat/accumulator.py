@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from abridge.apis.chat.reasoning import read_chunk_text
+from abridge.apis.chat.reasoning import LIST_FIELDS, read_chunk_text
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
 STRING_FIELDS = frozenset({"refusal", *TEXT_FIELDS})
-
-ENTRY_FIELDS = frozenset({"reasoning_details", "thinking_blocks"})
 
 STATE_FIELD = "extra_content"
 """The field for opaque state of an answer, and of each of its calls (Gemini)."""
@@ -64,7 +62,7 @@ class MessageAccumulator:
                 continue
             if name in STRING_FIELDS or name == "content":
                 self.append_text(name, value)
-            elif name in ENTRY_FIELDS:
+            elif name in LIST_FIELDS:
                 for entry in objects(value):
                     self._add_entry(self._entries.setdefault(name, []), entry)
             elif name == "tool_calls":

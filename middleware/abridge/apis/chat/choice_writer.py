@@ -47,8 +47,8 @@ PART_SEPARATOR = "\n\n"
 class ChoiceWriter:
     """Write each event as choices of chunks.
 
-    `tools` and the rest are for translated answers: the tools offered, by the names that upstream
-    uses; what makes ids of calls; and what collects the envelope.
+    Only a translated answer needs more than the display: the tools that were offered, by the names
+    that upstream uses, the maker of call ids and the builder of its envelope.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from abridge.apis.chat.accumulator import MessageAccumulator
 from abridge.apis.chat.choice_reader import REASONING_ITEM, remove_unknown_fields
 from abridge.apis.chat.choice_writer import PART_SEPARATOR, ChoiceWriter
 from abridge.apis.chat.envelopes import EnvelopeBuilder, make_entry, make_envelope, next_index
-from abridge.apis.chat.framing import MAX_CHOICES
+from abridge.apis.chat.framing import CHUNK_OBJECT, MAX_CHOICES
 from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
@@ -47,14 +47,12 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.profile import Profile
 
-CHUNK_OBJECT = "chat.completion.chunk"
-
 
 class Completion(Protocol):
-    """What upstream's answer is made into."""
+    """Makes one response for the client."""
 
     is_translated: ClassVar[bool]
-    """Every chunk is composed. So nothing follows an error."""
+    """Every chunk is composed, so nothing follows an error."""
 
     header: Json  # the fields that every composed chunk repeats
 

@@ -18,6 +18,8 @@ from abridge.core.usage import Tokens
 
 DONE_FRAME = b"data: [DONE]\n\n"
 
+CHUNK_OBJECT = "chat.completion.chunk"
+
 MAX_CHOICES = 128  # the API's upper bound on `n`
 
 HEADER_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")

@@ -31,6 +31,7 @@ RAW_FIELD = "reasoning"
 """The text field for raw reasoning next to a summary."""
 
 LIST_FIELDS = ("reasoning_details", "thinking_blocks")
+"""Fields that hold a list of reasoning, and with it opaque state."""
 
 REASONING_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS)
 

@@ -8,12 +8,13 @@ fields is missing.
 from __future__ import annotations
 
 from abridge.apis import sse
+from abridge.apis.chat.framing import CHUNK_OBJECT
 from abridge.apis.chat.reasoning import get_index
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
 
-CHUNK_OBJECT = "chat.completion.chunk"
+REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 
 class ChunkRepair:
@@ -76,9 +77,6 @@ class ChunkRepair:
         name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
         number = known.setdefault(name, len(known)) if name else len(known) - 1
         return {**call, "index": number}
-
-
-REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 
 def _make_header() -> Json:

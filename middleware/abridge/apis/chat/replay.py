@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
+    LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
     read_chunk_text,
@@ -27,12 +28,7 @@ from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningRe
 REASONING_SEPARATOR = "\n\n"
 """Separates the reasoning of several stretches."""
 
-STATE_PLACES = frozenset({"reasoning_details", "thinking_blocks"})
-"""Places that take opaque state."""
-
-NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset(
-    {"reasoning_details", "thinking_blocks", "extra_content", "nothing"}
-)
+NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_content", "nothing"})
 """Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
 
 
@@ -154,7 +150,7 @@ def report_lost_reasoning(
     """Report the reasoning that upstream does not get; none of it is essential."""
     place = profile.returns.place
     for part in reasoning:
-        if part.state and place not in STATE_PLACES:
+        if part.state and place not in LIST_FIELDS:
             message = "Opaque reasoning is of use only to the API that it came from."
             yield Unsupported(part.param, message, essential=False)
         elif part.text.strip() and place in ("nothing", "extra_content"):

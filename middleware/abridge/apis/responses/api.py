@@ -6,11 +6,13 @@ alike, events carry their frames; else they are translated.
 
 from __future__ import annotations
 
+from functools import partial
+
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.framing import OriginalFrames
-from abridge.apis.responses.history import ResponsesHistory, TranslatedResponsesHistory
+from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import read_request, wants_state, write_request
 from abridge.apis.responses.response import UpstreamResponse
@@ -57,7 +59,7 @@ RESPONSES = Api(
         name="responses",
         path="/responses",
         translating_reader=_make_translating_reader,
-        history=TranslatedResponsesHistory,
+        history=partial(ResponsesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
     ),

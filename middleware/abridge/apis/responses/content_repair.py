@@ -55,9 +55,7 @@ class ContentRepair:
     def __init__(
         self, address: Json, added: Json, reserve: Callable[[int], bool], make_frame: MakeFrame
     ) -> None:
-        self.delta_type = (
-            ""  # the type of events that continue the open part, if one can be continued
-        )
+        self.delta_type = ""  # type of the events that continue the open part, if it can go on
         self.content_index: int | None = None  # the `content_index` of that part
         self._address = address
         self._added = added

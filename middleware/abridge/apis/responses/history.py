@@ -3,11 +3,9 @@
 A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
 own, whether or not the client still returns the reasoning between two of them.
 
-Read the input of a request that is translated from another API.
-
-A client of such an API sends everything the assistant said without a break as one message, whatever
-reasoning came in between. So all of that is one turn here, and the items of a response are restored
-as a whole.
+A client of another API sends everything the assistant wrote without a break as one message,
+whatever reasoning came in between. So in a translated request all of that is one joined turn, and
+the items of a response are restored as a whole.
 """
 
 from __future__ import annotations
@@ -40,32 +38,38 @@ _EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
 """Fields of an item that say nothing on their own."""
 
 
+TEXT_SEPARATOR = "\n\n"
+"""Separates texts that are joined."""
+
+ITEM_ORDER = {"reasoning": 0, "message": 1}
+"""Order of items for clients that have one place for text and one for calls."""
+
+TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
+"""Types of items that clients of another API are shown."""
+
+
 class ResponsesHistory:
-    """See `abridge.apis.api.History`."""
+    """Read and change the turns of one request. See the protocol `History`."""
 
     requires_reasoning = False
 
-    def __init__(self, body: Json) -> None:
+    def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
+        self._is_translated = is_translated
         input_value = body.get("input")
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
-        self._input_turns = list(self._read_turns(items))
+        self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
         previous = string(body.get("previous_response_id"))
-        objects_given = objects(input_value if isinstance(input_value, list) else [input_value])
-        other_input = (
-            []
-            if self._input_turns
-            else [Turn("user", _content_text(input_value), items=objects_given)]
-        )
+        other_input = list[Turn]()
+        if not self._input_turns:
+            other_items = objects(input_value if isinstance(input_value, list) else [input_value])
+            other_input.append(Turn("user", _content_text(input_value), items=other_items))
         self.turns = [
             *([Turn("previous", previous)] if previous else []),
             Turn("system", _content_text(body.get("instructions"))),
             *other_input,
             *self._input_turns,
         ]
-
-    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
-        return read_turns(items)
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
         removed_count, remaining = 0, []
@@ -100,7 +104,8 @@ class ResponsesHistory:
                     [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
                 )
         turn.items[:] = remaining
-        turn.reasoning_texts = self._reasoning_texts(remaining)
+        read_texts = joined_reasoning if self._is_translated else reasoning_texts
+        turn.reasoning_texts = read_texts(remaining)
         return is_opened
 
     def _open_blob(self, item: Json, turn: Turn, open_envelope: OpenEnvelope) -> Envelope | None:
@@ -114,7 +119,12 @@ class ResponsesHistory:
         return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", turn, string(item.get("id")))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
-        turn.items[:] = original + [item for item in turn.items if not is_reasoning(item)]
+        """Restore the reasoning or, of a joined turn that says the same, all of the items."""
+        if self._is_translated and _canonical(original) == turn.encode_canonical():
+            turn.items[:] = original
+            return
+        reasoning = filter(is_reasoning, original) if self._is_translated else original
+        turn.items[:] = [*reasoning, *(item for item in turn.items if not is_reasoning(item))]
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """Remove the reasoning, and the ids of the turn's other items.
@@ -137,9 +147,6 @@ class ResponsesHistory:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
         return self._body
 
-    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
-        return reasoning_texts(items)
-
     @cached_property
     def _input_indexes(self) -> dict[int, int]:
         """Return the index of each item in the client's input, by `id()`."""
@@ -148,27 +155,27 @@ class ResponsesHistory:
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
     """Yield the turns that the items make."""
-    items_so_far, texts = list[Json](), list[str]()
+    pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
         is_thought = is_reasoning(item)
         is_text = not is_thought and role == "assistant"
         is_called = not (is_thought or is_text) and is_tool_call(item)
         is_other = not (is_thought or is_text or is_called)
-        if (is_thought and texts) or (is_other and items_so_far):
-            yield _assistant_turn(items_so_far, texts)
-            items_so_far, texts = [], []
+        if (is_thought and texts) or (is_other and pending):
+            yield _assistant_turn(pending, texts)
+            pending, texts = [], []
         if is_other:
             yield _other_turn(item, kind, role)
             continue
-        items_so_far.append(item)
+        pending.append(item)
         if is_text:
             texts += filter(None, [_content_text(item.get("content"))])
         elif is_called:
-            yield _assistant_turn(items_so_far, texts, _read_call(item))
-            items_so_far, texts = [], []
-    if items_so_far:
-        yield _assistant_turn(items_so_far, texts)
+            yield _assistant_turn(pending, texts, _read_call(item))
+            pending, texts = [], []
+    if pending:
+        yield _assistant_turn(pending, texts)
 
 
 def reasoning_texts(items: Iterable[Json]) -> tuple[str, ...]:
@@ -249,32 +256,6 @@ def _content_text(content: Any) -> str:
         if "text" not in part and "refusal" not in part
     ]
     return "\n".join([texts, *others])
-
-
-TEXT_SEPARATOR = "\n\n"
-"""Separates texts that are joined."""
-
-ITEM_ORDER = {"reasoning": 0, "message": 1}
-"""Order of items for clients that have one place for text and one for calls."""
-
-TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
-"""Types of items that clients of another API are shown."""
-
-
-class TranslatedResponsesHistory(ResponsesHistory):
-    """See `abridge.apis.api.History`."""
-
-    def _read_turns(self, items: Sequence[Json]) -> Iterator[Turn]:
-        return read_joined_turns(items)
-
-    def _reasoning_texts(self, items: Iterable[Json]) -> tuple[str, ...]:
-        return joined_reasoning(items)
-
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        if _canonical(original) == turn.encode_canonical():
-            turn.items[:] = original
-        else:
-            super().restore(turn, list(filter(is_reasoning, original)))
 
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:

@@ -161,11 +161,9 @@ class OutputItems:
 
     def has_item(self, added: Json, index: Any) -> bool:
         """Return whether this item was added before."""
-        upstream_id_given, item_type = string(added.get("id")), string(added.get("type"))
-        item = (
-            self._find("", index) if isinstance(index, int) else self._by_id.get(upstream_id_given)
-        )
-        return item is not None and (item.upstream_id, item.type) == (upstream_id_given, item_type)
+        given_id, item_type = string(added.get("id")), string(added.get("type"))
+        item = self._find("" if isinstance(index, int) else given_id, index)
+        return item is not None and (item.upstream_id, item.type) == (given_id, item_type)
 
     def add(self, added: Json, index: Any) -> OutputItem:
         """Add an item under the next output index."""
@@ -242,10 +240,10 @@ class OutputItems:
         Insert finished items that the output lacks at their index. Return each entry with its
         output index, or with None if the stream did not have it.
         """
-        entries_given = output if isinstance(output, list) else []
+        given = output if isinstance(output, list) else []
         missing, last = dict(self._items), -1
         entries: list[tuple[int, bool, int | None, Any]] = []
-        for entry, item in zip(entries_given, self._match_items(entries_given), strict=True):
+        for entry, item in zip(given, self._match_items(given), strict=True):
             if item is None:
                 entries.append((last, True, None, entry))
             else:

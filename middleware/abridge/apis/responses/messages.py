@@ -1,9 +1,4 @@
-"""Read and write the parts of a message's content.
-
-Read the input of a request as messages.
-
-Write messages as the input of a request.
-"""
+"""Read the input of a request as messages, and write messages as the input of a request."""
 
 from __future__ import annotations
 
@@ -263,7 +258,7 @@ _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] 
 
 
 class InputWriter:
-    """Writes the input items of one request."""
+    """Write the input items of one request."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

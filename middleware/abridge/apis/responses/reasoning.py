@@ -1,14 +1,12 @@
-"""Reasoning items, and the form in which the client is shown them.
+"""Read reasoning items, show them to the client, and recognize raw reasoning in a summary.
 
 Shape: `{"id", "type": "reasoning", "summary": [{"type": "summary_text", "text"}], "content":
 [{"type": "reasoning_text", "text"}], "encrypted_content", "status"}`; id, type and summary are
 required (openai-openapi, `ReasoningItem`).
 
-Rename the "summary" of providers that put the raw reasoning there.
-
-Ollama puts the raw thinking into `summary[0].text`, into `reasoning_summary_text.delta` and, in the
-clear, into `encrypted_content`, by which a finished item can be recognized (ollama
-openai/responses.go).
+Some providers put raw reasoning into the summary. Ollama puts it into `summary[0].text`, into
+`reasoning_summary_text.delta` and, in the clear, into `encrypted_content`, by which a finished item
+can be recognized (ollama openai/responses.go).
 """
 
 from __future__ import annotations

@@ -89,7 +89,10 @@ class UpstreamResponse:
         return None if response is None else self._show_final(response, end)
 
     def show(self, event: Event) -> Json | None:
-        """Return what a frame says as the client is shown it; None if that is as it came."""
+        """Return what a frame says as the client is shown it.
+
+        That is nothing if it could not be parsed, and None if it is as it came.
+        """
         match event:
             case ReasoningStarted():
                 return self._show_item_start(event)
@@ -103,18 +106,24 @@ class UpstreamResponse:
 
     def _show_item_start(self, event: ReasoningStarted) -> Json | None:
         added = parse_frame(event.frame)
-        self._item_ids[event.item] = string(added["item"].get("id"))
+        item = added.get("item")
+        if not isinstance(item, dict):
+            return {}
+        self._item_ids[event.item] = string(item.get("id"))
         if self._display.show_raw:
             return None
-        item = without_reasoning(added["item"])
+        item = without_reasoning(item)
         item.pop("encrypted_content", None)
         return {**added, "item": item}
 
     def _show_item_end(self, event: ReasoningEnded) -> Json | None:
         done = parse_frame(event.frame)
-        blob = self._envelopes.get_blob(event.item, done["item"])
-        item = as_shown(done["item"], event.summary, self._display, blob)
-        return None if item == done["item"] else {**done, "item": item}
+        item = done.get("item")
+        if not isinstance(item, dict):
+            return {}
+        blob = self._envelopes.get_blob(event.item, item)
+        shown = as_shown(item, event.summary, self._display, blob)
+        return None if shown == item else {**done, "item": shown}
 
     def _store_beginning(self, event: ResponseStarted) -> None:
         response = parse_frame(event.frame).get("response")

@@ -117,9 +117,9 @@ class NativeSummaryRepair:
         """Close the open part, if there is one."""
         if self._open_part is None:
             return []
-        closing = (
-            [] if self._last_type == SUMMARY_TEXT_DONE else [self._make_missing(SUMMARY_TEXT_DONE)]
-        )
+        closing = []
+        if self._last_type != SUMMARY_TEXT_DONE:
+            closing.append(self._make_missing(SUMMARY_TEXT_DONE))
         closing.append(self._make_missing(SUMMARY_PART_DONE))
         self._open_part = None
         return closing
@@ -159,10 +159,9 @@ class NativeSummaryRepair:
         if kind == SUMMARY_PART_DONE and self._last_type != SUMMARY_TEXT_DONE:
             events.append(self._make_missing(SUMMARY_TEXT_DONE))
         events.append(self._make_event(kind, frame))
-        self._last_type, self._open_part = (
-            kind,
-            self._open_part if kind == SUMMARY_TEXT_DONE else None,
-        )
+        self._last_type = kind
+        if kind == SUMMARY_PART_DONE:
+            self._open_part = None
         return events
 
     def _add_text(self, text: str) -> list[NativeSummary]:
@@ -193,5 +192,5 @@ class NativeSummaryRepair:
 
 def _done_text(event: Json) -> str:
     """Return the text that a done event repeats."""
-    texts_given = [string(event.get("text")), *part_texts([event.get("part")])]
-    return next(filter(None, texts_given), "")
+    texts = [string(event.get("text")), *part_texts([event.get("part")])]
+    return next(filter(None, texts), "")

@@ -105,11 +105,9 @@ def _read_function(tool: Json, param: str) -> Tool:
     inner = tool.get("function")
     holder, fields = (f"{param}.function", inner) if isinstance(inner, dict) else (param, tool)
     name = require_string(fields.get("name"), f"{holder}.name")
-    (description, parameters), strict_given = (
-        _read_description(fields, holder),
-        fields.get("strict"),
-    )
-    strict = _is_strict(parameters) if strict_given is None else strict_given is not False
+    description, parameters = _read_description(fields, holder)
+    strict = fields.get("strict")
+    strict = _is_strict(parameters) if strict is None else strict is not False
     return Tool(
         name,
         "function",
@@ -176,8 +174,8 @@ def read_tool_choice(body: Json, names: ToolNames) -> ToolChoice | None:
     mode, tools = fields.get("mode"), iter_objects(fields.get("tools"), "tool_choice.tools")
     if mode not in CHOICE_MODES[1:]:
         raise invalid_value_error(mode, "tool_choice.mode")
-    names_given = [name for tool, param in tools for name in _read_tool_names(tool, param, names)]
-    return ToolChoice(mode, tuple(names_given))
+    chosen = [name for tool, param in tools for name in _read_tool_names(tool, param, names)]
+    return ToolChoice(mode, tuple(chosen))
 
 
 def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
@@ -187,23 +185,18 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
         return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
     if kind not in ("function", "custom"):
         return [kind]
-    client_name, group = (
-        require_string(entry.get("name"), f"{param}.name"),
-        string(entry.get("namespace")),
-    )
-    return [names.assigned_name(client_name, group)]
+    client_name = require_string(entry.get("name"), f"{param}.name")
+    return [names.assigned_name(client_name, string(entry.get("namespace")))]
 
 
 def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
     """Write a tool choice. `tools` are those offered, by name."""
     if not choice.names:
         return choice.mode
-    entries_written: list[Json] = [
-        _write_named_tool(name, tools.get(name)) for name in choice.names
-    ]
-    if choice.mode == "required" and len(entries_written) == 1:
-        return entries_written[0]
-    return {"type": "allowed_tools", "mode": choice.mode, "tools": entries_written}
+    entries: list[Json] = [_write_named_tool(name, tools.get(name)) for name in choice.names]
+    if choice.mode == "required" and len(entries) == 1:
+        return entries[0]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": entries}
 
 
 def _write_named_tool(name: str, tool: Tool | None) -> Json:

@@ -62,7 +62,7 @@ _PartType = Literal["output_text", "refusal"]
 
 
 class _ContentPart:
-    """Writes one content part."""
+    """Write one content part."""
 
     def __init__(self, part_type: _PartType, address: Json) -> None:
         self.type = part_type
@@ -87,10 +87,9 @@ class _ContentPart:
         yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
 
     def end(self) -> WireEvents:
-        refusal = self.type == "refusal"
-        whole = (
-            {"refusal": self._text} if refusal else {"text": self._text, "logprobs": self._logprobs}
-        )
+        whole: Json = {"text": self._text, "logprobs": self._logprobs}
+        if self.type == "refusal":
+            whole = {"refusal": self._text}
         yield f"response.{self.type}.done", {**self.address, **whole}
         yield "response.content_part.done", {**self.address, "part": self.build_part()}
 
@@ -100,7 +99,7 @@ class _ContentPart:
 
 
 class TranslatedMessage(TranslatedItem):
-    """Writes one message."""
+    """Write one message."""
 
     def __init__(self, item_id: str, index: int, number: int) -> None:
         super().__init__(item_id, index)
@@ -140,7 +139,7 @@ LATE_KINDS = ("local_shell", "tool_search")
 
 
 class TranslatedCall(TranslatedItem):
-    """Writes one call.
+    """Write one call.
 
     Stream arguments as they come, unless the tool is offered to upstream as a function: then what
     they are for the client is known once they are whole.
@@ -217,7 +216,7 @@ class TranslatedCall(TranslatedItem):
 
 
 class TranslatedReasoning(TranslatedItem):
-    """Writes one reasoning item."""
+    """Write one reasoning item."""
 
     def __init__(
         self, item_id: str, index: int, display: Display, state: str | None = None

@@ -115,7 +115,7 @@ def _as_object(value: Any) -> Json:
 
 
 class TranslatedOutput:
-    """Writes the items of one response. `tools` are those offered to upstream, by name."""
+    """Write the items of one response. `tools` are those offered to upstream, by name."""
 
     def __init__(self, display: Display, tools: Mapping[str, Tool], mint_id: MintId) -> None:
         self.items: list[Json] = []  # those that are done

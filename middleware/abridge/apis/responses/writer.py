@@ -70,7 +70,9 @@ class ResponsesWriter:
                 return self._write_native(event, frame)
             case ReasoningStarted() | ReasoningEnded() | ResponseStarted() | ResponseEnded():
                 shown = upstream.show(event)
-                return self._renumber(frame) if shown is None else self._rewrite(shown)
+                if shown is None:
+                    return self._renumber(frame)
+                return self._rewrite(shown) if shown else b""
         return self._renumber(frame)
 
     def keep_alive(self) -> bytes:

@@ -1,1 +1,1 @@
-"""Stores for what is remembered: in this process, or in a Redis that replicas share."""
+"""The store and its backends: in this process, or in a Redis that replicas share."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -85,27 +85,26 @@ class MemoryBackend:
         """Do nothing: no connection is open."""
 
     def _find_original(self, turn_key: bytes, prefix: bytes, unique: bool) -> FoundOriginal | None:  # noqa: FBT001
-        live = self._live_values(("original", turn_key))
-        for value in live:
-            if value.prefix == prefix:
+        values = self._values.get(("original", turn_key), ())
+        now = self._time() if values else 0.0
+        for value in values:
+            if value.prefix == prefix and now < value.expires:
                 return prefix, value.data
-        return (live[0].prefix, live[0].data) if unique and len(live) == 1 else None
+        live = [value for value in values if now < value.expires] if unique else ()
+        return (live[0].prefix, live[0].data) if len(live) == 1 else None
 
     def _get_value(self, key: bytes) -> bytes | None:
         values = self._values.get(("value", key))
         return values[0].data if values is not None else None
 
-    def _live_values(self, key: tuple[str, bytes]) -> list[_Value]:
-        values = self._values.get(key, ())
-        now = self._time() if values else 0.0
-        return [value for value in values if now < value.expires]
-
     def _set_value(self, key: tuple[str, bytes], prefix: bytes, data: bytes) -> None:
         """Replace the value after that prefix; drop the old one even if it does not fit."""
-        values = [value for value in self._live_values(key) if value.prefix != prefix]
-        new = _Value(prefix, data, self._time() + self._ttl)
-        if _size_in_bytes([new]) <= self._values.maxsize:
-            values = [*values, new][-MAX_ORIGINALS:]
+        now = self._time()
+        before = self._values.get(key, ())
+        values = [value for value in before if now < value.expires and value.prefix != prefix]
+        if len(data) + ENTRY_OVERHEAD <= self._values.maxsize:
+            values.append(_Value(prefix, data, now + self._ttl))
+            del values[:-MAX_ORIGINALS]
         while _size_in_bytes(values) > self._values.maxsize:
             del values[0]
         self._values.pop(key, None)
@@ -128,5 +127,5 @@ class MemoryStore(Store):
         super().__init__(MemoryBackend(size, ttl, time, max_marks=max_marks), observe=observe)
 
 
-def _size_in_bytes(values: Iterable[_Value]) -> int:
-    return sum(len(value.data) + ENTRY_OVERHEAD for value in values)
+def _size_in_bytes(values: Sequence[_Value]) -> int:
+    return sum([len(value.data) for value in values]) + ENTRY_OVERHEAD * len(values)

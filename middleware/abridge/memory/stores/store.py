@@ -144,8 +144,10 @@ class Store:
 
     async def remember(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
         """Store an original; beyond `MAX_ORIGINALS` for a turn, the oldest is forgotten."""
-        sealed = await self._seal("remember", {(turn_key, prefix): value}, _original_name)
-        for fitting in sealed.values():
+        values = {(turn_key, prefix): value}
+        if self._sealer is not None:
+            values = await self._seal(self._sealer, "remember", values, _original_name)
+        for fitting in values.values():
             await self._write("remember", self._backend.add_original(turn_key, prefix, fitting))
 
     async def has_marks(self, marks: Sequence[bytes]) -> list[bool]:
@@ -160,13 +162,13 @@ class Store:
         return True
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        get = self._backend.get if self._sealer is None else self._get_sealed
-        return await self._read("get", keys, get, None)
+        return await self._read("get", keys, self._get, None)
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
-        sealed = await self._seal("put", values, KeyNames.value)
-        for keys in self._batches(list(sealed)):
-            batch = {key: sealed[key] for key in keys}
+        if self._sealer is not None:
+            values = await self._seal(self._sealer, "put", values, KeyNames.value)
+        for keys in self._batches(list(values)):
+            batch = values if len(keys) == len(values) else {key: values[key] for key in keys}
             if not await self._write("put", self._backend.put(batch)):
                 return
 
@@ -187,21 +189,22 @@ class Store:
             (query.turn_key, original[0] if original is not None else query.prefix)
             for query, original in zip(queries, found, strict=True)
         ]
-        return await self._open(keys, values, _original_name)
+        return await self._open(self._sealer, keys, values, _original_name)
 
-    async def _get_sealed(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return await self._open(keys, await self._backend.get(keys), KeyNames.value)
+    async def _get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        values = await self._backend.get(keys)
+        if self._sealer is None:
+            return values
+        return await self._open(self._sealer, keys, values, KeyNames.value)
 
     async def _open(
         self,
+        sealer: ValueSealer,
         keys: Sequence[K],
         values: list[bytes | None],
         name: Callable[[KeyNames, K], bytes],
     ) -> list[bytes | None]:
         """Open values that had left the process. Raise _DamagedError if one does not open."""
-        sealer = self._sealer
-        if sealer is None:
-            return values
         opened = await sealer.open([name(sealer.names, key) for key in keys], values)
         if opened.count(None) > values.count(None):
             self._problems.warn("a value does not open: it was changed, moved, or sealed by others")
@@ -209,12 +212,13 @@ class Store:
         return opened
 
     async def _seal(
-        self, operation: str, values: Mapping[K, bytes], name: Callable[[KeyNames, K], bytes]
-    ) -> Mapping[K, bytes]:
+        self,
+        sealer: ValueSealer,
+        operation: str,
+        values: Mapping[K, bytes],
+        name: Callable[[KeyNames, K], bytes],
+    ) -> dict[K, bytes]:
         """Seal values that leave the process. Leave out those that are too large."""
-        sealer = self._sealer
-        if sealer is None:
-            return values
         fitting = {key: value for key, value in values.items() if len(value) <= sealer.limit}
         if len(fitting) < len(values):
             self._problems.warn("a value is too large to be kept")
