@@ -107,8 +107,8 @@ class TestStore:
     ) -> None:
         """What is shared between processes is found by each that has a key of it."""
         old, new = f"old:{'A' * 43}=", f"new:{'B' * 42}A="
-        kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
+        store = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
         upstream_app = answering("chat", WORDS, "Yes.")
         history = {"seal_keys_env": "KEYS"}
         monkeypatch.setenv("KEYS", old)
@@ -125,8 +125,8 @@ class TestStore:
     async def test_reasoning_hidden_since_is_not_shown_later(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
+        store = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
         monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
         history = {"seal_keys_env": "KEYS"}
         calls = answer("chat", stream=False, calls=True)
@@ -336,17 +336,18 @@ class TestListing:
         assert (status, param) == (400, query.partition("=")[0])
 
     async def test_a_missing_item_fails_the_list(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """But for reasoning whose time is up."""
-        kept = MemoryStore(1 << 20, 3600.0)
-        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: kept)
+        """Reasoning may have expired; anything else may not be missing."""
+        store = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
         upstream_app = answering("chat", WORDS, "Yes.", "No.")
         app = bridge(upstream_app, "chat")
         first = await get_response(app, "Hi")
         second = await get_response(app, "Sure?", previous_response_id=first["id"])
         for words, status in ((b"I add the numbers", 200), (b'"Hi"', 404)):
-            lost = [at for at, values in kept._backend._values.items() if _is_item(values[0].data, words)]
+            values = store._backend._values  # type: ignore[attr-defined]
+            lost = [key for key, found in values.items() if _is_item(found[0].data, words)]
             assert lost
-            await kept.delete([key for _, key in lost])
+            await store.delete([key for _, key in lost])
             received = await fetch(app, f"{second['id']}/input_items")
             assert received.status == status
             received = await post(app, "Really?", previous_response_id=second["id"])

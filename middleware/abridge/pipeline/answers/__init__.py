@@ -1,1 +1,1 @@
-"""The ways in which an answer can come: a stream, one body, or one that is not read."""
+"""The kinds of answers: a stream, one body, or one that is not read."""

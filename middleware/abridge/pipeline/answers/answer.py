@@ -15,7 +15,7 @@ from abridge.pipeline.summary_runner import SummaryRunner
 class Answer(Protocol):
     """One response on its way from the application to the client.
 
-    `passed_ok` is None if the response was read; else it tells whether the status that was passed
+    `passed_ok` is None if the response was read; else it says whether the status that was passed
     on is a success.
     """
 
