@@ -131,7 +131,7 @@ class TestHold:
             "mounted",
             Upstream(*answers),
             writer=writer,
-            summary={"grace": 0.02, "first_token": 0.01},
+            summary={"grace": 0.4, "first_token": 0.2},
         )
         for _ in range(2):
             await begin(app, "/v1/chat/completions", CHAT).finish()
