@@ -12,13 +12,13 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.clients.rounds")
 
-from tests.forms import form  # noqa: E402 -- what is imported may not be rewritten any more
-from tests.planted import Watch  # noqa: E402
-from tests.redis import redis_server  # noqa: E402
+from tests.support.deployments import form  # noqa: E402 -- what is imported may not be rewritten any more
+from tests.support.log_watch import Watch  # noqa: E402
+from tests.support.redis_server import redis_server  # noqa: E402
 
 __all__ = ["form", "redis_server"]
 
-pytest_plugins = ("tests.matrix", "tests.lacking")
+pytest_plugins = ("tests.support.matrix", "tests.support.left_out")
 
 WORKERS = 4
 """More hardly help: each collects all tests for itself."""

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.matrix import choose
+from tests.support.matrix import choose
 
 AXES = {"api": "ab", "keeps": "abcde", "stream": "ab", "name": "abcdefgh"}
 ROWS = [list(zip(AXES, values, strict=True)) for values in product(*AXES.values())]

@@ -17,11 +17,12 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.summarizer import Summarizer
-from tests.asgi import Call, begin, call, scope_for
-from tests.attribution import gist, unmarked
-from tests.checker import check_chat, check_responses
-from tests.forms import settings_for
-from tests.scripts import (
+from tests.support.asgi import Call, begin, call, scope_for
+from tests.support.attribution import gist, unmarked
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import settings_for
+from tests.support.servers import until
+from tests.support.streams import (
     THOUGHT,
     call_item,
     chat_stream,
@@ -31,10 +32,9 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.scripts import call as tool_call
-from tests.servers import until
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.streams import call as tool_call
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 ASKING = {**CHAT, "reasoning": {"summary": "auto"}}

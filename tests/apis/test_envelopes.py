@@ -21,7 +21,7 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
-from tests.sealing import NOW, sealer, unseal
+from tests.support.sealers import NOW, sealer, unseal
 
 Json = dict[str, Any]
 

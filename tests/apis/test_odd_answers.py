@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import Api
 from abridge.apis.registry import APIS
-from tests.checker import check_chat, check_responses
 from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
-from tests.pipeline import bridged
-from tests.scripts import frame
-from tests.told import tell, turn_of
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import bridged
+from tests.support.streams import frame
+from tests.support.translated import tell, turn_of
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from abridge.core.plan import SummaryPlan
-from tests.checker import check_chat, check_responses
-from tests.pipeline import chat, responses
-from tests.scripts import (
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import chat, responses
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,

@@ -22,7 +22,7 @@ from tests.apis.translation import (
     to_responses,
     unfit,
 )
-from tests.openapi import check
+from tests.support.openapi import check
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FLAT = {"type": "function", "name": "f", "description": "d", "parameters": PARAMETERS}

@@ -26,9 +26,9 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.usage import SummaryShare, Tokens
 from abridge.providers.catalog import PROFILES
-from tests.checker import check_chat, check_responses
-from tests.pipeline import COMPOSERS, MUCH, Minting
-from tests.told import Told, read_turn
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import COMPOSERS, MUCH, Minting
+from tests.support.translated import Told, read_turn
 
 APIS = ("chat", "responses")
 REQUEST = RequestEcho()

@@ -32,11 +32,11 @@ from abridge.core.model_request import ReasoningPart
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
 from abridge.providers.catalog import PROFILES
-from tests.checker import check_chat, check_responses
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
-from tests.pipeline import COMPOSERS, MUCH, Minting
-from tests.told import Answer, Told, read_turn, turn_of
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import COMPOSERS, MUCH, Minting
+from tests.support.translated import Answer, Told, read_turn, turn_of
 
 USAGE = Tokens(11, 70, 81, 50, 3, 0)
 REQUEST = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)

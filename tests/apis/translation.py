@@ -9,7 +9,7 @@ from abridge.apis.chat import request as chat
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.catalog import PROFILES
-from tests.openapi import check
+from tests.support.openapi import check
 
 Json = dict[str, Any]
 

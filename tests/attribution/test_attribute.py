@@ -11,7 +11,8 @@ from hypothesis import given, settings
 
 from abridge.attribution import attribute
 from tests.apis.messages import scripts as messages
-from tests.attribution import (
+from tests.attribution.test_writers import CALL, CLIENTS, REDACT, SAY, A, B, turns
+from tests.support.attribution import (
     MARKS,
     blocks,
     chat_body,
@@ -21,10 +22,9 @@ from tests.attribution import (
     told,
     unmarked,
 )
-from tests.attribution.test_writers import CALL, CLIENTS, REDACT, SAY, A, B, turns
-from tests.checker import check_led, led_to
-from tests.pipeline import MUCH, Pipeline, bridged
-from tests.scripts import (
+from tests.support.checker import check_led, led_to
+from tests.support.pipeline import MUCH, Pipeline, bridged
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,

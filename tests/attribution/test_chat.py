@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from abridge.core.plan import SummaryPlan
-from tests.attribution import ARGUMENTS, gist, told, unmarked
-from tests.checker import check_chat
-from tests.pipeline import MUCH, Pipeline, chat
-from tests.scripts import DONE, THOUGHT, call, chunk, completion
+from tests.support.attribution import ARGUMENTS, gist, told, unmarked
+from tests.support.checker import check_chat
+from tests.support.pipeline import MUCH, Pipeline, chat
+from tests.support.streams import DONE, THOUGHT, call, chunk, completion
 
 Json = dict[str, Any]
 

@@ -14,7 +14,7 @@ from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
 from abridge.apis.registry import APIS
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.plan import SummaryPlan
-from tests.attribution import (
+from tests.support.attribution import (
     ARGUMENTS,
     Step,
     chat_frames,
@@ -25,9 +25,9 @@ from tests.attribution import (
     told,
     unmarked,
 )
-from tests.checker import check_chat, check_responses, frames, led_to
-from tests.pipeline import MUCH, Pipeline
-from tests.scripts import (
+from tests.support.checker import check_chat, check_responses, frames, led_to
+from tests.support.pipeline import MUCH, Pipeline
+from tests.support.streams import (
     DONE,
     call,
     call_item,

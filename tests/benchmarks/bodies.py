@@ -22,7 +22,7 @@ from tests.benchmarks.results import Finding, Row, middle
 from tests.benchmarks.rounds import ask
 from tests.benchmarks.scripts import script
 from tests.benchmarks.turns import ENGAGED, PATHS
-from tests.scripts import thinking
+from tests.support.streams import thinking
 
 PATH = PATHS["chat"]
 SIZES = {"100KB": 100_000, "1MB": 1_000_000}

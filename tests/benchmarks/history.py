@@ -19,7 +19,14 @@ from abridge.config.settings import Settings
 from tests.benchmarks.options import Options
 from tests.benchmarks.results import Finding, Row, middle
 from tests.benchmarks.turns import PATHS
-from tests.scripts import call_item, completion, message_item, reasoning_item, response, thinking
+from tests.support.streams import (
+    call_item,
+    completion,
+    message_item,
+    reasoning_item,
+    response,
+    thinking,
+)
 
 APIS = {"chat": "Chat Completions", "responses": "Responses"}
 SIZES = {"100KB": 100_000, "1MB": 1_000_000}

@@ -15,7 +15,7 @@ from itertools import count, groupby
 from typing import Any
 
 from abridge.core.segmenter import Segmenter
-from tests.scripts import (
+from tests.support.streams import (
     CHAT_USAGE,
     chunk,
     completion,

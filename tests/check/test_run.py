@@ -18,7 +18,9 @@ from abridge.check.run import Check
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
 from tests.end_to_end.translation.turn import answer
-from tests.scripts import (
+from tests.support.servers import serve
+from tests.support.sidecar import environment
+from tests.support.streams import (
     THOUGHT,
     chat_stream,
     frame,
@@ -26,9 +28,7 @@ from tests.scripts import (
     reasoning_item,
     response,
 )
-from tests.servers import serve
-from tests.sidecar import environment
-from tests.upstream import Answer, Upstream
+from tests.support.upstream import Answer, Upstream
 
 MODELS = Answer.json({"object": "list", "data": [{"id": "thinker-1"}, {"id": "other"}]})
 

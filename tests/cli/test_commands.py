@@ -15,7 +15,7 @@ from abridge import __version__
 from abridge.cli.commands import main, startup_lines
 from abridge.cli.options import nest_options
 from abridge.config.settings import Settings
-from tests.sidecar import environment
+from tests.support.sidecar import environment
 
 UPSTREAM = ("--upstream", "http://127.0.0.1:9/v1")
 MODEL = ("--summarizer-url", "http://127.0.0.1:9/v1", "--summarizer-model", "small")

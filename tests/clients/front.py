@@ -10,10 +10,10 @@ from openai import AsyncOpenAI
 from prometheus_client import CollectorRegistry
 
 from abridge.app import create_app
-from tests.forms import settings_for
-from tests.servers import serve
-from tests.upstream import Upstream
-from tests.writers import Scripted
+from tests.support.deployments import settings_for
+from tests.support.servers import serve
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Upstream
 
 KEY = "sk-anna-1234"
 

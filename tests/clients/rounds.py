@@ -10,7 +10,7 @@ from tests.end_to_end.histories.assertions import OURS
 from tests.end_to_end.histories.chat_dialects import DeepSeek
 from tests.end_to_end.histories.messages_provider import Anthropic
 from tests.end_to_end.histories.provider import Provider
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
 
 QUESTION = "In conversation blue: where is it? Take 3 rounds."
 PARAMETERS = {

@@ -22,9 +22,9 @@ from tests.clients.rounds import entry as entry_of
 from tests.clients.turns import turn
 from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
-from tests.scripts import THOUGHT
-from tests.servers import until
-from tests.upstream import Answer, Upstream
+from tests.support.servers import until
+from tests.support.streams import THOUGHT
+from tests.support.upstream import Answer, Upstream
 
 agents = pytest.importorskip("agents", reason="openai-agents is not installed")
 

@@ -17,8 +17,8 @@ import pytest
 from tests.clients.front import front
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS
-from tests.scripts import THOUGHT
-from tests.upstream import Answer, Upstream
+from tests.support.streams import THOUGHT
+from tests.support.upstream import Answer, Upstream
 
 FOLDER, NODE = os.environ.get("AI_SDK"), shutil.which("node")
 if FOLDER is None or NODE is None:

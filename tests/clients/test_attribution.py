@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.attribution import MARKS, gist
-from tests.checker import check_led, led_to
 from tests.clients.front import connect
 from tests.clients.test_bridges import CHAT
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, UPSTREAMS, WORDS
-from tests.scripts import THOUGHT
-from tests.upstream import Upstream
+from tests.support.attribution import MARKS, gist
+from tests.support.checker import check_led, led_to
+from tests.support.streams import THOUGHT
+from tests.support.upstream import Upstream
 
 ASK: dict[str, Any] = {"model": "thinker-1", "reasoning": {"summary": "auto"}}
 FUNCTION = CHAT["tools"][0]["function"]

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from tests.clients.front import connect
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
-from tests.scripts import (
+from tests.support.servers import until
+from tests.support.streams import (
     DONE,
     THOUGHT,
     call,
@@ -29,8 +30,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.servers import until
-from tests.upstream import Answer, Upstream
+from tests.support.upstream import Answer, Upstream
 
 SUMMARY = "**Adding up**\n\nI add the numbers."
 PARAMETERS = {

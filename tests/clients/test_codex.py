@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from tests.clients.turns import turn
-from tests.scripts import THOUGHT
-from tests.servers import refused, serve, until
-from tests.sidecar import sidecar
-from tests.upstream import Answer, Upstream
+from tests.support.servers import refused, serve, until
+from tests.support.sidecar import sidecar
+from tests.support.streams import THOUGHT
+from tests.support.upstream import Answer, Upstream
 
 CODEX = os.environ.get("CODEX") or shutil.which("codex") or ""
 if not CODEX:

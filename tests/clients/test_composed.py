@@ -11,8 +11,8 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
-from tests.pipeline import bridged
-from tests.scripts import (
+from tests.support.pipeline import bridged
+from tests.support.streams import (
     CHAT_USAGE,
     call,
     call_item,
@@ -23,7 +23,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.told import read_turn
+from tests.support.translated import read_turn
 
 ANSWER = "One hundred."
 ASKED = RequestEcho({"stream_options": {"include_usage": True}})

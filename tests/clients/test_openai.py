@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from tests.clients.front import connect
-from tests.scripts import (
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,
@@ -25,7 +25,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.upstream import Answer, Upstream
+from tests.support.upstream import Answer, Upstream
 
 SUMMARY = "**Adding up**\n\nI add the numbers."
 NATIVE = {"type": "summary_text", "text": "**Theirs**\n\nI add up."}

@@ -16,9 +16,9 @@ from abridge.apis.registry import APIS
 from abridge.core.model_request import ReasoningPart
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
-from tests.pipeline import Pipeline, bridged
-from tests.sealing import sealer, unseal
-from tests.told import read_turn
+from tests.support.pipeline import Pipeline, bridged
+from tests.support.sealers import sealer, unseal
+from tests.support.translated import read_turn
 
 Json = dict[str, Any]
 

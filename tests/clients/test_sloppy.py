@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.clients.test_openai import ASK, CHAT, connect
-from tests.sloppy import CALLS, SLOPPY, SLOPPY_CHAT, TEXT
-from tests.upstream import Answer, Upstream
+from tests.support.sloppy_streams import CALLS, SLOPPY, SLOPPY_CHAT, TEXT
+from tests.support.upstream import Answer, Upstream
 
 
 @pytest.mark.parametrize("expose", ["auto", "summary"])

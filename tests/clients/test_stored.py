@@ -21,8 +21,8 @@ from tests.clients.test_bridges import (
 )
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, WORDS, answer
-from tests.scripts import THOUGHT, message_item, reasoning_item, response
-from tests.upstream import Answer, Upstream
+from tests.support.streams import THOUGHT, message_item, reasoning_item, response
+from tests.support.upstream import Answer, Upstream
 
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 LOOK = (TOOL, ARGUMENTS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.apis.messages import scripts as messages
-from tests.scripts import (
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,
@@ -16,7 +16,7 @@ from tests.scripts import (
     reasoning_item,
     responses_stream,
 )
-from tests.upstream import Answer
+from tests.support.upstream import Answer
 
 Call = tuple[str, Mapping[str, Any]]
 

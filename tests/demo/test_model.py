@@ -8,8 +8,8 @@ import pytest
 
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, LATER_ANSWER, NOTE, QUESTION, THINKING
-from tests.asgi import call
-from tests.checker import check_chat, check_responses
+from tests.support.asgi import call
+from tests.support.checker import check_chat, check_responses
 
 RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
 MODEL = scripted_model(0)

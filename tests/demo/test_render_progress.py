@@ -7,8 +7,8 @@ import json
 import pytest
 
 from abridge.demo.render import DisplayedPart, ResponseProgress
-from tests.checker import frames
-from tests.scripts import RESPONSES_USAGE, message_item, reasoning_item, responses_stream
+from tests.support.checker import frames
+from tests.support.streams import RESPONSES_USAGE, message_item, reasoning_item, responses_stream
 
 SUMMARY = [{"type": "summary_text", "text": text} for text in ("**One**\n\nFirst.", "Second.")]
 OUTPUT = [reasoning_item(0, "Thinking aloud.", summary=SUMMARY), message_item(1, "Hello.")]

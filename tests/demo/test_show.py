@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from abridge.demo.script import ANSWER, QUESTION
-from tests.checker import check_responses
-from tests.servers import HANG, soon
-from tests.sidecar import environment
+from tests.support.checker import check_responses
+from tests.support.servers import HANG, soon
+from tests.support.sidecar import environment
 
 needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="a shell, and signals, of POSIX")
 needs_terminal = pytest.mark.skipif(

@@ -14,7 +14,7 @@ import pytest
 import abridge
 from abridge.config.loading import load_settings
 from tests.deploy.dockerfile import DOCKERFILE, ROOT, environment, health, image, instructions
-from tests.sidecar import sidecar
+from tests.support.sidecar import sidecar
 
 LOCKS = ("requirements.lock", "build.lock")
 

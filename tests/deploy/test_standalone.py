@@ -12,10 +12,10 @@ import pytest
 
 from abridge.demo.model import scripted_model
 from tests.deploy.manifests import Object, abridges, built, containers, one, pod, variables
-from tests.redis import Server
-from tests.servers import serve
-from tests.sidecar import Sidecar, sidecar
-from tests.upstream import Answer, Upstream
+from tests.support.redis_server import Server
+from tests.support.servers import serve
+from tests.support.sidecar import Sidecar, sidecar
+from tests.support.upstream import Answer, Upstream
 
 PASSWORD = "0123456789abcdef"
 THOUGHT = "The oven is free at noon, so the tart goes first. Then the chicken takes its place. " * 9

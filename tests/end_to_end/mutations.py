@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.scripts import call as tool_call
-from tests.scripts import (
+from tests.support.streams import call as tool_call
+from tests.support.streams import (
     call_item,
     chat_stream,
     completion,
@@ -19,7 +19,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.upstream import Answer
+from tests.support.upstream import Answer
 
 SECRET = "zugzwang"
 THOUGHT = f"{SECRET} {SECRET} {SECRET}"

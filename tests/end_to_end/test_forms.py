@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
-from tests.forms import PREFIX, Form, abridged
-from tests.scripts import (
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import PREFIX, Form, abridged
+from tests.support.streams import (
     CHAT_USAGE,
     RESPONSES_USAGE,
     THOUGHT,
@@ -21,9 +21,9 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.scripts import call as tool_call
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.streams import call as tool_call
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "One hundred.")]
 SUMMARY = "**Adding up**\n\nI add the numbers."

@@ -13,11 +13,11 @@ import pytest
 from abridge.config.settings import PromptSettings
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.summarizers.model.prompts import build_prompt
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
-from tests.forms import abridged
-from tests.pipeline import chat, responses
-from tests.scripts import (
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import abridged
+from tests.support.pipeline import chat, responses
+from tests.support.streams import (
     CHAT_USAGE,
     THOUGHT,
     call_item,
@@ -31,8 +31,8 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 STOP = chat_stream("", "")[1:]

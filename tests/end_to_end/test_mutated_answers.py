@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.asgi import call
 from tests.end_to_end.mutations import CHAT, DOCUMENTS, ODD, SECRET, answer, changed, places
-from tests.forms import abridged
-from tests.upstream import Upstream
-from tests.writers import Scripted
+from tests.support.asgi import call
+from tests.support.deployments import abridged
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Upstream
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -15,11 +15,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.app import create_app
-from tests.checker import check_chat, check_responses
-from tests.forms import settings_for
-from tests.scripts import THOUGHT, chat_stream, message_item, reasoning_item, responses_stream
-from tests.servers import Peer, Script, chunk, connect, listen, serve, soon, stalled, until
-from tests.writers import Scripted
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import settings_for
+from tests.support.servers import Peer, Script, chunk, connect, listen, serve, soon, stalled, until
+from tests.support.streams import (
+    THOUGHT,
+    chat_stream,
+    message_item,
+    reasoning_item,
+    responses_stream,
+)
+from tests.support.summarizers import Scripted
 
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 STREAMS = {

@@ -11,9 +11,9 @@ from abridge.config.settings import PromptSettings
 from abridge.core.plan import Passage
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.model.prompts import build_prompt
-from tests.checker import check_chat, check_responses
-from tests.pipeline import Pipeline, chat, responses
-from tests.scripts import (
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import Pipeline, chat, responses
+from tests.support.streams import (
     call_item,
     chat_stream,
     message_item,

@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from tests.scripts import (
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,
@@ -18,7 +18,7 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, Asked, Upstream
 
 NATIVE = [{"type": "summary_text", "text": "**Adding up**\n\nThe model says so itself."}]
 TROUBLES = {"unlucky-fails": "FAIL", "unlucky-empty": "BE SILENT", "unlucky-slow": "STALL"}

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from tests.grafana.committed import RULES_FILE
-from tests.redis import free_port
-from tests.servers import until
+from tests.support.redis_server import free_port
+from tests.support.servers import until
 
 PROGRAM, TOOL = shutil.which("prometheus"), shutil.which("promtool")
 ATTEMPTS = 5

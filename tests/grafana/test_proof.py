@@ -23,7 +23,7 @@ from tests.grafana.prometheus import (
     promtool,
 )
 from tests.grafana.traffic import SEEN, stage
-from tests.servers import HANG
+from tests.support.servers import HANG
 
 pytestmark = needs_prometheus
 

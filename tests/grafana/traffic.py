@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from tests.grafana.actors import TROUBLES, Model, Writer
-from tests.servers import HANG, refused, serve, until
-from tests.sidecar import sidecar
+from tests.support.servers import HANG, refused, serve, until
+from tests.support.sidecar import sidecar
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ANNA = {"authorization": "Bearer sk-anna-1234567890"}

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from abridge.http.transport import Transport
-from tests.clock import clock
-from tests.servers import HANG, nothing_left, pytest_asyncio_loop_factories
+from tests.support.clock import clock
+from tests.support.servers import HANG, nothing_left, pytest_asyncio_loop_factories
 
 __all__ = ["clock", "nothing_left", "pytest_asyncio_loop_factories"]
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from abridge.http.transport import Transport
-from tests.clock import Clock
 from tests.http.requests import get, iter_chunks, post, read_body, send_request
-from tests.servers import Peer, Request, listen, refused
+from tests.support.clock import Clock
+from tests.support.servers import Peer, Request, listen, refused
 
 
 class Recorder:

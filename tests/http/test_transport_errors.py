@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from abridge.http.transport import Transport
-from tests.clock import Clock
 from tests.http.requests import get, iter_chunks, post, read_body, send_request
-from tests.servers import HANG, Peer, listen, refused, soon
+from tests.support.clock import Clock
+from tests.support.servers import HANG, Peer, listen, refused, soon
 
 SHORT = 0.05  # seconds; what waits for it waits for nothing else
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from abridge.http.transport import Transport
-from tests.clock import Clock
 from tests.http.requests import connections_in_use, get, post, send_request
-from tests.servers import Peer, listen, soon, until
+from tests.support.clock import Clock
+from tests.support.servers import Peer, listen, soon, until
 
 
 async def serve(peer: Peer) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from abridge.http.transport import Transport
 from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
-from tests.servers import Peer, listen, soon, stalled, until
+from tests.support.servers import Peer, listen, soon, stalled, until
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import HANG, LOOPS
+from tests.support.servers import HANG, LOOPS
 
 SOCKETS = ("test_redis", "test_redis_client")
 

@@ -20,7 +20,7 @@ from abridge.errors import RequestError
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.client_envelopes import Sealer
 from abridge.memory.keys import Key, Keyring
-from tests.sealing import NEW, NOW, OLD, ring, sealer
+from tests.support.sealers import NEW, NOW, OLD, ring, sealer
 
 PARAM = "input[3].encrypted_content"
 TURN = Turn("assistant", "One hundred.", (ToolCall("call_1", "add", "{}"),))

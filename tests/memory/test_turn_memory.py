@@ -17,10 +17,10 @@ from abridge.config.settings import Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.middleware import AbridgeMiddleware
-from tests.asgi import begin, call
-from tests.checker import check_chat, check_responses
-from tests.forms import abridged
-from tests.scripts import (
+from tests.support.asgi import begin, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import abridged
+from tests.support.streams import (
     THOUGHT,
     call_item,
     chat_stream,
@@ -31,9 +31,9 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.scripts import call as tool_call
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.streams import call as tool_call
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 USER = {"role": "user", "content": "Hi"}

@@ -9,13 +9,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from tests.asgi import call
-from tests.attribution import MARKS, Step, spelled, told
 from tests.end_to_end.translation.tool_loops import answered, results
 from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
-from tests.forms import abridged
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import call
+from tests.support.attribution import MARKS, Step, spelled, told
+from tests.support.deployments import abridged
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 Json = dict[str, Any]
 

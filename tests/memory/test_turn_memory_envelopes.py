@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from abridge.apis.chat.accumulator import MessageAccumulator
-from tests.asgi import call
-from tests.checker import check_chat, check_responses
-from tests.forms import abridged
-from tests.scripts import (
+from tests.support.asgi import call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import abridged
+from tests.support.streams import (
     THOUGHT,
     call_item,
     chat_stream,
@@ -24,9 +24,9 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.scripts import call as tool_call
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.streams import call as tool_call
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 KEY = {"authorization": "Bearer sk-anna-1234567890"}

@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.middleware import AbridgeMiddleware
-from tests.asgi import call
-from tests.forms import abridged
-from tests.redis import Server
-from tests.scripts import completion
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import call
+from tests.support.deployments import abridged
+from tests.support.redis_server import Server
+from tests.support.streams import completion
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "Hi"}

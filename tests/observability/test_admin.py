@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from abridge.observability.admin import AdminEndpoints, Health
-from tests.asgi import call
+from tests.support.asgi import call
 
 
 class Where(Collector):

@@ -14,11 +14,11 @@ from prometheus_client import CollectorRegistry
 from abridge.config.settings import LogSettings
 from abridge.errors import SummarizerError
 from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_logging
-from tests.asgi import begin, call
-from tests.forms import abridged
-from tests.scripts import THOUGHT, chat_stream, completion
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import begin, call
+from tests.support.deployments import abridged
+from tests.support.streams import THOUGHT, chat_stream, completion
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 PATH = "/v1/chat/completions"
 CHAT = {

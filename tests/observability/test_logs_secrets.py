@@ -15,10 +15,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
 from abridge.errors import AbridgeError, SummarizerError
-from tests.asgi import call
-from tests.forms import abridged
-from tests.planted import PLANTED, Watch
-from tests.scripts import (
+from tests.support.asgi import call
+from tests.support.deployments import abridged
+from tests.support.log_watch import PLANTED, Watch
+from tests.support.servers import serve
+from tests.support.sidecar import sidecar
+from tests.support.streams import (
     THOUGHT,
     chat_stream,
     completion,
@@ -27,10 +29,8 @@ from tests.scripts import (
     reasoning_item,
     responses_stream,
 )
-from tests.servers import serve
-from tests.sidecar import sidecar
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 KEY = f"key-{PLANTED}"
 HEADERS = {

@@ -17,10 +17,11 @@ from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
-from tests.asgi import Call, begin, call
-from tests.counted import total
-from tests.forms import abridged
-from tests.scripts import (
+from tests.support.asgi import Call, begin, call
+from tests.support.counters import total
+from tests.support.deployments import abridged
+from tests.support.servers import until
+from tests.support.streams import (
     THOUGHT,
     chat_stream,
     completion,
@@ -29,9 +30,8 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.servers import until
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 CHAT = {
     "model": "m",

@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry
 
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.record import Record, Sink
-from tests.asgi import Call, call, scope_for
-from tests.scripts import THOUGHT, chat_stream
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import Call, call, scope_for
+from tests.support.streams import THOUGHT, chat_stream
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 PATH = "/v1/chat/completions"
 CHAT = {

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.servers import HANG, soon
+from tests.support.servers import HANG, soon
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 

@@ -18,9 +18,10 @@ from abridge.core.usage import SummarizerUsage
 from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
-from tests.forms import settings_for
 from tests.page.chromium import CTRL, Tab, new_tab
-from tests.scripts import (
+from tests.support.deployments import settings_for
+from tests.support.servers import refused, serve, until
+from tests.support.streams import (
     CHAT_USAGE,
     DONE,
     THOUGHT,
@@ -33,9 +34,8 @@ from tests.scripts import (
     reasoning_item,
     responses_stream,
 )
-from tests.servers import refused, serve, until
-from tests.upstream import Answer, Asked, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Asked, Upstream
 
 OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
 RECORDED = f"{OVER} && document.querySelector('#exchanges li')"

@@ -11,10 +11,10 @@ import pytest
 from starlette.types import ASGIApp
 
 from abridge.page.page import SECURITY_HEADERS
-from tests.asgi import Call, call
-from tests.forms import abridged
-from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.upstream import Answer, Upstream
+from tests.support.asgi import Call, call
+from tests.support.deployments import abridged
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.upstream import Answer, Upstream
 
 FILES = {file.name: file.read_bytes() for file in files("abridge.page").joinpath("files").iterdir()}
 SOURCE = Path(__file__).parents[2] / "middleware" / "abridge" / "page" / "files"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from abridge.apis.chat.api import CHAT
-from tests.asgi import Call, call
-from tests.forms import abridged
-from tests.upstream import Answer, Upstream
+from tests.support.asgi import Call, call
+from tests.support.deployments import abridged
+from tests.support.upstream import Answer, Upstream
 
 PATH = "/v1/chat/completions"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}

@@ -18,13 +18,14 @@ from abridge.apis.chat.writer import ChatWriter
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.pipeline.client import HIGH_WATER, Client
-from tests.asgi import Call, begin
-from tests.checker import check_chat, check_responses, comments
-from tests.counted import total
 from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.translation.turn import answer as bridged_answer
-from tests.forms import ORIGIN, Form, abridged
-from tests.scripts import (
+from tests.support.asgi import Call, begin
+from tests.support.checker import check_chat, check_responses, comments
+from tests.support.counters import total
+from tests.support.deployments import ORIGIN, Form, abridged
+from tests.support.servers import until
+from tests.support.streams import (
     THOUGHT,
     chat_stream,
     chunk,
@@ -36,9 +37,8 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.servers import until
-from tests.upstream import Answer, Step, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Step, Upstream
 
 ASKING = {"reasoning": {"summary": "auto"}, "stream": True, "model": "m"}
 CHAT = {**ASKING, "messages": [{"role": "user", "content": "Hi"}]}

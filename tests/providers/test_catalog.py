@@ -26,7 +26,7 @@ from abridge.providers.profile import (
     Tag,
 )
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
-from tests.shared import RECORDINGS, needs_recordings
+from tests.support.shared import RECORDINGS, needs_recordings
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -13,7 +13,7 @@ from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import MAX_MODELS, NO_OBSERVATION, Learned, Observation
-from tests.scripts import (
+from tests.support.streams import (
     chat_stream,
     chunk,
     completion,

@@ -13,9 +13,9 @@ from starlette.types import Message
 from abridge.errors import UpstreamBroken
 from abridge.proxy.calls import log_in_one_line
 from abridge.proxy.proxy import Proxy
-from tests.asgi import Call, begin, call, scope_for
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
-from tests.servers import Peer, Request, connect, refused, soon
+from tests.support.asgi import Call, begin, call, scope_for
+from tests.support.servers import Peer, Request, connect, refused, soon
 
 GET = b"GET /v1/x?key=in-the-query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk\r\n\r\n"
 SHORT = 0.05

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from abridge.proxy.proxy import Proxy
-from tests.asgi import begin, call
 from tests.proxy.upstreams import settings
-from tests.servers import soon
+from tests.support.asgi import begin, call
+from tests.support.servers import soon
 
 THREE = [
     {"name": name, "base_url": f"http://{name}.test/{name}/v1"} for name in ("one", "two", "three")

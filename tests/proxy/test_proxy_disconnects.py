@@ -12,9 +12,9 @@ import pytest
 from starlette.types import Message
 
 from abridge.proxy.proxy import Proxy
-from tests.asgi import Call, begin, scope_for
 from tests.proxy.upstreams import proxy_for, serve_proxy, settings
-from tests.servers import Peer, connect, listen, soon, stalled, until
+from tests.support.asgi import Call, begin, scope_for
+from tests.support.servers import Peer, connect, listen, soon, stalled, until
 
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -15,9 +15,9 @@ from starlette.routing import Mount
 from abridge.config.settings import ROUTE, Settings
 from abridge.errors import SettingsError
 from abridge.proxy.proxy import Proxy
-from tests.asgi import Call, call, scope_for
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
-from tests.servers import Peer, Request, connect, soon
+from tests.support.asgi import Call, call, scope_for
+from tests.support.servers import Peer, Request, connect, soon
 
 CHAT = "/v1/chat/completions"
 

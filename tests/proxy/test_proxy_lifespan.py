@@ -8,7 +8,7 @@ import pytest
 
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import serve_proxy, settings
-from tests.servers import Peer, connect, listen, serve, soon, stalled, until
+from tests.support.servers import Peer, connect, listen, serve, soon, stalled, until
 
 GET = b"GET /v1/x HTTP/1.1\r\nhost: x\r\n\r\n"
 

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 from abridge.errors import UpstreamBroken
 from abridge.observability.record import RECORD, Record
 from abridge.proxy.proxy import Proxy
-from tests.asgi import begin, call, scope_for
-from tests.counted import total
 from tests.proxy.upstreams import FakeUpstream, settings
+from tests.support.asgi import begin, call, scope_for
+from tests.support.counters import total
 
 
 @pytest.fixture

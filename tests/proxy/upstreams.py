@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.config.settings import Settings
 from abridge.proxy.proxy import Proxy
-from tests.servers import Listener, Script, listen, serve, until
+from tests.support.servers import Listener, Script, listen, serve, until
 
 
 def settings(*upstreams: str | dict[str, Any], **tables: Any) -> Settings:

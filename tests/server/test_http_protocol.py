@@ -11,8 +11,8 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.server.serve import HttpServer, listen, listener_url
-from tests.clock import Clock, clock
-from tests.servers import connect, soon, stalled, until
+from tests.support.clock import Clock, clock
+from tests.support.servers import connect, soon, stalled, until
 
 __all__ = ["clock"]
 

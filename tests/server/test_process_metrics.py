@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from abridge import __version__
 from abridge.observability.metrics import metrics_for
 from abridge.server.process_metrics import resident_bytes, sample_process
-from tests.servers import until
+from tests.support.servers import until
 
 MiB = 1 << 20
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.checker import check_responses
-from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.servers import HANG, serve, soon, until
-from tests.sidecar import client, sidecar, status, streaming, until_status
-from tests.upstream import Answer, Upstream
+from tests.support.checker import check_responses
+from tests.support.servers import HANG, serve, soon, until
+from tests.support.sidecar import client, sidecar, status, streaming, until_status
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"

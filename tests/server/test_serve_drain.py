@@ -10,12 +10,12 @@ from itertools import chain, repeat
 import httpx
 import pytest
 
-from tests.checker import check_responses
-from tests.figures import Figures, scrape, until_told
-from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.servers import HANG, serve, soon
-from tests.sidecar import Sidecar, client, sidecar, status, streaming, until_status
-from tests.upstream import Answer, Asked, Upstream
+from tests.support.checker import check_responses
+from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.servers import HANG, serve, soon
+from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.upstream import Answer, Asked, Upstream
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"

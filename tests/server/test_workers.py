@@ -17,13 +17,21 @@ from subprocess import run
 import httpx
 import pytest
 
-from tests.checker import ResponsesStream, check_responses
-from tests.figures import Figures, scrape, until_told
-from tests.redis import Server
-from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.servers import serve, soon, until
-from tests.sidecar import Sidecar, client, environment, sidecar, status, streaming, until_status
-from tests.upstream import Answer, Upstream
+from tests.support.checker import ResponsesStream, check_responses
+from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.redis_server import Server
+from tests.support.servers import serve, soon, until
+from tests.support.sidecar import (
+    Sidecar,
+    client,
+    environment,
+    sidecar,
+    status,
+    streaming,
+    until_status,
+)
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="workers are found as Linux lists them"

@@ -10,22 +10,22 @@ from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import mint_id
-from tests import openapi
-from tests.asgi import Call, call
-from tests.checker import check_responses
 from tests.end_to_end.translation.test_translation import KEY, SUMMARY, TOOLS
 from tests.end_to_end.translation.tool_loops import play, results
 from tests.end_to_end.translation.turn import WORDS, answer
-from tests.forms import Form, abridged
-from tests.scripts import (
+from tests.support import openapi
+from tests.support.asgi import Call, call
+from tests.support.checker import check_responses
+from tests.support.deployments import Form, abridged
+from tests.support.streams import (
     THOUGHT,
     call_item,
     message_item,
     reasoning_item,
 )
-from tests.scripts import response as whole_response
-from tests.upstream import Upstream
-from tests.writers import Scripted
+from tests.support.streams import response as whole_response
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Upstream
 
 Json = dict[str, Any]
 PATH = "/v1/responses"

@@ -10,18 +10,9 @@ import pytest
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted
 from abridge.memory.stores.memory import MemoryStore
-from tests import openapi
-from tests.asgi import begin, call
-from tests.checker import check_responses
 from tests.end_to_end.translation.test_translation import BOTH, KEY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import play
 from tests.end_to_end.translation.turn import WORDS, answer
-from tests.forms import FORMS, PREFIX, Form
-from tests.scripts import (
-    DONE,
-    chunk,
-    pieces,
-)
 from tests.stored_responses.conversations import (
     EXPOSES,
     FOLLOW_UP,
@@ -41,8 +32,17 @@ from tests.stored_responses.conversations import (
     read_error,
     thinking_and_calling,
 )
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support import openapi
+from tests.support.asgi import begin, call
+from tests.support.checker import check_responses
+from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.streams import (
+    DONE,
+    chunk,
+    pieces,
+)
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 
 class Down(MemoryStore):

@@ -9,17 +9,7 @@ import pytest
 
 from abridge.apis.display import Exposure
 from abridge.errors import UpstreamBroken
-from tests import openapi
-from tests.asgi import call
 from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY
-from tests.forms import FORMS, PREFIX, Form, abridged
-from tests.scripts import (
-    THOUGHT,
-    call_item,
-    message_item,
-    reasoning_item,
-    responses_stream,
-)
 from tests.stored_responses.conversations import (
     OTHER,
     PATH,
@@ -33,8 +23,18 @@ from tests.stored_responses.conversations import (
     read_error,
     stored_upstream,
 )
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support import openapi
+from tests.support.asgi import call
+from tests.support.deployments import FORMS, PREFIX, Form, abridged
+from tests.support.streams import (
+    THOUGHT,
+    call_item,
+    message_item,
+    reasoning_item,
+    responses_stream,
+)
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 
 class TestUpstreamResponses:

@@ -9,8 +9,8 @@ import pytest
 from abridge.apis.openai import mint_id
 from abridge.errors import RequestError
 from abridge.stored_responses.listing import PageQuery, list_page
-from tests import openapi
-from tests.scripts import THOUGHT, call_item, message_item, reasoning_item
+from tests.support import openapi
+from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item
 
 Json = dict[str, Any]
 USER: Json = {"role": "user", "content": "Hi"}

@@ -19,7 +19,7 @@ from abridge.stored_responses.references import (
     remove_minted_ids,
 )
 from abridge.stored_responses.views import response_not_found
-from tests.scripts import THOUGHT, call_item, message_item, reasoning_item
+from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item
 
 Json = dict[str, Any]
 USER: Json = {"role": "user", "content": "Hi"}

@@ -10,16 +10,8 @@ import pytest
 
 from abridge.apis.display import Exposure
 from abridge.apis.openai import is_minted, mint_id
-from tests.asgi import begin, call
 from tests.end_to_end.translation.test_translation import BOTH, KEY, SUMMARY, bridge
 from tests.end_to_end.translation.turn import WORDS, answer
-from tests.scripts import (
-    THOUGHT,
-    message_item,
-    reasoning_item,
-    responses_stream,
-)
-from tests.servers import until
 from tests.stored_responses.conversations import (
     CONTINUATIONS,
     EXPOSES,
@@ -44,7 +36,15 @@ from tests.stored_responses.conversations import (
     stored_upstream,
     thinking_and_calling,
 )
-from tests.upstream import Answer, Upstream
+from tests.support.asgi import begin, call
+from tests.support.servers import until
+from tests.support.streams import (
+    THOUGHT,
+    message_item,
+    reasoning_item,
+    responses_stream,
+)
+from tests.support.upstream import Answer, Upstream
 
 
 class TestContinuing:

@@ -8,8 +8,8 @@ import pytest
 
 from abridge.apis.display import Display
 from abridge.stored_responses.views import find_summaries, items_as_shown, response_as_shown
-from tests import openapi
-from tests.scripts import THOUGHT, call_item, message_item, reasoning_item, response
+from tests.support import openapi
+from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item, response
 
 Json = dict[str, Any]
 USER: Json = {"role": "user", "content": "Hi"}

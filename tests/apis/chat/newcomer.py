@@ -47,7 +47,7 @@ class CatalogFinder:
 
 def text_fields(stream: bytes) -> dict[str, str]:
     """Return the texts that the deltas of a stream add up to."""
-    from tests.checker import frames
+    from tests.support.checker import frames
 
     texts: dict[str, str] = {}
     chunks = [json.loads(data) for _, data in frames(stream) if not data.startswith("[DONE]")]
@@ -63,8 +63,8 @@ def main() -> dict[str, Any]:
     from abridge.apis.chat.history import ChatHistory
     from abridge.memory.route_memory import REASONING_NEEDLES
     from abridge.providers.catalog import PROFILES
-    from tests.pipeline import bridged, chat
-    from tests.scripts import THOUGHT, chat_stream, completion
+    from tests.support.pipeline import bridged, chat
+    from tests.support.streams import THOUGHT, chat_stream, completion
 
     stream = b"".join(chat_stream(THOUGHT, "Yes", field="thoughts"))
     whole = json.dumps(completion({"thoughts": THOUGHT, "content": "Yes"})).encode()

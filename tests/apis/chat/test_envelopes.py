@@ -34,9 +34,10 @@ from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
 from tests.apis.messages import scripts as messages
-from tests.checker import check_chat, frames
-from tests.pipeline import MUCH, Minting, bridged, chat, translating_chat_writer
-from tests.scripts import (
+from tests.support.checker import check_chat, frames
+from tests.support.pipeline import MUCH, Minting, bridged, chat, translating_chat_writer
+from tests.support.sealers import STRETCHES, sealer, unseal
+from tests.support.streams import (
     CHAT_USAGE,
     DONE,
     THOUGHT,
@@ -51,7 +52,6 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.sealing import STRETCHES, sealer, unseal
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.checker import check_chat
-from tests.pipeline import chat
-from tests.scripts import CHAT_USAGE, DONE, call, chunk, frame
+from tests.support.checker import check_chat
+from tests.support.pipeline import chat
+from tests.support.streams import CHAT_USAGE, DONE, call, chunk, frame
 
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = [chunk({}, finish="stop"), DONE]

@@ -9,12 +9,12 @@ import pytest
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.providers.catalog import PROFILES
-from tests.checker import check_chat
-from tests.openapi import faults
-from tests.pipeline import chat
-from tests.scripts import DONE, THOUGHT, call, chat_stream, chunk, frame
-from tests.shared import needs_openapi
-from tests.sloppy import CALLS, SLOPPY_CHAT, TEXT
+from tests.support.checker import check_chat
+from tests.support.openapi import faults
+from tests.support.pipeline import chat
+from tests.support.shared import needs_openapi
+from tests.support.sloppy_streams import CALLS, SLOPPY_CHAT, TEXT
+from tests.support.streams import DONE, THOUGHT, call, chat_stream, chunk, frame
 
 
 @pytest.fixture(params=SLOPPY_CHAT)

@@ -16,8 +16,8 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.providers.catalog import PROFILES
-from tests.scripts import DONE, call, chat_stream, chunk, completion, frame
-from tests.told import Call, Told, read_turn, tell, turn_of
+from tests.support.streams import DONE, call, chat_stream, chunk, completion, frame
+from tests.support.translated import Call, Told, read_turn, tell, turn_of
 
 
 def translate(*chunks: bytes, **options: Any) -> Told:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from abridge.providers.catalog import PROFILES
-from tests.checker import check_chat
-from tests.pipeline import chat
-from tests.scripts import DONE, chunk, completion, frame
+from tests.support.checker import check_chat
+from tests.support.pipeline import chat
+from tests.support.streams import DONE, chunk, completion, frame
 
 SECRET = "odd thoughts"
 ROLE = chunk({"role": "assistant", "content": ""})

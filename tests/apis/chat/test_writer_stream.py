@@ -13,9 +13,9 @@ from openai.types.chat import ChatCompletionChunk
 
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
-from tests.checker import ChatStream, check_chat, frames
-from tests.pipeline import Pipeline, chat
-from tests.scripts import (
+from tests.support.checker import ChatStream, check_chat, frames
+from tests.support.pipeline import Pipeline, chat
+from tests.support.streams import (
     CHAT_USAGE,
     DONE,
     THOUGHT,

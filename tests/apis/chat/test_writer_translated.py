@@ -29,10 +29,11 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
-from tests.checker import ChatStream, check_chat
-from tests.openapi import faults
-from tests.pipeline import MUCH, Minting, bridged, translating_chat_writer
-from tests.scripts import (
+from tests.support.checker import ChatStream, check_chat
+from tests.support.openapi import faults
+from tests.support.pipeline import MUCH, Minting, bridged, translating_chat_writer
+from tests.support.shared import needs_openapi
+from tests.support.streams import (
     THOUGHT,
     call_item,
     message_item,
@@ -41,7 +42,6 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.shared import needs_openapi
 
 ANSWER = "The sum is 100."
 WITH_USAGE = RequestEcho({"stream_options": {"include_usage": True}})

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from abridge.core.plan import SummaryPlan
-from tests.pipeline import chat
-from tests.scripts import CHAT_USAGE, THOUGHT, completion, thinking
+from tests.support.pipeline import chat
+from tests.support.streams import CHAT_USAGE, THOUGHT, completion, thinking
 
 DIALECTS: dict[str, dict[str, Any]] = {
     "reasoning_content": {"reasoning_content": THOUGHT},

@@ -9,7 +9,7 @@ from abridge.apis.display import Display
 from abridge.apis.messages.reader import MessagesReader
 from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
-from tests.scripts import frame, pieces
+from tests.support.streams import frame, pieces
 
 Block = dict[str, Any]
 

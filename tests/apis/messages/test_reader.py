@@ -34,8 +34,8 @@ from tests.apis.messages.scripts import (
     tool_use,
 )
 from tests.core.sequencer_driver import SequencerDriver
-from tests.scripts import THOUGHT
-from tests.shared import RECORDINGS, needs_recordings
+from tests.support.shared import RECORDINGS, needs_recordings
+from tests.support.streams import THOUGHT
 
 CONTENT = [
     thinking(THOUGHT, "c2lnbmVk"),

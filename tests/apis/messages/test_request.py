@@ -32,7 +32,7 @@ from abridge.core.model_request import (
 )
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages.spec import ANTHROPIC, check_request, needs_anthropic
-from tests.shared import RECORDINGS, needs_recordings
+from tests.support.shared import RECORDINGS, needs_recordings
 
 OLD, BUDGET, LATE, NEWEST = (
     "claude-3-haiku",

@@ -30,9 +30,10 @@ from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages import scripts as messages
 from tests.apis.responses.test_writer_translated import make_writer
-from tests.checker import ResponsesStream, check_responses
-from tests.pipeline import Pipeline, bridged, responses
-from tests.scripts import (
+from tests.support.checker import ResponsesStream, check_responses
+from tests.support.pipeline import Pipeline, bridged, responses
+from tests.support.sealers import STRETCHES, sealer, unseal
+from tests.support.streams import (
     DONE,
     THOUGHT,
     call,
@@ -45,7 +46,6 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.sealing import STRETCHES, sealer, unseal
 
 Items = list[dict[str, Any]]
 

@@ -12,10 +12,12 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
-from tests.checker import ResponsesStream, check_chat, check_responses, frames
-from tests.openapi import event_faults
-from tests.pipeline import bridged, responses
-from tests.scripts import (
+from tests.support.checker import ResponsesStream, check_chat, check_responses, frames
+from tests.support.openapi import event_faults
+from tests.support.pipeline import bridged, responses
+from tests.support.shared import needs_openapi
+from tests.support.sloppy_streams import CALLS, SLOPPY, TEXT, event
+from tests.support.streams import (
     THOUGHT,
     call_item,
     frame,
@@ -24,8 +26,6 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.shared import needs_openapi
-from tests.sloppy import CALLS, SLOPPY, TEXT, event
 
 Event = dict[str, Any]
 

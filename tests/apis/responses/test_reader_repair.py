@@ -9,11 +9,11 @@ import pytest
 
 from abridge.apis.responses.items import OutputItems
 from abridge.core.plan import Passage
-from tests.asgi import call
-from tests.checker import ResponsesStream, check_responses
-from tests.forms import abridged
-from tests.pipeline import Pipeline, responses
-from tests.scripts import (
+from tests.support.asgi import call
+from tests.support.checker import ResponsesStream, check_responses
+from tests.support.deployments import abridged
+from tests.support.pipeline import Pipeline, responses
+from tests.support.streams import (
     DONE,
     call_item,
     frame,
@@ -23,8 +23,8 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 Event = dict[str, Any]
 

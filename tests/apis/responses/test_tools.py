@@ -21,8 +21,8 @@ from abridge.apis.tools import (
 from abridge.core.conversation import Json
 from abridge.core.events import ToolCallDelta
 from abridge.core.model_request import Tool
-from tests.openapi import check
-from tests.scripts import pieces
+from tests.support.openapi import check
+from tests.support.streams import pieces
 
 PATCH = as_function(Tool("apply_patch", "custom", client_name="apply_patch"))
 SHELL = as_function(Tool("local_shell", "local_shell", client_name="local_shell"))

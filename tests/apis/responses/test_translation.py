@@ -12,7 +12,7 @@ from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
 from abridge.providers.catalog import PROFILES
-from tests.scripts import (
+from tests.support.streams import (
     RESPONSES_USAGE,
     THOUGHT,
     call_item,
@@ -24,7 +24,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.told import Call, Told, read_turn, tell, turn_of
+from tests.support.translated import Call, Told, read_turn, tell, turn_of
 
 ANSWER = "The sum is 100."
 ARGUMENTS = '{"a": 1}'

@@ -8,9 +8,16 @@ from typing import Any, ClassVar
 import pytest
 
 from abridge.apis.display import Exposure
-from tests.checker import ResponsesStream, check_responses
-from tests.pipeline import Pipeline, responses
-from tests.scripts import frame, message_item, numbered, reasoning_item, response, responses_stream
+from tests.support.checker import ResponsesStream, check_responses
+from tests.support.pipeline import Pipeline, responses
+from tests.support.streams import (
+    frame,
+    message_item,
+    numbered,
+    reasoning_item,
+    response,
+    responses_stream,
+)
 
 THOUGHT = 'First I recall the rule.\n\nIt says "n squared", so the sum of ten is a hundred — done.'
 SECRETS = ("recall the rule", "n squared", "is a hundred")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
-from tests.checker import ResponsesStream, check_responses, frames
-from tests.pipeline import responses
-from tests.scripts import (
+from tests.support.checker import ResponsesStream, check_responses, frames
+from tests.support.pipeline import responses
+from tests.support.streams import (
     RESPONSES_USAGE,
     THOUGHT,
     call_item,

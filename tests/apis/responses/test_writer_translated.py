@@ -29,11 +29,20 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import SummaryShare, Tokens
-from tests.checker import ResponsesStream, check_responses
-from tests.openapi import event_faults, faults
-from tests.pipeline import MUCH, Minting, bridged
-from tests.scripts import CHAT_USAGE, DONE, THOUGHT, call, chat_stream, chunk, completion, thinking
-from tests.shared import needs_openapi
+from tests.support.checker import ResponsesStream, check_responses
+from tests.support.openapi import event_faults, faults
+from tests.support.pipeline import MUCH, Minting, bridged
+from tests.support.shared import needs_openapi
+from tests.support.streams import (
+    CHAT_USAGE,
+    DONE,
+    THOUGHT,
+    call,
+    chat_stream,
+    chunk,
+    completion,
+    thinking,
+)
 
 ANSWER = "The sum is 100."
 REQUIRED = [

@@ -9,8 +9,8 @@ import pytest
 
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
-from tests.pipeline import responses
-from tests.scripts import (
+from tests.support.pipeline import responses
+from tests.support.streams import (
     RESPONSES_USAGE,
     THOUGHT,
     call_item,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.apis.messages import scripts as messages
-from tests.checker import Choice, check_chat, check_responses, frames
 from tests.end_to_end.faults.turns import Kind, Said, Turn
-from tests.scripts import (
+from tests.support.checker import Choice, check_chat, check_responses, frames
+from tests.support.streams import (
     CHAT_USAGE,
     DONE,
     RESPONSES_USAGE,

@@ -14,7 +14,7 @@ from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.turns import Turn
-from tests.servers import Peer, chunk, listen, refused
+from tests.support.servers import Peer, chunk, listen, refused
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.servers import Peer, Request
+from tests.support.servers import Peer, Request
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.players import Player, on_stage
 from tests.end_to_end.faults.replies import Reply, reply
 from tests.end_to_end.faults.turns import Said
-from tests.forms import settings_for
-from tests.servers import Peer, connect, serve, soon, until
+from tests.support.deployments import settings_for
+from tests.support.servers import Peer, connect, serve, soon, until
 
 LONG, SHORT = 60.0, 1.0
 """Seconds: no test takes as long as the one; where the other runs out, it is meant to."""

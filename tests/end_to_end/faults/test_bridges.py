@@ -18,7 +18,7 @@ from tests.end_to_end.faults.test_client import strike
 from tests.end_to_end.faults.test_upstream import End, end_of, limits, parts_due
 from tests.end_to_end.faults.turns import NOTE, TURN, Said
 from tests.end_to_end.translation.turn import BRIDGES
-from tests.servers import soon
+from tests.support.servers import soon
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.players import NO_HTTP, Player, Script
 from tests.end_to_end.faults.stage import Stage, stage
 from tests.end_to_end.faults.turns import ANSWER, NOTE, SUMMARY, TURN
-from tests.servers import soon
+from tests.support.servers import soon
 
 CASES = [
     Case(api, streamed, fault)

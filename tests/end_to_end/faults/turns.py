@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tests.scripts import THOUGHT
+from tests.support.streams import THOUGHT
 
 
 class Kind(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.chat_provider import HOLDERS, PIECE, STATE, Chat, invalid, text_of
 from tests.end_to_end.histories.provider import Json, Refusal, Turn
-from tests.scripts import pieces
+from tests.support.streams import pieces
 
 
 class DeepSeek(Chat):

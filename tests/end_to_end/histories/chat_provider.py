@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
-from tests.scripts import CHAT_USAGE, DONE, chunk, completion, pieces
-from tests.upstream import Answer
+from tests.support.streams import CHAT_USAGE, DONE, chunk, completion, pieces
+from tests.support.upstream import Answer
 
 PIECE = 48
 """Characters a delta."""

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp
 
-from tests.asgi import Call, call
 from tests.end_to_end.histories.chat_provider import INLINE, text_of
 from tests.end_to_end.histories.provider import SERIAL, Json, Plain, Provider
 from tests.end_to_end.translation.test_translation import TOOLS
 from tests.end_to_end.translation.tool_loops import answered, results
 from tests.end_to_end.translation.turn import PATHS
+from tests.support.asgi import Call, call
 
 Keep = Callable[[Json], Json]
 """What of an item, or a message, a client returns; nothing where that is empty."""

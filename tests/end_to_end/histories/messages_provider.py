@@ -9,7 +9,7 @@ from itertools import takewhile
 from tests.apis.messages import scripts as messages
 from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
-from tests.upstream import Answer
+from tests.support.upstream import Answer
 
 THINKING = ("thinking", "redacted_thinking")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tests.end_to_end.histories.answers import TOOL, Call, Script
-from tests.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, Asked, Upstream
 
 Json = dict[str, Any]
 Turn = list[Json]

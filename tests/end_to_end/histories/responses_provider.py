@@ -9,8 +9,8 @@ from itertools import pairwise
 from tests.end_to_end.histories.answers import Script
 from tests.end_to_end.histories.chat_provider import invalid
 from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Refusal, Turn
-from tests.scripts import numbered, response, responses_stream
-from tests.upstream import Answer
+from tests.support.streams import numbered, response, responses_stream
+from tests.support.upstream import Answer
 
 SPEAKING = ("message", "reasoning", "function_call")
 

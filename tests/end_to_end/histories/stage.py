@@ -11,7 +11,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from tests.end_to_end.histories.answers import labels
 from tests.end_to_end.histories.provider import Provider
-from tests.forms import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, abridged
 
 
 class Summing:

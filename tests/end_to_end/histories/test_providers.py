@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.asgi import call
 from tests.end_to_end.histories.assertions import assert_due, everything
 from tests.end_to_end.histories.clients import Client, Refused
 from tests.end_to_end.histories.messages_provider import Anthropic
 from tests.end_to_end.histories.providers import PROVIDERS
+from tests.support.asgi import call
 
 DIRECT = [name for name, kind in PROVIDERS.items() if kind.api != "messages"]
 TRAPS = ("mistral", "ollama responses", "openrouter")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.checker import frames
-from tests.shared import RECORDINGS
+from tests.support.checker import frames
+from tests.support.shared import RECORDINGS
 
 INLINE = re.compile(r"\A\s*<think>(.*?)</think>\s*\n?", re.DOTALL)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from abridge.attribution import attribute
-from tests.attribution import gist, unmarked
-from tests.checker import check_chat, check_led, check_responses, led_to
 from tests.end_to_end.recordings.recordings import Recording, recordings, said_in
 from tests.end_to_end.recordings.test_replay import replay
-from tests.shared import needs_recordings
-from tests.writers import Scripted
+from tests.support.attribution import gist, unmarked
+from tests.support.checker import check_chat, check_led, check_responses, led_to
+from tests.support.shared import needs_recordings
+from tests.support.summarizers import Scripted
 
 pytestmark = needs_recordings
 

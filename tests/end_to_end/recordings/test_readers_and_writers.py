@@ -11,12 +11,12 @@ import pytest
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.registry import APIS
 from abridge.core.plan import SummaryPlan
-from tests.checker import check_chat, check_responses
 from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
-from tests.openapi import event_faults, faults
-from tests.pipeline import bridged
-from tests.shared import needs_openapi, needs_recordings
-from tests.told import Told, read_turn
+from tests.support.checker import check_chat, check_responses
+from tests.support.openapi import event_faults, faults
+from tests.support.pipeline import bridged
+from tests.support.shared import needs_openapi, needs_recordings
+from tests.support.translated import Told, read_turn
 
 pytestmark = needs_recordings
 

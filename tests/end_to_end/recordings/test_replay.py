@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
 from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
-from tests.forms import abridged
-from tests.openapi import event_faults, faults
-from tests.shared import needs_openapi, needs_recordings
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import abridged
+from tests.support.openapi import event_faults, faults
+from tests.support.shared import needs_openapi, needs_recordings
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 pytestmark = needs_recordings
 

@@ -10,15 +10,15 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
 from tests.end_to_end.recordings.recordings import Recording, Said, chunks_of, recordings, said_in
 from tests.end_to_end.translation.turn import PATHS, asking
-from tests.forms import ORIGIN, abridged
-from tests.openapi import event_faults, faults
-from tests.shared import OPENAPI, needs_recordings
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import ORIGIN, abridged
+from tests.support.openapi import event_faults, faults
+from tests.support.shared import OPENAPI, needs_recordings
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 pytestmark = needs_recordings
 

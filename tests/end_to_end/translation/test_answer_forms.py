@@ -8,13 +8,13 @@ import gzip
 
 import pytest
 
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
 from tests.end_to_end.translation.test_translation import bridge
 from tests.end_to_end.translation.turn import BRIDGES, PATHS, WORDS, answer, asking, hear
-from tests.scripts import THOUGHT
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.streams import THOUGHT
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)

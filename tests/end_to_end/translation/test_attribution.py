@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.asgi import call
-from tests.attribution import MARKS, Step, expected, gist, spelled, told
 from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
-from tests.forms import FORMS, ORIGIN, PREFIX, Form, abridged
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import call
+from tests.support.attribution import MARKS, Step, expected, gist, spelled, told
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 ON: dict[str, Any] = {"attribution": {"enabled": True}}
 SUMMARY = "**Adding up**\n\nI add the numbers."

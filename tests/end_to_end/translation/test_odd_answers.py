@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 
 from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
-from tests.asgi import Call, call
-from tests.checker import check_chat, check_responses
 from tests.end_to_end import mutations as same
 from tests.end_to_end.mutations import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.end_to_end.recordings.recordings import chunks_of
 from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
-from tests.forms import ORIGIN, abridged
-from tests.openapi import event_faults, faults
-from tests.scripts import call as tool_call
-from tests.scripts import (
+from tests.support.asgi import Call, call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import ORIGIN, abridged
+from tests.support.openapi import event_faults, faults
+from tests.support.shared import OPENAPI
+from tests.support.streams import call as tool_call
+from tests.support.streams import (
     chat_stream,
     completion,
     response,
     responses_stream,
 )
-from tests.shared import OPENAPI
-from tests.upstream import Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Upstream
 
 BLOCKS = [
     messages.thinking(THOUGHT),

@@ -10,11 +10,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.errors import SettingsError
-from tests.asgi import call
 from tests.end_to_end.translation.test_translation import KEY, bridge
 from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, asking
-from tests.scripts import completion
-from tests.upstream import Answer, Upstream
+from tests.support.asgi import call
+from tests.support.streams import completion
+from tests.support.upstream import Answer, Upstream
 
 Json = dict[str, Any]
 WAYS = [(client, upstream) for client in CLIENTS for upstream in ("same", *UPSTREAMS)]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.asgi import call
 from tests.end_to_end.translation.test_translation import KEY, bridge
 from tests.end_to_end.translation.turn import PATHS, answer
-from tests.upstream import Upstream
+from tests.support.asgi import call
+from tests.support.upstream import Upstream
 
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 ITEMS: dict[str, tuple[str, dict[str, Any]]] = {

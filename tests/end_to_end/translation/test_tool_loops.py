@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from tests.asgi import call
 from tests.end_to_end.translation.test_translation import BOTH, EACH, KEY, SUMMARY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import (
     FOR_CHAT,
@@ -23,8 +22,9 @@ from tests.end_to_end.translation.tool_loops import (
     spelled,
 )
 from tests.end_to_end.translation.turn import BRIDGES, PATHS
-from tests.scripts import DONE, chunk, completion
-from tests.upstream import Answer, Upstream
+from tests.support.asgi import call
+from tests.support.streams import DONE, chunk, completion
+from tests.support.upstream import Answer, Upstream
 
 Json = dict[str, Any]
 OTHER = {"authorization": "Bearer sk-bert-5678"}

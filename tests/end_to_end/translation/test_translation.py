@@ -16,8 +16,6 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import Settings
 from abridge.memory.tenants import CREDENTIAL_HEADERS
 from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
-from tests.asgi import begin, call
-from tests.counted import total
 from tests.end_to_end.translation.turn import (
     ARGUMENTS,
     BRIDGES,
@@ -28,10 +26,12 @@ from tests.end_to_end.translation.turn import (
     asking,
     hear,
 )
-from tests.forms import FORMS, ORIGIN, PREFIX, Form, abridged
-from tests.scripts import THOUGHT, chunk, completion, response
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.asgi import begin, call
+from tests.support.counters import total
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.streams import THOUGHT, chunk, completion, response
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 SUMMARY = "**Adding up**\n\nI add the numbers."
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])

@@ -10,10 +10,17 @@ from typing import Any
 from openai.lib.streaming._deltas import accumulate_delta
 
 from tests.apis.messages import scripts as messages
-from tests.asgi import Call
-from tests.checker import check_chat, check_responses
-from tests.scripts import call, chat_stream, completion, message_item, response, responses_stream
-from tests.upstream import Answer
+from tests.support.asgi import Call
+from tests.support.checker import check_chat, check_responses
+from tests.support.streams import (
+    call,
+    chat_stream,
+    completion,
+    message_item,
+    response,
+    responses_stream,
+)
+from tests.support.upstream import Answer
 
 Json = dict[str, Any]
 

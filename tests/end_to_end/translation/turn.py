@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.apis.messages import scripts as messages
-from tests.asgi import Call
-from tests.checker import check_chat, check_responses
-from tests.scripts import (
+from tests.support.asgi import Call
+from tests.support.checker import check_chat, check_responses
+from tests.support.streams import (
     THOUGHT,
     call,
     call_item,
@@ -24,7 +24,7 @@ from tests.scripts import (
     response,
     responses_stream,
 )
-from tests.upstream import Answer
+from tests.support.upstream import Answer
 
 CLIENTS = ("chat", "responses")
 UPSTREAMS = ("chat", "responses", "messages")

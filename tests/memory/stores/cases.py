@@ -14,7 +14,7 @@ from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.sealing import ValueSealer
 from abridge.memory.stores.store import KeyNames, Store, StoreObserver, StoreQuery, observe_nothing
-from tests.redis import Server
+from tests.support.redis_server import Server
 
 TTL = 3600.0
 RING = Keyring((Key.derive("one", bytes(32)),))

@@ -25,8 +25,8 @@ from abridge.memory.stores.store import (
     StoreQuery,
 )
 from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_redis, redis_store
-from tests.redis import Server
-from tests.servers import nothing_left, refused, soon, until
+from tests.support.redis_server import Server
+from tests.support.servers import nothing_left, refused, soon, until
 
 __all__ = ["nothing_left"]
 

@@ -15,8 +15,18 @@ from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import LOG_INTERVAL, Store, StoreQuery
 from tests.memory.stores.cases import Observed, Time, redis_store
-from tests.redis import Server, forward, relay
-from tests.servers import HANG, Listener, Peer, Script, listen, nothing_left, refused, soon, until
+from tests.support.redis_server import Server, forward, relay
+from tests.support.servers import (
+    HANG,
+    Listener,
+    Peer,
+    Script,
+    listen,
+    nothing_left,
+    refused,
+    soon,
+    until,
+)
 
 __all__ = ["nothing_left"]
 

@@ -29,7 +29,7 @@ from abridge.memory.stores.store import (
     StoreQuery,
 )
 from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_memory, in_redis
-from tests.redis import Server
+from tests.support.redis_server import Server
 
 pytestmark = pytest.mark.usefixtures("patient")
 

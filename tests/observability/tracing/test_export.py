@@ -18,11 +18,11 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.cli.commands import main
 from abridge.observability.tracing.export import RepeatFilter
-from tests.scripts import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.servers import HANG, refused, serve
-from tests.sidecar import sidecar
-from tests.spans import TRACE, TRACEPARENT
-from tests.upstream import Answer, Upstream
+from tests.support.servers import HANG, refused, serve
+from tests.support.sidecar import sidecar
+from tests.support.spans import TRACE, TRACEPARENT
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.upstream import Answer, Upstream
 
 posix = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"

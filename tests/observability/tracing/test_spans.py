@@ -25,9 +25,12 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError, SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.tracing import create_tracing
-from tests.asgi import begin, call
-from tests.forms import Form, abridged, to
-from tests.scripts import (
+from tests.support.asgi import begin, call
+from tests.support.deployments import Form, abridged, to
+from tests.support.servers import until
+from tests.support.sidecar import environment
+from tests.support.spans import PARENT, TRACE, TRACEPARENT, Spans
+from tests.support.streams import (
     THOUGHT,
     chat_stream,
     completion,
@@ -37,11 +40,8 @@ from tests.scripts import (
     responses_stream,
     thinking,
 )
-from tests.servers import until
-from tests.sidecar import environment
-from tests.spans import PARENT, TRACE, TRACEPARENT, Spans
-from tests.upstream import Answer, Upstream
-from tests.writers import Scripted
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 ON = {"enabled": True}
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"

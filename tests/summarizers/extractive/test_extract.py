@@ -19,7 +19,7 @@ from abridge.core.styles import SummaryStyle
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.extractive.extract import MAX_INPUT_CHARS, ExtractiveSummarizer, extract
-from tests.shared import RECORDINGS, needs_recordings
+from tests.support.shared import RECORDINGS, needs_recordings
 
 ENGLISH = (
     "Okay, so the user wants to know why the build fails. Hmm, let me think. The log says that a "

@@ -17,7 +17,7 @@ from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
 from abridge.summarizers.model.answer import MAX_BYTES
 from abridge.summarizers.model.summarizer import ModelSummarizer
-from tests.scripts import (
+from tests.support.streams import (
     CHAT_USAGE,
     DONE,
     chat_stream,

@@ -16,7 +16,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.model.upstream import upstream_summarizer
-from tests.scripts import chat_stream, message_item, reasoning_item, responses_stream
+from tests.support.streams import chat_stream, message_item, reasoning_item, responses_stream
 
 SCOPE: dict[str, Any] = {
     "type": "http",

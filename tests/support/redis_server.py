@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.servers import Listener, Peer, listen
+from tests.support.servers import Listener, Peer, listen
 
 PROGRAM = shutil.which("redis-server") or shutil.which("valkey-server")
 READY = b"Ready to accept connections"

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import httpx
 
 import abridge
-from tests.planted import found
-from tests.servers import HANG, soon
+from tests.support.log_watch import found
+from tests.support.servers import HANG, soon
 
 START = 60.0  # seconds, in which several processes start on a machine that has much else to do
 

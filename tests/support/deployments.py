@@ -17,8 +17,8 @@ from abridge.config.settings import Settings
 from abridge.http.app_transport import AppTransport
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.summarizer import Summarizer
-from tests.asgi import scope_for
-from tests.upstream import Upstream
+from tests.support.asgi import scope_for
+from tests.support.upstream import Upstream
 
 Form = Literal["mounted", "sidecar", "embedded"]
 FORMS: tuple[Form, ...] = ("mounted", "sidecar", "embedded")

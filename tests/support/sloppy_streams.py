@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.scripts import CREATED, DONE, THOUGHT, call, chat_stream, frame, pieces, response
+from tests.support.streams import CREATED, DONE, THOUGHT, call, chat_stream, frame, pieces, response
 
 Json = dict[str, Any]
 

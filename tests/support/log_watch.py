@@ -2,7 +2,7 @@
 words that tests plant for this.
 
 `Watch` looks through everything that Abridge logs in this process while tests run, as text and as
-JSON; `tests.sidecar` looks through all that its processes say.
+JSON; `tests.support.sidecar` looks through all that its processes say.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORBIDDEN = re.compile(
     r"|\b[Bb]earer \w"
     r"|\babr1\.\w+\.[\w-]{8}"
     r"|raw\[\w+/\w+/\d+:\w+\]"  # of tests.end_to_end.histories
-    r"|The user asks for the sum of the first ten odd numbers"  # of tests.scripts
+    r"|The user asks for the sum of the first ten odd numbers"  # of tests.support.streams
     r"|consider case \d+"
 )
 

@@ -10,7 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.servers import HANG
+from tests.support.servers import HANG
 
 
 class Figures:

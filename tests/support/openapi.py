@@ -13,7 +13,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 
-from tests.shared import OPENAPI
+from tests.support.shared import OPENAPI
 
 NULL_ON_THE_WIRE = ("usage", "logprobs", "finish_reason", "user")
 

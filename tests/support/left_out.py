@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.matrix import LEFT
+from tests.support.matrix import LEFT
 
 WANTS = {
     "redis-server or valkey-server": "apt-get install redis-server",
