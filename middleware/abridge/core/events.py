@@ -33,8 +33,9 @@ The words used here:
 * An *item* is a reasoning item, numbered by its output index on Responses. On Chat Completions each
   choice has one item, which is opened again for every stretch of reasoning.
 * A *stretch* is one run of reasoning.
-* A *frame* is the wire event from which an event was read, in its original bytes. It is None where
-  upstream did not send the event as a frame of its own.
+* A *frame* is the bytes in which an event goes to a client of upstream's API: those it was read
+  from, repaired where upstream was sloppy, or made where upstream left the event out. It is None
+  where the event is translated, and where nothing of it may go out as it came.
 
 An event either carries its original frame or is translated:
 
@@ -88,7 +89,7 @@ NO_SUMMARY = ItemSummary()
 @dataclass(slots=True)
 class Event:
     lane: int | None  # None if the event concerns the whole response
-    frame: bytes | None  # the original bytes; None if translated or made by Abridge
+    frame: bytes | None  # None if the event is translated, or composed by the writer
 
 
 @dataclass(slots=True)
@@ -232,12 +233,12 @@ class SummaryPartDone(Event):
 FRAME_OVERHEAD = 150
 """Bytes that a frame takes beside its texts; an event in memory takes about as much."""
 
-TEXT_FIELDS = ("text", "refusal", "arguments", "data")
+TEXT_ATTRIBUTES = ("text", "refusal", "arguments", "data")
 
 
 def text_size(event: Event) -> int:
     """Count the characters of an event's texts, plus a fixed size for each log probability."""
-    size = sum(len(getattr(event, name, "")) for name in TEXT_FIELDS)
+    size = sum(len(getattr(event, name, "")) for name in TEXT_ATTRIBUTES)
     return size + FRAME_OVERHEAD * len(event.logprobs) if isinstance(event, ContentDelta) else size
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from abridge.config.loading import read_secret, require_extra
+from abridge.config.setting_types import STORE_SCHEMES
 from abridge.config.settings import HistorySettings, Route, Settings
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
@@ -10,6 +14,7 @@ from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
+    Backend,
     KeyNames,
     Store,
     StoreObserver,
@@ -106,20 +111,31 @@ def open_shared_store(
     namespace: str = "abridge",
     observe: StoreObserver = observe_nothing,
 ) -> Store:
-    """Open the store at the address of a server, sealed with a ring's keys: Redis or Valkey. Raise
-    SettingsError if a package is missing or the address is invalid."""
+    """Open the store at the address of a server, sealed with a ring's keys. Raise SettingsError if
+    a package is missing or the address is invalid."""
     with require_extra("redis", STORE_SETTING):
         from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
-        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415
-        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
         from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415
+    names = KeyNames(namespace)
+    open_backend = BACKENDS.get(url.partition("://")[0], _open_redis)
     try:
-        connection = RedisConnection(url)
+        backend = open_backend(url, names, ttl)
     except ValueError as error:
         raise SettingsError(f"{STORE_SETTING}: {error}") from None
-    names = KeyNames(namespace)
-    sealer = ValueSealer(Cipher(keys, use=b"store"), names)
-    return Store(RedisBackend(connection, names, ttl), sealer=sealer, observe=observe)
+    return Store(backend, sealer=ValueSealer(Cipher(keys, use=b"store"), names), observe=observe)
+
+
+def _open_redis(url: str, names: KeyNames, ttl: float) -> Backend:
+    with require_extra("redis", STORE_SETTING):
+        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415 -- an extra
+        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
+    return RedisBackend(RedisConnection(url), names, ttl)
+
+
+BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxyType(
+    dict.fromkeys(STORE_SCHEMES, _open_redis)
+)
+"""Open the backend at an address, by its scheme. They raise ValueError for an invalid address."""
 
 
 def _load_keyring(history: HistorySettings) -> Keyring:

@@ -149,7 +149,7 @@ class Exchange:
             limit=self._plan.event_limit,
             summarizer=self._plan.summarizer.name,
         )
-        self._answer = _begin_answer(start, context)
+        self._answer = _choose_answer(start, context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
@@ -235,7 +235,7 @@ def _error_for(failure: Exception | None) -> ErrorDetail | None:
     return APPLICATION_FAILED
 
 
-def _begin_answer(start: Message, context: AnswerContext) -> Answer:
+def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     """Return the answer for this `http.response.start`."""
     headers = start.get("headers", [])
     content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()

@@ -24,7 +24,7 @@ from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
 from abridge.pipeline.request import ApiRequest
-from abridge.pipeline.translation import scope_for_upstream, translate_body
+from abridge.pipeline.request_translation import scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 from abridge.stored_responses.references import (

@@ -69,7 +69,7 @@ class Completion(Protocol):
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
 
-    def build(self, end: ResponseEnded) -> Json | None:
+    def build_whole(self, end: ResponseEnded) -> Json | None:
         """Build the whole completion; None if upstream's body is to go out as it is."""
 
     def write_usage(self, end: ResponseEnded, /) -> Json:
@@ -111,7 +111,7 @@ class UpstreamCompletion:
         if isinstance(event, TurnRecorded):
             self._recorded_turns[event.lane or 0] = event.turn
 
-    def build(self, end: ResponseEnded) -> Json | None:
+    def build_whole(self, end: ResponseEnded) -> Json | None:
         completion = parse_object(end.frame or b"", loads_exact) if end.ok else None
         if completion is None:
             return None
@@ -183,7 +183,7 @@ class TranslatedCompletion:
         for choice in self.compose(event):
             sums.setdefault(choice["index"], _ChoiceSum()).add(choice)
 
-    def build(self, end: ResponseEnded) -> Json:
+    def build_whole(self, end: ResponseEnded) -> Json:
         self.note(end)
         choices = [added.as_dict(index) for index, added in (self._sums or {}).items()]
         completion = {**self.header, "object": "chat.completion", "choices": choices}

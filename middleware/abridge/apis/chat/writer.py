@@ -65,7 +65,7 @@ class ChatWriter:
         self._completion.note(event)
 
     def write_whole(self, end: ResponseEnded) -> bytes:
-        completion = self._completion.build(end)
+        completion = self._completion.build_whole(end)
         if completion is None:
             return end.frame or b""
         error = end.error if end.ok else end.error or self._error or CONNECTION_LOST

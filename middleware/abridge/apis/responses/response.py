@@ -47,7 +47,7 @@ class Response(Protocol):
     def so_far(self) -> Json | None:
         """Return the response so far, if it has begun and may be repeated."""
 
-    def build(self, event: Event) -> WireEvents:
+    def compose(self, event: Event) -> WireEvents:
         """Build the events of a stream for one that carries no frame."""
 
     def note(self, event: Event) -> None:
@@ -70,7 +70,7 @@ class UpstreamResponse:
     def so_far(self) -> Json | None:
         return parse_object(self._beginning) if self._beginning is not None else None
 
-    def build(self, event: Event) -> WireEvents:
+    def compose(self, event: Event) -> WireEvents:
         """Build the parts of Abridge's summaries."""
         if not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone):
             return iter(())

@@ -271,7 +271,7 @@ class TranslatedResponse:
     def so_far(self) -> Json | None:
         return None if self._is_over else self._response
 
-    def build(self, event: Event) -> WireEvents:
+    def compose(self, event: Event) -> WireEvents:
         """Build what an event becomes in a stream."""
         self._room_left -= text_size(event)
         if self._is_over:

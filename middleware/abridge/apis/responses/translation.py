@@ -51,7 +51,7 @@ HOSTED_TYPES = frozenset(
 )
 """Types of items that upstream handles itself, without an answer from the client."""
 
-TEXT_FIELDS = ("delta", "text", "refusal")
+PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
 
@@ -193,7 +193,9 @@ class TranslatedAnswer:
         events, number = list[Event](), progress.number or 0
         for event in (event for event in content_events if event.text):
             matching = (
-                part for part in sources if event.text in (part.get(key) for key in TEXT_FIELDS)
+                part
+                for part in sources
+                if event.text in (part.get(key) for key in PART_TEXT_FIELDS)
             )
             logprobs = objects(next(matching, {}).get("logprobs"))
             if event.kind is TEXT:

@@ -62,7 +62,7 @@ class ResponsesWriter:
     def write(self, event: Event) -> bytes:
         upstream, frame = self._upstream, event.frame
         if frame is None or upstream is None:
-            return b"".join(starmap(self._encode, self._response.build(event)))
+            return b"".join(starmap(self._encode, self._response.compose(event)))
         match event:
             case ReasoningDelta() if not self._display.show_raw:
                 return b""

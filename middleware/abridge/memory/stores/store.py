@@ -9,8 +9,8 @@ To add a backend:
 1. Write `stores/<name>.py`: a class that implements `Backend`, bytes in, bytes out, with expiry. It
    neither seals nor counts anything. If its keys are text, name them with `KeyNames`. If its server
    cannot be used, it raises `BackendError`, soon: callers wait for it.
-2. Open it in `memory/registry.py`, by the scheme of its address, with a `ValueSealer` if values
-   leave the process.
+2. Name the scheme of its address in `BACKENDS` of `memory/registry.py`, and in `STORE_SCHEMES` of
+   `config/setting_types.py`.
 3. Add it to `BACKENDS` in `tests/memory/stores/test_store.py`: what holds for every backend is
    tested there.
 """
