@@ -190,7 +190,7 @@ class AbridgeMiddleware:
         return self.settings.route_for(model) if len(self._routes) > 1 else self._routes[0]
 
     def _is_routed_by_body(self, scope: Scope) -> bool:
-        """Tell whether the upstream can only be chosen by the model named in the body."""
+        """Return whether the upstream can only be chosen by the model named in the body."""
         content_type = get_header(scope["headers"], b"content-type")
         return len(self._routes) > 1 and content_type.startswith(b"application/json")
 

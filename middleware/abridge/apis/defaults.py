@@ -41,7 +41,7 @@ class RequestDefaults:
         return tuple(name for name, fields_set in fields.items() if fields_set)
 
     def has_unsupported_effort(self, profile: Profile) -> bool:
-        """Return True if an effort is set for which the provider's chat API has no field."""
+        """Return whether an effort is set for which the provider's chat API has no field."""
         return self.effort is not None and not profile.thinking_fields(self.effort)
 
     def _effort_fields(self, body: Json, api: Api, profile: Profile) -> Json:
@@ -69,7 +69,7 @@ def _nested(field: str, value: str) -> Json:
 
 
 def _has_any(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Return True if any of these fields is in a body, with any value."""
+    """Return whether any of these fields is in a body, with any value."""
     for key, value in fields.items():
         present = body.get(key)
         inner = isinstance(value, Mapping) and isinstance(present, Mapping)

@@ -62,7 +62,7 @@ class Envelope:
     text: str | None = None  # text of the turn, if known when it was sealed
 
     def is_for(self, turn: Turn, item_id: str = "") -> bool:
-        """Return True if it belongs to this turn and item; clients may leave out the item's id."""
+        """Return whether it belongs to this turn and item; clients may leave out the item's id."""
         calls = tuple(call.id for call in turn.calls)
         return (
             turn.role == "assistant"

@@ -39,7 +39,7 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
 
 
 def is_api_path(path: str, raw_path: str) -> bool:
-    """Return True if a path is an API's endpoint or below it, where stored answers may be."""
+    """Return whether a path is an API's endpoint or below it, where stored answers may be."""
     candidates = _normalized_paths(path, raw_path)
     return any(f"{api.path}/" in f"{candidate}/" for api in APIS for candidate in candidates)
 

@@ -17,13 +17,13 @@ EXPOSED: dict[Exposure, tuple[bool, bool]] = {
 
 
 def hides_raw(route: Route) -> bool:
-    """Tell whether raw reasoning must not get through; `auto` is a display choice, not a
+    """Return whether raw reasoning must not get through; `auto` is a display choice, not a
     promise."""
     return route.reasoning.expose in ("summary", "none")
 
 
 def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:
-    """Tell whether raw reasoning is shown only so that clients can return it.
+    """Return whether raw reasoning is shown only so that clients can return it.
 
     True for `auto` where upstream wants its reasoning back and nothing replaced could be restored:
     there is neither a store nor an envelope.

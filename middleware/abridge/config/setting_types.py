@@ -40,13 +40,13 @@ def _check_base_url(url: str) -> str:
 
 
 def _has_port(netloc: str) -> bool:
-    """Return True if nothing but a valid port follows the host."""
+    """Return whether nothing but a valid port follows the host."""
     _, _, port = netloc.rpartition("]")[2].partition(":")
     return port == "" or (port.isdecimal() and int(port) < 1 << 16)
 
 
 def _has_host(url: str) -> bool:
-    """Return True if there is a host that can be encoded as IDNA, as a lookup requires."""
+    """Return whether there is a host that can be encoded as IDNA, as a lookup requires."""
     try:
         return bool((URL(url).raw_host or "").encode("idna"))
     except ValueError:

@@ -66,7 +66,7 @@ class Cipher:
         self.limit = limit
 
     def seal(self, clear: bytes, associated_data: bytes) -> bytes:
-        """Seal a value. Raise ValueError if it is larger than `limit`."""
+        """Seal a value. Raises ValueError if it is larger than `limit`."""
         if len(clear) > self.limit:
             raise ValueError(f"a value of {len(clear)} bytes is larger than {self.limit}")
         key = self._keys.primary

@@ -59,8 +59,8 @@ class Keyring:
 
     @classmethod
     def parse(cls, text: str) -> Keyring:
-        """Parse keys written `id:base64 of 32 bytes`, separated by commas. Raise ValueError, with a
-        message that does not repeat them."""
+        """Parse keys written `id:base64 of 32 bytes`, separated by commas. Raises ValueError,
+        with a message that does not repeat them."""
         keys = tuple(Key.derive(*entry) for entry in _parse_entries(text))
         if not keys:
             raise ValueError("holds no key; takes id:base64 of 32 bytes, separated by commas")

@@ -32,7 +32,7 @@ SEAL_KEYS_SETTING = "history.seal_keys_env"
 
 
 class MemoryRegistry:
-    """One `RouteMemory` per route. Raise SettingsError for invalid keys."""
+    """One `RouteMemory` per route. Raises SettingsError for invalid keys."""
 
     def __init__(
         self, settings: Settings, observe: StoreObserver, tenant: TenantCallable | None
@@ -111,7 +111,7 @@ def open_shared_store(
     namespace: str = "abridge",
     observe: StoreObserver = observe_nothing,
 ) -> Store:
-    """Open the store at the address of a server, sealed with a ring's keys. Raise SettingsError if
+    """Open the store at the address of a server, sealed with a ring's keys. Raises SettingsError if
     a package is missing or the address is invalid."""
     with require_extra("redis", STORE_SETTING):
         from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra

@@ -100,7 +100,7 @@ class EndpointTrial:
         return status in MISSING_STATUSES and not self._last
 
     def _is_other_resource_missing(self, withheld: list[Message]) -> bool:
-        """Tell whether the error says that something other than the endpoint was not found."""
+        """Return whether the error says that something other than the endpoint was not found."""
         body = b"".join(message.get("body", b"") for message in withheld[1:])
         error = (parse_object(body) or {}).get("error")
         if withheld[0]["status"] != NOT_FOUND or not isinstance(error, dict):

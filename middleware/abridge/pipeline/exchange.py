@@ -196,7 +196,7 @@ class Exchange:
             self._finish(SERVER_STOPPING)
 
     def _is_handled(self, failure: Exception) -> bool:
-        """Tell whether a failure needs no report: the client got an error, or has left."""
+        """Return whether a failure needs no report: the client got an error, or has left."""
         if self._client.departed.is_set():
             return isinstance(failure, OSError | UpstreamBroken)
         answered = self._answer is not None and self._answer.passed_ok is None

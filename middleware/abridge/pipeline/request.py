@@ -81,7 +81,7 @@ class ApiRequest:
         return self.body.get("background") is True
 
     def wants_opaque_state(self, body: Json) -> bool | None:
-        """Tell whether `body`, in the client's API, requests opaque state; None if the API cannot
+        """Return whether `body`, in the client's API, requests opaque state; None if the API cannot
         express that. A summarizer's own call never does."""
         return False if self._is_summary_call else self.api.wants_state(body)
 
@@ -105,7 +105,7 @@ class ApiRequest:
         return None if requested == "off" else cast(SummaryStyle, requested)
 
     def usage_mode(self) -> Literal["merged", "separate"]:
-        """Tell whether the summarizer's tokens are added to the totals."""
+        """Return whether the summarizer's tokens are added to the totals."""
         requested = self._header_value(USAGE_HEADER, ("merged", "separate"))
         return cast(Literal["merged", "separate"], requested or self.route.usage.count)
 

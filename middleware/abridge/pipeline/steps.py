@@ -82,7 +82,7 @@ class StepContext:
         self.request.buffered.reserve(size)
 
     def may_have_envelopes(self, draft: RequestDraft) -> bool:
-        """Tell whether the draft may hold envelopes, which stored items may have brought."""
+        """Return whether the draft may hold envelopes, which stored items may have brought."""
         return draft.changed or ENVELOPE_PREFIX.encode() in self.request.decoded
 
 

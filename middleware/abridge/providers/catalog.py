@@ -368,6 +368,6 @@ their makers). `instruct` in a name means that it does not.
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Return True if a model's name says that it reasons by default."""
+    """Return whether a model's name says that it reasons by default."""
     name = model.casefold().rpartition("/")[2]
     return "instruct" not in name and any(fnmatchcase(name, glob) for glob in REASONING_MODELS)

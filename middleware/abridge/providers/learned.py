@@ -80,7 +80,7 @@ class Learned:
         return profile
 
     def seems_prefilled(self, model: str) -> bool:
-        """Return True if the model's answers seem to begin inside reasoning.
+        """Return whether the model's answers seem to begin inside reasoning.
 
         Only the settings can make a reader treat them so: by mistake, a whole answer would become
         reasoning.

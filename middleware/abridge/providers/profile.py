@@ -80,7 +80,7 @@ class RejectedFields:
     when: RejectCondition = "always"
 
     def applies_to(self, model: str, *, thinks: bool | None) -> bool:
-        """Return True if `model` rejects them. `thinks` is None if the request does not say."""
+        """Return whether `model` rejects them. `thinks` is None if the request does not say."""
         if not _matches_any(model, self.models) or _matches_any(model, self.except_models):
             return False
         return (
@@ -171,7 +171,7 @@ class Profile:
 
 
 def asks_to_think(body: Json) -> bool | None:
-    """Return True if a request of any API asks for reasoning, and None if it does not say."""
+    """Return whether a request of any API asks for reasoning, and None if it does not say."""
     thinking, reasoning = body.get("thinking"), body.get("reasoning")
     if isinstance(thinking, dict):
         return thinking.get("type") != "disabled"

@@ -161,7 +161,7 @@ class StoredResponses:
                 yield repository
 
     def _is_missing(self, response_id: str) -> bool:
-        """Tell whether no upstream can have the response.
+        """Return whether no upstream can have the response.
 
         The id is Abridge's, or it is a response id and the upstream to be asked stores none; any
         other id may belong to the application.

@@ -30,7 +30,7 @@ class PageQuery:
 
     @classmethod
     def parse(cls, query: bytes) -> PageQuery:
-        """Parse a query string. Raise RequestError if it is invalid."""
+        """Parse a query string. Raises RequestError if it is invalid."""
         params = {key: values[-1] for key, values in parse_qs(query.decode("latin-1")).items()}
         order = params.get("order", "desc")
         if order not in ORDERS:
@@ -40,7 +40,7 @@ class PageQuery:
     def select(self, item_ids: Sequence[str]) -> tuple[list[str], bool]:
         """Return the ids on the page, in order, and whether there are more.
 
-        Raise RequestError if `after` is not among them.
+        Raises RequestError if `after` is not among them.
         """
         ordered = list(reversed(item_ids)) if self.descending else list(item_ids)
         if self.after and self.after not in ordered:

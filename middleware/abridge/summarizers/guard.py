@@ -126,7 +126,7 @@ class Guard:
     ) -> AsyncGenerator[str | SummarizerUsage, None]:
         """Yield the part's text, clean and never blank, then at most one `SummarizerUsage`.
 
-        Raise SummarizerError, with the usage of the call as far as it is known. A call that is
+        Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
         call = _GuardedCall(self._timeout)

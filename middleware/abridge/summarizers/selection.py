@@ -26,7 +26,7 @@ class SummarizerSelection:
     """The summarizer named in the settings, or `override` if given.
 
     A model is called over `transport`, or over a new transport if none is given; either way,
-    `aclose` closes it. With `tracing`, calls to a model carry the trace context. Raise
+    `aclose` closes it. With `tracing`, calls to a model carry the trace context. Raises
     SettingsError if the settings name none that can be built.
     """
 

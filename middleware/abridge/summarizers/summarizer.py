@@ -25,7 +25,7 @@ class Summarizer(Protocol):
     def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         """Yield the part's text in pieces, then at most one `SummarizerUsage`.
 
-        Raise SummarizerError on failure; any other exception counts as `upstream_error`. The
+        Raises SummarizerError on failure; any other exception counts as `upstream_error`. The
         iterator is closed early (`aclose`) when the part is no longer needed.
         """
         ...

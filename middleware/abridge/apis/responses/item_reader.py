@@ -260,7 +260,8 @@ class ItemReader:
         self._output.has_queue = False
         events = list[Event]()
         frame_size = self._output.frame_size
-        for event_type, event, frame, self._output.frame_size in queue:
+        for event_type, event, frame, size in queue:
+            self._output.frame_size = size
             events += self.read(event_type, event, frame)
         self._output.frame_size = frame_size
         return events

@@ -93,7 +93,7 @@ REQUEST_FIELDS = frozenset(
 
 
 def read_request(body: Json) -> ModelRequest:
-    """Read a request. Raise RequestError for what cannot be understood."""
+    """Read a request. Raises RequestError for what cannot be understood."""
     names = ToolNames()
     tools = read_tools(body, names)
     reasoning = _object_field(body, "reasoning")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.summaries import WireEvents
@@ -94,10 +93,10 @@ def new_response(
         "model": model,
         "output": [],
         "reasoning": {
-            "effort": _as_object(body.get("reasoning")).get("effort"),
+            "effort": as_object(body.get("reasoning")).get("effort"),
             "summary": display.style if display.show_summary else None,
         },
-        "text": {"format": {"type": "text"}, **_as_object(body.get("text"))},
+        "text": {"format": {"type": "text"}, **as_object(body.get("text"))},
         "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
         "usage": None,
     }
@@ -108,10 +107,6 @@ def _fill_tool(tool: Json) -> Json:
     if tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": True, **tool}
-
-
-def _as_object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 class TranslatedOutput:

@@ -71,8 +71,8 @@ INVALID_ADDRESS = "takes an address such as redis://user:password@host:6379/0"
 
 class RedisConnection:
     """Runs operations against the server at `url`, from any number of event loops. Connections are
-    opened at first use. Raise ValueError for an invalid address, which the message does not repeat.
-    """
+    opened at first use. Raises ValueError for an invalid address, which its message does not
+    repeat."""
 
     def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
         self._options = parse_address(url)
@@ -82,7 +82,7 @@ class RedisConnection:
         self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
 
     async def run(self, operation: Callable[[Client], Awaitable[T]]) -> T:
-        """Run an operation. Raise BackendError if it fails, takes too long or is not tried."""
+        """Run an operation. Raises BackendError if it fails, takes too long or is not tried."""
         caller = object()
         if not self._breaker.admit(caller):
             raise BackendError
@@ -191,9 +191,9 @@ def _error_name(error: Exception) -> str:
 
 
 def parse_address(url: str) -> dict[str, Any]:
-    """Parse an address into the options of a connection. Raise ValueError, with a message that does
-    not repeat the address. A path that is no database number is invalid: what looks like the host
-    may be the start of a password that contains a slash."""
+    """Parse an address into the options of a connection. Raises ValueError, with a message that
+    does not repeat the address. A path that is no database number is invalid: what looks like the
+    host may be the start of a password that contains a slash."""
     try:
         parsed: dict[str, Any] = {**parse_url(_VALKEY_SCHEME.sub("redis", url))}
         is_valid = all(name in ADDRESS_OPTIONS or name.startswith("ssl_") for name in parsed)

@@ -116,7 +116,8 @@ class Backend(Protocol):
 
 class Store:
     """Stores values for a while on a backend, and marks. Values are sealed by `sealer`; one too
-    large to be sealed is not stored. Raise ValueError if they would leave the process in the clear.
+    large to be sealed is not stored. Raises ValueError if values would leave the process in the
+    clear.
 
     A store that cannot be reached is a miss, never an error. Results are in the order of the
     arguments.
@@ -206,7 +207,7 @@ class Store:
         values: list[bytes | None],
         name: Callable[[KeyNames, K], bytes],
     ) -> list[bytes | None]:
-        """Open values that had left the process. Raise _DamagedError if one does not open."""
+        """Open values that had left the process. Raises _DamagedError if one does not open."""
         opened = await sealer.open([name(sealer.names, key) for key in keys], values)
         if opened.count(None) > values.count(None):
             self._problems.warn("a value does not open: it was changed, moved, or sealed by others")

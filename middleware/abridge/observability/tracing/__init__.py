@@ -26,7 +26,7 @@ EXTRA, SETTING = "otel", "tracing.enabled"
 
 def create_tracing(settings: Settings, provider: TracerProvider | None = None) -> Tracing | None:
     """Create the tracer for `provider` or else the application's global one; None if tracing is
-    off. Raise SettingsError."""
+    off. Raises SettingsError."""
     if not settings.tracing.enabled:
         return None
     with require_extra(EXTRA, SETTING):
@@ -35,7 +35,7 @@ def create_tracing(settings: Settings, provider: TracerProvider | None = None) -
 
 
 def exporting_spans(settings: Settings) -> AbstractContextManager[None]:
-    """Return a context in which spans are exported, if tracing is on. Raise SettingsError at
+    """Return a context in which spans are exported, if tracing is on. Raises SettingsError at
     once."""
     if not settings.tracing.enabled:
         return nullcontext()
