@@ -111,7 +111,7 @@ class TestTool:
         expected = {
             "Money: summaries far below the models [A]": {"{}": 5 * 2 + 8},
             "Money: summaries far below the models [B]": {"{}": 3 * 1 + 1 + 2 + 4},
-            "The ledger by style and summarizer: each worth its price [D]": {
+            "The ledger by style and summarizer: cost and hold of each [D]": {
                 '{style="auto", summarizer="model"}': 3 * 1 + 1,
                 '{style="concise", summarizer="upstream"}': 2 + 4,
             },
