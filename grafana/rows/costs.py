@@ -70,9 +70,9 @@ def _overhead_ratio(function: Callable[..., str], by: str = "") -> str:
 COSTS = (
     Panel(
         "Overhead: within its budget, 150 %",
-        "The summarizers' tokens, input and output, as a share of those that the models reported "
-        "for the same time, of all styles. Short questions with long thinking come to some 100 %. "
-        "summary.max_overhead bounds it for each response.",
+        "The summarizers' input and output tokens as a share of the models' tokens, of all "
+        "styles, in the same time. About 100 % is usual for short questions with long reasoning. "
+        "summary.max_overhead limits it for each response.",
         "percentunit",
         [Query(_overhead_ratio(increase), "overhead", instant=True)],
         kind="stat",
@@ -82,8 +82,8 @@ COSTS = (
     ),
     Panel(
         "Held, p95: within the grace, 5 s",
-        "How long 95 % of the answers waited for their summary, at most. If that is about the "
-        "grace, the summarizer does not keep up: a faster one, or a smaller summary.grace.",
+        "How long 95 % of the answers waited for their summary, at most. If that is close to the "
+        "grace, the summarizer is too slow: use a faster one, or a smaller summary.grace.",
         "s",
         [Query(quantile(0.95, "held_seconds", function="increase"), "p95", instant=True)],
         kind="stat",
@@ -93,10 +93,10 @@ COSTS = (
     ),
     Panel(
         "Money: summaries far below the models",
-        "The tokens of the time shown at the prices above, which are for a million tokens and 0 "
-        "until you set them: of the answers that Abridge worked on, as if no input came out of a "
-        "cache. The summarizer `upstream` is the model itself and has its prices. For models of "
-        "different prices, choose one.",
+        "The tokens in the time range at the prices above, which are per million tokens and 0 "
+        "until you set them. It counts the answers that Abridge worked on and assumes no cached "
+        "input. The summarizer `upstream` is the model itself and has its prices. If models have "
+        "different prices, select one.",
         CURRENCY,
         [
             Query(_model_cost("increase"), "models", instant=True),
@@ -108,8 +108,8 @@ COSTS = (
     ),
     Panel(
         "Seconds held: near 0 for each answer",
-        "How long an answer waited for its summary, on average. Each answer with a summary due is "
-        "counted, those that did not wait too.",
+        "How long an answer waited for its summary, on average over all answers with a summary "
+        "due, including those that did not wait.",
         "s",
         [
             Query(
@@ -126,7 +126,7 @@ COSTS = (
     Panel(
         "Tokens side by side: the summarizers' far below the models'",
         "What the models and the summarizers reported. An upstream that reports no usage is "
-        "missing here, and its overhead looks like more than it is.",
+        "missing here, which makes the overhead look larger than it is.",
         TOKENS_PER_SECOND,
         [
             Query(rate("upstream_tokens_total", BILLED_TYPES, by="type"), "model {{type}}"),
@@ -136,8 +136,8 @@ COSTS = (
     ),
     Panel(
         "Overhead by upstream: within its budget, 150 %",
-        "The summarizers' tokens as a share of the upstream's own. Much for short reasoning, where "
-        "the prompt counts for more than what it is about: raise summary.min_chars.",
+        "The summarizers' tokens as a share of the upstream's own. It is high for short "
+        "reasoning, where the prompt is longer than the reasoning: raise summary.min_chars.",
         "percentunit",
         [Query(_overhead_ratio(rate, "upstream"), "{{upstream}}")],
         steps={OVERHEAD_BUDGET: "red"},
@@ -153,8 +153,8 @@ COSTS = (
         width=12,
     ),
     Panel(
-        "Money an hour: the summaries' a thin layer",
-        "What an hour like this costs, at the prices above.",
+        "Money an hour: summaries far below the models",
+        "The cost per hour at the current rate, at the prices above.",
         CURRENCY,
         [
             Query(f"3600 * {_model_cost('rate')}", "models"),
@@ -164,9 +164,9 @@ COSTS = (
         width=12,
     ),
     Panel(
-        "The ledger by style and summarizer: each worth its price",
-        "What summaries cost in the time shown: tokens, money at the prices above, and the seconds "
-        "that answers waited. An extract costs no tokens, and has none here.",
+        "The ledger by style and summarizer: cost and hold of each",
+        "What summaries cost in the time range: tokens, money at the prices above, and the "
+        "seconds that answers waited. Extracts cost no tokens.",
         columns=_cost_columns("style, summarizer"),
         rows=("style", "summarizer"),
         kind="table",
@@ -174,7 +174,7 @@ COSTS = (
     ),
     Panel(
         "The ledger by upstream and model: overhead within its budget, 150 %",
-        "The models' own tokens and what their summaries added, in the time shown.",
+        "The models' own tokens and what their summaries added, in the time range.",
         columns=(
             Column(
                 "model tokens in",

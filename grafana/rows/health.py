@@ -6,7 +6,7 @@ from grafana.promql import quantile, rate, ratio, series, sum_of
 HEALTH = (
     Panel(
         "Breakers open: none",
-        "How many processes leave their summarizer alone, since it failed "
+        "How many processes have stopped calling their summarizer because it failed "
         "summarizer.breaker_failures times in a row. Answers pass without a summary meanwhile.",
         "short",
         [Query(sum_of("breaker_open"), "open")],
@@ -16,9 +16,9 @@ HEALTH = (
     ),
     Panel(
         "Shed: nothing",
-        "Summaries left out since summarizer.max_in_flight calls were under way (shed), or since "
-        "too much of an answer waited (pressed, limits.held); requests refused since "
-        "limits.in_flight were under way, or limits.bodies full (overloaded).",
+        "Summaries left out because summarizer.max_in_flight calls were in flight (shed) or too "
+        "much of an answer was held (pressed, limits.held); requests refused because of "
+        "limits.in_flight or limits.bodies (overloaded).",
         "ops",
         [
             Query(
@@ -31,18 +31,19 @@ HEALTH = (
         width=9,
     ),
     Panel(
-        "Summarizer's calls under way: well below the limit",
-        "Calls for a part, beside summarizer.max_in_flight, past which summaries are shed.",
+        "Summarizer calls in flight: well below the limit",
+        "Calls for a summary part, and summarizer.max_in_flight, beyond which summaries are shed.",
         "short",
         [
-            Query(sum_of("summarizer_in_flight"), "under way"),
+            Query(sum_of("summarizer_in_flight"), "in flight"),
             Query(sum_of("summarizer_in_flight_limit"), "limit"),
         ],
         width=9,
     ),
     Panel(
-        "Summarizer's calls by outcome: ok",
-        "Each call is for one part. cancelled: the answer could not wait, or its client left.",
+        "Summarizer calls by outcome: ok",
+        "Each call is for one part. cancelled: the answer could not wait, or its client "
+        "disconnected.",
         "ops",
         [
             Query(
@@ -54,18 +55,18 @@ HEALTH = (
         width=12,
     ),
     Panel(
-        "A summarizer's call: p95 within 2 s",
-        "How long a call for one part takes. The last part's is what an answer waits for; past "
-        "summarizer.timeout it is given up.",
+        "Duration of a summarizer call: p95 within 2 s",
+        "How long a call for one part takes. An answer waits for the call for its last part; "
+        "after summarizer.timeout a call is given up.",
         "s",
         [Query(quantile(0.95, "summarizer_seconds", "summarizer"), "{{summarizer}} p95")],
         steps={2: "yellow", 5: "red"},
         width=12,
     ),
     Panel(
-        "Store hits: as many as clients come back",
-        "Of all that was looked up of earlier answers, what was there. Misses are no fault in "
-        "themselves: most histories hold nothing of Abridge's.",
+        "Store hits: as many as conversations continue",
+        "The share of lookups of earlier answers that found one. Misses are normal: most "
+        "histories hold nothing from Abridge.",
         "percentunit",
         [
             Query(
@@ -79,24 +80,24 @@ HEALTH = (
     ),
     Panel(
         "Store operations by result: no error",
-        "An error is a store that could not be reached, or was too slow: what was there is taken "
-        "for missing, and what was to be kept is lost.",
+        "An error means that the store could not be reached or was too slow: a lookup then counts "
+        "as a miss, and a write is lost.",
         "ops",
         [Query(rate("store_operations_total", by="operation, result"), "{{operation}} {{result}}")],
         stacked=True,
     ),
     Panel(
-        "Time of the store: p99 below 10 ms",
+        "Duration of store operations: p99 below 10 ms",
         "How long an operation takes. A request waits for it before upstream is asked.",
         "s",
         quantile_queries("store_seconds"),
         steps={0.01: "yellow", 0.1: "red"},
     ),
     Panel(
-        "Reasoning put back: restored, and none missed",
-        "Turns whose reasoning upstream got, by where it came from, beside those whose reasoning "
-        "was wanted and not found. Missed: the time was up (history.ttl), the room full "
-        "(history.bytes), another process has it, or the client edited its history.",
+        "Reasoning restored: none missed",
+        "Turns whose reasoning was restored for upstream, by source, and turns whose reasoning "
+        "upstream wanted but was not found. Missed: it expired (history.ttl), was evicted "
+        "(history.bytes), is in another process, or the client edited its history.",
         "ops",
         [
             Query(rate("reasoning_restored_total", by="source"), "restored: {{source}}"),
@@ -105,18 +106,18 @@ HEALTH = (
         width=12,
     ),
     Panel(
-        "Reasoning left out, by why: policy alone",
-        "policy: history.keep says so. spelling: this upstream has no place for it. foreign, "
-        "expired, edited, oversize: what a client returned sealed and could not be used.",
+        "Reasoning left out, by reason: policy only",
+        "policy: because of history.keep. spelling: this upstream has no field for it. foreign, "
+        "expired, edited, oversize: a client returned an envelope that could not be used.",
         "ops",
         [Query(rate("reasoning_dropped_total", by="reason"), "{{reason}}")],
         width=12,
     ),
     Panel(
-        "Odd things in requests and answers: few",
-        "Summaries of Abridge's own taken out of later requests (each is right); unknown fields "
-        "dropped beside hidden reasoning, or that a bridge cannot carry; what an upstream said out "
-        "of order; damaged encrypted_content, refused.",
+        "Irregularities in requests and answers: few",
+        "Abridge's own summaries removed from later requests (always intended); unknown fields "
+        "dropped beside hidden reasoning or in translation; events that an upstream sent out of "
+        "order; damaged encrypted_content that was refused.",
         "ops",
         [
             Query(rate("marks_removed_total"), "own summaries taken out"),
@@ -127,16 +128,16 @@ HEALTH = (
         width=12,
     ),
     Panel(
-        "Lag of the event loop: p99 below 50 ms",
-        "How late the event loop is. All streams of a process wait for it: more workers "
-        "(server.workers), or more replicas.",
+        "Event loop lag: p99 below 50 ms",
+        "How late the event loop runs. It delays all streams of a process: add workers "
+        "(server.workers) or replicas.",
         "s",
         quantile_queries("loop_lag_seconds"),
         steps={0.05: "yellow", 0.1: "red"},
         width=12,
     ),
     Panel(
-        "Processor per worker: below 0.8 of a core",
+        "CPU per worker: below 0.8 of a core",
         "CPU seconds a second, for each worker of an instance. A worker is one thread: at 1 it is "
         "full.",
         "percentunit",
@@ -160,7 +161,7 @@ HEALTH = (
         ],
     ),
     Panel(
-        "Workers and versions: all there, all the same",
+        "Workers and versions: all running, all the same",
         "Worker processes by instance, and instances by version.",
         "short",
         [

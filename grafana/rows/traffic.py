@@ -6,9 +6,9 @@ from grafana.promql import rate, sum_of
 TRAFFIC = (
     Panel(
         "Requests by outcome: ok, untouched, passed",
-        "ok: answered, with Abridge at work. untouched: nothing to do. passed: an answer that was "
-        "no turn. error: upstream's own error. failed: the answer broke off. left: the client did. "
-        "refused: Abridge would not.",
+        "ok: answered, with Abridge engaged. untouched: nothing to do. passed: the answer was no "
+        "turn of a model. error: upstream's own error. failed: the answer was cut off. left: the "
+        "client disconnected. refused: refused by Abridge.",
         "reqps",
         [Query(rate("requests_total", by="outcome"), "{{outcome}}")],
         stacked=True,
@@ -16,9 +16,9 @@ TRAFFIC = (
     ),
     Panel(
         "Errors by cause: none",
-        "What Abridge refused, by its code; what an upstream did not answer, by its cause; and "
-        "what upstreams answered with a status of 400 or more. Mounted in another app, Abridge "
-        "knows the first of these only.",
+        "Requests that Abridge refused, by code; requests that an upstream did not answer, by "
+        "cause; and upstream responses with a status of 400 or more. Mounted in another app, "
+        "Abridge knows only the first.",
         "reqps",
         [
             Query(rate("refusals_total", by="code"), "refused: {{code}}"),
@@ -31,16 +31,16 @@ TRAFFIC = (
         width=12,
     ),
     Panel(
-        "Upstreams' answers by status: 200",
-        "The status of each response to a request that was forwarded, to whatever path.",
+        "Upstream responses by status: 200",
+        "The status of each response to a forwarded request, on any path.",
         "reqps",
         [Query(rate("upstream_responses_total", by="upstream, status"), "{{upstream}} {{status}}")],
         stacked=True,
     ),
     Panel(
-        "Under way: well below the limit",
-        "Requests that are being forwarded, and the answers among them that Abridge works on, "
-        "beside limits.in_flight, past which clients get a 503 `overloaded`.",
+        "In flight: well below the limit",
+        "Requests being forwarded, the answers among them that Abridge works on, and "
+        "limits.in_flight, beyond which clients get a 503 `overloaded`.",
         "short",
         [
             Query(sum_of("requests_in_flight", by="upstream"), "{{upstream}}"),
@@ -63,22 +63,22 @@ TRAFFIC = (
     ),
     Panel(
         "Time per chunk: p95 below 100 ms",
-        "The mean time between two pieces of a streamed answer, one figure a stream. It is what "
-        "reads as fluent or not; mostly the model server's load.",
+        "The mean time between two pieces of a streamed answer, one figure per stream. It "
+        "determines how fluent an answer looks, and mostly depends on the model server's load.",
         "s",
         quantile_queries("chunk_seconds"),
         steps={0.1: "yellow", 0.3: "red"},
     ),
     Panel(
-        "Upstream's headers: p95 within 1 s",
-        "From the forwarded request to the response's headers. Where it grows, requests queue at "
-        "the model server; past limits.headers they fail.",
+        "Time to upstream's headers: p95 within 1 s",
+        "From the forwarded request to the response's headers. If it grows, requests queue at the "
+        "model server; after limits.headers they fail.",
         "s",
         quantile_queries("upstream_seconds"),
         steps={1: "yellow", 10: "red"},
     ),
     Panel(
-        "What Abridge adds before upstream is asked: p99 below 10 ms",
+        "Delay before the upstream request: p99 below 10 ms",
         "Reading the request, and putting back what its history lacks. A remote store that is slow "
         "shows here.",
         "s",
@@ -88,8 +88,8 @@ TRAFFIC = (
     ),
     Panel(
         "Reasoning read: as the traffic is",
-        "Characters of raw reasoning, which are what summaries are made of. None, with traffic "
-        "there: the model does not think, or its server keeps it to itself.",
+        "Characters of raw reasoning, from which summaries are made. If there are none despite "
+        "traffic, the model does not reason, or its server does not show it.",
         "suffix: char/s",
         [Query(rate("reasoning_characters_total", by="upstream"), "{{upstream}}")],
         width=12,

@@ -10,8 +10,8 @@ ANSWERED_OUTCOMES = 'outcome!="refused"'
 USERS = (
     Panel(
         "Summaries that arrive: above 95 %",
-        "Of all summaries that were due, those that came: ok, native (the model's own) or partial. "
-        "If it is lower, the next row of panels says what became of the others.",
+        "The share of due summaries that arrived: ok, native (the model's own) or partial. If it "
+        "is lower, the next row of panels shows what happened to the others.",
         "percentunit",
         [
             Query(
@@ -30,9 +30,9 @@ USERS = (
         height=5,
     ),
     Panel(
-        "With a summary: all that want one",
-        "Of all requests that were not refused, those whose client saw a text of a summary that "
-        "Abridge made. How many are wanted is up to the clients and to summary.default.",
+        "With a summary: all requests that want one",
+        "The share of requests not refused whose client saw text of a summary by Abridge. How "
+        "many want one depends on the clients and on summary.default.",
         "percentunit",
         [
             Query(
@@ -50,8 +50,8 @@ USERS = (
     ),
     Panel(
         "First summary text: within 3 s",
-        "From the request to the first text of its summary, for half of those that had one. What "
-        "moves it: summary.part_chars, how fast the model thinks, how fast the summarizer begins.",
+        "The median time from a request to the first text of its summary. It depends on "
+        "summary.part_chars, on how fast the model reasons and on how fast the summarizer begins.",
         "s",
         [
             Query(
@@ -65,8 +65,8 @@ USERS = (
     ),
     Panel(
         "First answer text: after the summary's",
-        "From the request to the first piece of its answer, for half of them. The model's thinking "
-        "is in it; what Abridge adds is in the seconds held.",
+        "The median time from a request to the first piece of its answer, including the model's "
+        "reasoning. The delay that Abridge adds is in the seconds held.",
         "s",
         [Query(quantile(0.5, "first_answer_seconds", function="increase"), "median", instant=True)],
         kind="stat",
@@ -86,8 +86,8 @@ USERS = (
     ),
     Panel(
         "Share of requests with a summary, by model: steady",
-        "The same share as above over time. A model that falls to nothing has stopped to show its "
-        "reasoning, or its server has put it in another place.",
+        "The same share as above over time. If a model's share falls to 0, it no longer shows its "
+        "reasoning, or its server has moved it to another field.",
         "percentunit",
         [
             Query(

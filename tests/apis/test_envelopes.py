@@ -1,4 +1,4 @@
-"""Envelopes in what clients send: opened, removed or refused, in whatever field they are."""
+"""Test envelopes in requests: opened, removed or refused, in any field."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def of_chat(*message_fields: Any) -> ChatHistory:
 
 
 def items(*given: Any, replica: Sealer | None = None) -> list[Json]:
-    """What upstream gets of these items."""
+    """Return what upstream gets of these items."""
     found: list[Json] = unseal(of_responses(*given), replica)["input"][1:]
     return found
 
 
 def message_fields(given: Json, replica: Sealer | None = None) -> Json:
-    """What upstream gets of this message."""
+    """Return what upstream gets of this message."""
     found: Json = unseal(of_chat(given), replica)["messages"][1]
     return found
 
@@ -125,7 +125,7 @@ class TestResponses:
         bare = {key: given[key] for key in given if key != "encrypted_content"}
         assert items(given, FUNCTION_CALL) == [{**bare, "summary": []}, FUNCTION_CALL]
 
-    def test_in_another_item_it_is_removed(self) -> None:
+    def test_an_envelope_in_another_item_is_removed(self) -> None:
         by = sealer()
         assert items(reasoning(BLOB, id="rs_2"), FUNCTION_CALL, replica=by) == [FUNCTION_CALL]
         assert by.dropped == {"edited": 1}
@@ -166,7 +166,7 @@ class TestChat:
             {"content": [{"type": "text", "text": "So."}, block(SAID)]},
         ],
     )
-    def test_the_opened_reasoning_is_all_of_the_messages(self, lists: Json) -> None:
+    def test_the_opened_reasoning_replaces_all_of_the_messages(self, lists: Json) -> None:
         content = [{"type": "text", "text": "So."}] if "content" in lists else "So."
         assert message_fields(message(**lists)) == message(**KEPT, content=content)
 
@@ -195,7 +195,7 @@ class TestChat:
             {"tool_calls": [CALL, CALL]},
         ],
     )
-    def test_in_another_turn_it_is_removed(self, edit: Json) -> None:
+    def test_an_envelope_in_another_turn_is_removed(self, edit: Json) -> None:
         by, edited = sealer(), message(**edit)
         given = {**edited, "reasoning_details": [detail(SAID)], "reasoning_content": "Ours."}
         assert message_fields(given, by) == edited
@@ -299,7 +299,7 @@ def test_a_damaged_one_is_refused_in_any_field(
         unseal(make(DAMAGED))
 
 
-def test_where_it_cannot_belong_it_is_removed() -> None:
+def test_an_envelope_in_an_impossible_place_is_removed() -> None:
     by = sealer()
     blob = sealer().seal(Envelope([ITEM]))
     call = {**FUNCTION_CALL, "encrypted_content": blob}
@@ -307,7 +307,7 @@ def test_where_it_cannot_belong_it_is_removed() -> None:
     assert (by.opened, by.dropped) == (0, {"edited": 2})
 
 
-def test_a_blob_leaves_the_rest_of_what_nobody_expected_it_in() -> None:
+def test_an_unexpected_value_loses_only_its_blob() -> None:
     tool = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
     assert message_fields({**tool, "thinking_blocks": [block(SAID)]}) == tool
 

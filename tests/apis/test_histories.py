@@ -1,4 +1,4 @@
-"""Request histories: their turns, and the smallest possible changes to them."""
+"""Test request histories: their turns, and minimal changes to them."""
 
 from __future__ import annotations
 
@@ -189,11 +189,11 @@ class TestResponses:
         )
 
     @pytest.mark.parametrize("kind", ["message", "reasoning"])
-    def test_ever_so_many_items_make_one_turn(self, kind: str) -> None:
+    def test_very_many_items_make_one_turn(self, kind: str) -> None:
         """Adding each to all those before it would take minutes here."""
         part = {"type": "text", "text": "x" * 1000}
-        said = {"type": kind, "role": "assistant", "content": [part]}
-        (_, turn) = self.read([said] * 30_000).turns
+        item = {"type": kind, "role": "assistant", "content": [part]}
+        (_, turn) = self.read([item] * 30_000).turns
         assert len(turn.items) == 30_000
         assert len(turn.text or "".join(turn.reasoning_texts)) == 30_000_000
 

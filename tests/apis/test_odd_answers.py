@@ -24,7 +24,7 @@ from tests.support.translated import tell, turn_of
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 @settings(max_examples=100)
 @given(data=st.data())
-def test_whatever_stands_anywhere(name: str, client: Api, data: st.DataObject) -> None:
+def test_an_odd_value_leaves_a_legal_result(name: str, client: Api, data: st.DataObject) -> None:
     _, stream, document = DOCUMENTS[name]
     odd = changed(document, data.draw(st.sampled_from(list(places(document)))), data.draw(ODD))
     upstream = name.split(maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""A request's plain parameters, translated from one API to the other."""
+"""Test translating a request's plain parameters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OPENAI: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("key", "value"), SAME.items())
-def test_what_both_apis_call_the_same(key: str, value: Any) -> None:
+def test_parameters_with_the_same_name_on_both_apis(key: str, value: Any) -> None:
     request_fields = to_responses(chat_request(**{key: value}))
     assert (request_fields.body[key], request_fields.unsupported) == (value, [])
     request_fields = to_chat(responses_request(**{key: value}))
@@ -51,7 +51,7 @@ def test_what_both_apis_call_the_same(key: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), OPENAI.items())
-def test_what_openai_alone_has_is_not_sent_to_others_chats(key: str, value: Any) -> None:
+def test_parameters_of_openai_alone_are_not_sent_to_other_providers(key: str, value: Any) -> None:
     question = responses_request(**{key: value})
     assert to_chat(question, "openai").body[key] == value
     written = to_chat(question, "vllm")
@@ -199,7 +199,7 @@ def test_a_known_field_wins_over_an_unknown_one() -> None:
     assert (body["store"], body["instructions"], body["store_"]) == (False, "x", 1)
 
 
-def test_the_profile_names_the_bound_of_an_answer() -> None:
+def test_the_profile_names_the_field_of_the_token_limit() -> None:
     assert to_chat(responses_request(max_output_tokens=9), "vllm").body["max_tokens"] == 9
 
 
@@ -301,8 +301,8 @@ def test_defaults_and_nulls_are_left_out() -> None:
     assert set(written.body) == {"model", "input", "store", "include"}
 
 
-def test_a_flag_is_no_figure() -> None:
-    """In Python, but not on the wire."""
+def test_a_boolean_is_no_number() -> None:
+    """bool is a number in Python, but not on the wire."""
     assert unfit(to_responses(chat_request(n=True))) == {"n": True}
 
 
@@ -399,7 +399,7 @@ NOT_THAT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", NOT_THAT)
-def test_what_is_no_value_is_refused_by_the_clients_name_for_it(field: str) -> None:
+def test_an_invalid_value_is_refused_by_the_clients_name_for_it(field: str) -> None:
     with pytest.raises(RequestError) as refused:
         chat.read_request({"messages": [HELLO], field: NOT_THAT[field]})
     assert refused.value.param == field
@@ -419,8 +419,8 @@ def test_on_responses_too(param: str, fields: Json) -> None:
     assert refused.value.param == param
 
 
-def test_no_model_is_no_empty_one() -> None:
-    """Some upstreams have one, and none by that name."""
+def test_a_missing_model_is_not_sent_as_an_empty_one() -> None:
+    """Some upstreams have a default model, and none with an empty name."""
     question = chat.read_request({"messages": [HELLO]})
     options = UpstreamOptions(PROFILES["auto"])
     for write in (chat.write_request, responses.write_request):

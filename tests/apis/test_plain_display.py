@@ -1,4 +1,4 @@
-"""Where no summary is made and nothing is hidden, an answer goes out as it came."""
+"""Test that without a summary or hiding an answer passes unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames, however the bytes arrive."""
+"""Test splitting bytes into SSE frames, however they arrive."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_rest_is_a_frame_if_its_data_is_complete(rest: bytes, expected: list
         assert found == [*before, *expected]
 
 
-def test_a_byte_order_mark_is_none_of_the_first_frame() -> None:
+def test_a_byte_order_mark_is_dropped() -> None:
     for cuts in ([], [1], [2], [1, 2]):
         assert decode(sse.BOM + b"data: a\n\n", cuts) == [b"data: a\n\n"]
         assert decode(sse.BOM + b"data: {}", cuts) == [b"data: {}\n\n"]
@@ -97,7 +97,7 @@ def test_any_split_of_the_bytes_gives_the_same_data(
     assert split == whole
 
 
-def test_input_byte_by_byte_is_looked_at_once() -> None:
+def test_input_byte_by_byte_is_scanned_once() -> None:
     """Quadratic scanning would take minutes here."""
     decoder = sse.FrameDecoder(1 << 24)
     for _ in range(300_000):

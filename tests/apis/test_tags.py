@@ -1,4 +1,4 @@
-"""Inline reasoning between tags."""
+"""Test splitting inline reasoning between tags."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), CASES)
-def test_reasoning_and_answer_are_separated(text: str, said: tuple[str, str]) -> None:
-    assert split(text) == said
-    assert split(text, list(range(len(text)))) == said
+@pytest.mark.parametrize(("text", "pieces"), CASES)
+def test_reasoning_and_answer_are_separated(text: str, pieces: tuple[str, str]) -> None:
+    assert split(text) == pieces
+    assert split(text, list(range(len(text)))) == pieces
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "pieces"),
     [
         ("why</think>so", ("why", "so")),
         ("<think>why</think>so", ("why", "so")),
@@ -81,10 +81,10 @@ def test_reasoning_and_answer_are_separated(text: str, said: tuple[str, str]) ->
     ],
 )
 def test_the_opening_tag_may_be_missing_where_the_profile_allows_it(
-    text: str, said: tuple[str, str]
+    text: str, pieces: tuple[str, str]
 ) -> None:
-    assert split(text, prefilled=True) == said
-    assert split(text, list(range(len(text))), prefilled=True) == said
+    assert split(text, prefilled=True) == pieces
+    assert split(text, list(range(len(text))), prefilled=True) == pieces
 
 
 @given(
@@ -97,21 +97,21 @@ def test_any_split_gives_the_same(parts: list[str], cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("blanks", "said"),
+    ("blanks", "pieces"),
     [
         (MAX_LEADING_BLANKS, ("why", "so")),
         (MAX_LEADING_BLANKS + 1, ("", "{blanks}<think>why</think>so")),
         (MAX_LEADING_BLANKS * 3, ("", "{blanks}<think>why</think>so")),
     ],
 )
-def test_a_block_is_looked_for_behind_so_many_blanks(blanks: int, said: tuple[str, str]) -> None:
+def test_a_block_may_begin_after_a_few_blanks(blanks: int, pieces: tuple[str, str]) -> None:
     text = " " * blanks + "<think>why</think>so"
-    expected = said[0], said[1].format(blanks=" " * blanks)
+    expected = pieces[0], pieces[1].format(blanks=" " * blanks)
     assert split(text) == expected
     assert split(text, list(range(len(text)))) == expected
 
 
-def test_no_more_than_so_many_blanks_are_held_back() -> None:
+def test_a_limited_number_of_blanks_is_held_back() -> None:
     splitter = TagSplitter(TAGS)
     given = [bool(splitter.feed(" ")) for _ in range(MAX_LEADING_BLANKS * 2)]
     assert given == [False] * MAX_LEADING_BLANKS + [True] * MAX_LEADING_BLANKS
@@ -126,7 +126,7 @@ def test_no_more_than_so_many_blanks_are_held_back() -> None:
         ("<think>a", ("", ""), ("<think>x", "y")),
     ],
 )
-def test_an_interruption_frees_what_may_yet_become_a_block(
+def test_an_interruption_releases_what_might_become_a_block(
     before: str, held: tuple[str, str], after: tuple[str, str]
 ) -> None:
     def joined(pieces: list[TagPiece]) -> tuple[str, str]:
@@ -142,7 +142,7 @@ def test_an_interruption_frees_what_may_yet_become_a_block(
     assert joined(splitter.feed("<think>x</think>y")) == after
 
 
-def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:
+def test_narrowing_keeps_held_text_and_ends_the_open_block() -> None:
     splitter = TagSplitter(TAGS)
     splitter.feed("<thi")
     splitter.restrict_tags(())
@@ -153,7 +153,7 @@ def test_narrowed_it_keeps_what_it_held_and_ends_the_open_block() -> None:
     assert splitter.feed("b</think>c") == [("raw", "b"), ("text", "c")]
 
 
-def test_once_it_answers_text_goes_through_as_it_is() -> None:
+def test_after_the_answer_begins_text_passes_unchanged() -> None:
     splitter = TagSplitter(TAGS)
     splitter.feed("answer")
     assert splitter.is_answering

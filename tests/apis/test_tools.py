@@ -1,4 +1,4 @@
-"""A request's tools, and the choice of them, translated from one API to the other."""
+"""Test translating a request's tools and tool choice."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ PATCH = {
 
 
 def function(written: TranslatedRequest, place: int = 0) -> Json:
-    """A function as it was offered to a chat upstream."""
+    """Return the function that a chat upstream is offered."""
     offered: Json = written.body["tools"][place]["function"]
     return offered
 
 
-@pytest.mark.parametrize(("said", "meant"), [({}, False), ({"strict": True}, True)])
-def test_strict_keeps_its_meaning_toward_responses(said: Json, meant: bool) -> None:  # noqa: FBT001
-    tool = {"type": "function", "function": {**NESTED["function"], **said}}  # type: ignore[dict-item]
+@pytest.mark.parametrize(("strictness", "strict"), [({}, False), ({"strict": True}, True)])
+def test_strict_keeps_its_meaning_toward_responses(strictness: Json, strict: bool) -> None:  # noqa: FBT001
+    tool = {"type": "function", "function": {**NESTED["function"], **strictness}}  # type: ignore[dict-item]
     written = to_responses(chat_request(tools=[tool]))
-    assert written.body["tools"] == [{**FLAT, "strict": meant}]
+    assert written.body["tools"] == [{**FLAT, "strict": strict}]
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("strictness", "strict"),
     [({}, True), ({"strict": None}, True), ({"strict": True}, True), ({"strict": False}, None)],
 )
-def test_strict_keeps_its_meaning_toward_chat(said: Json, meant: bool | None) -> None:  # noqa: FBT001
+def test_strict_keeps_its_meaning_toward_chat(strictness: Json, strict: bool | None) -> None:  # noqa: FBT001
     tool = {**FLAT, "parameters": {**PARAMETERS, "additionalProperties": False}}
-    written = to_chat(responses_request(tools=[{**tool, **said}]))
-    assert function(written).get("strict") is meant
+    written = to_chat(responses_request(tools=[{**tool, **strictness}]))
+    assert function(written).get("strict") is strict
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_strict_keeps_its_meaning_toward_chat(said: Json, meant: bool | None) ->
     ],
 )
 def test_a_schema_that_cannot_be_strict_is_strict_only_on_request(parameters: Any) -> None:
-    """Responses makes do where it cannot be, a chat upstream refuses."""
+    """Responses tolerates such a schema, a chat upstream refuses it."""
     tool = {**FLAT, "parameters": parameters}
     assert "strict" not in function(to_chat(responses_request(tools=[tool])))
     assert function(to_chat(responses_request(tools=[{**tool, "strict": True}])))["strict"] is True
@@ -172,7 +172,7 @@ class TestAllowedTools:
 
 
 class TestToolsInTheInput:
-    """As Codex sends all of its own to the models that it knows to take them so."""
+    """Codex sends its tools so to the models that accept it."""
 
     ITEM: ClassVar[Json] = {
         "type": "additional_tools",
@@ -270,7 +270,7 @@ class TestNames:
         assert ToolNames().assign(own, group) == name
         assert ToolNames().assign(own + "x", group) != name
 
-    def test_outlast_a_tool_s_kind(self) -> None:
+    def test_stay_the_same_if_a_tools_kind_changes(self) -> None:
         call = {"type": "function_call", "call_id": "c", "name": "apply_patch", "arguments": "{}"}
         written = to_chat(responses_request(call, tools=[PATCH]))
         assert written.body["messages"][0]["tool_calls"][0]["function"]["name"] == "apply_patch"
@@ -430,7 +430,7 @@ class TestSearch:
         written = to_chat(responses_request(HELLO, self.CALL, found, tools=[self.TOOL]))
         assert written.body["messages"][-1]["content"] == "Found nothing."
 
-    def test_one_that_openai_ran_is_not_missed(self) -> None:
+    def test_a_search_that_openai_ran_is_dropped_silently(self) -> None:
         items = [{**item, "execution": "server"} for item in (self.CALL, self.FOUND)]
         written = to_chat(responses_request(HELLO, *items, tools=[FLAT]))
         assert unfit(written) == {"input[1]": False, "input[2]": False}
@@ -454,7 +454,7 @@ class TestHosted:
         written = to_chat(responses_request(tools=[FLAT, SEARCH], tool_choice=SEARCH))
         assert unfit(written) == {"tools[1]": True}
 
-    def test_a_tool_that_may_not_be_called_is_not_missed(self) -> None:
+    def test_a_tool_that_may_not_be_called_is_dropped_silently(self) -> None:
         written = to_chat(responses_request(tools=[SEARCH], tool_choice="none"))
         assert unfit(written) == {"tools[0]": False}
 

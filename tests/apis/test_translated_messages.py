@@ -30,11 +30,11 @@ def call(id_: str) -> Json:
     return {"type": "function_call", "call_id": id_, "name": "f", "arguments": "{}"}
 
 
-def output(id_: str, said: Any = "ok") -> Json:
-    return {"type": "function_call_output", "call_id": id_, "output": said}
+def output(id_: str, value: Any = "ok") -> Json:
+    return {"type": "function_call_output", "call_id": id_, "output": value}
 
 
-def said(text: str) -> Json:
+def assistant(text: str) -> Json:
     content = [{"type": "output_text", "text": text, "annotations": []}]
     return {"type": "message", "role": "assistant", "content": content}
 
@@ -44,20 +44,20 @@ def chat_call(id_: str) -> Json:
 
 
 def messages(*items: Json, profile: str = "deepseek", **fields: Any) -> list[Json]:
-    """What a chat upstream gets of a Responses client's input. DeepSeek wants empty reasoning."""
+    """Return what a chat upstream gets of a Responses client's input."""
     written: list[Json] = to_chat(responses_request(*items, **fields), profile).body["messages"]
     return written
 
 
-def items(*said: Json, profile: str = "auto") -> list[Json]:
-    """What a Responses upstream gets of a chat client's messages."""
-    written: list[Json] = to_responses(chat_request(*said), profile).body["input"]
+def items(*given_messages: Json, profile: str = "auto") -> list[Json]:
+    """Return what a Responses upstream gets of a chat client's messages."""
+    written: list[Json] = to_responses(chat_request(*given_messages), profile).body["input"]
     return written
 
 
 class TestReasoningTowardChat:
     def test_is_in_the_field_that_the_profile_reads(self) -> None:
-        turn = (reasoning("Hm."), said("Hi"), HELLO)
+        turn = (reasoning("Hm."), assistant("Hi"), HELLO)
         assert messages(*turn)[0]["reasoning_content"] == "Hm."
         assert messages(*turn, profile="vllm")[0]["reasoning"] == "Hm."
         assert (
@@ -69,25 +69,25 @@ class TestReasoningTowardChat:
         assert details == [{"type": "reasoning.text", "text": "Hm.", "index": 0}]
 
     @pytest.mark.parametrize("profile", ["openai", "gemini", "xai"])
-    def test_is_not_sent_to_who_reads_none(self, profile: str) -> None:
-        written = to_chat(responses_request(reasoning("Hm."), said("Hi"), HELLO), profile)
+    def test_is_not_sent_to_upstreams_that_read_none(self, profile: str) -> None:
+        written = to_chat(responses_request(reasoning("Hm."), assistant("Hi"), HELLO), profile)
         assert written.body["messages"][0] == {"role": "assistant", "content": "Hi"}
         assert unfit(written) == {"input[0]": False}
 
     def test_absent_stays_absent(self) -> None:
-        assert messages(said("Hi"), HELLO)[0] == {"role": "assistant", "content": "Hi"}
+        assert messages(assistant("Hi"), HELLO)[0] == {"role": "assistant", "content": "Hi"}
 
     def test_is_present_even_when_empty(self) -> None:
         assert messages(call("c"), output("c"))[0]["reasoning_content"] == ""
         assert "reasoning" not in messages(call("c"), output("c"), profile="vllm")[0]
 
-    def test_rides_on_the_next_message(self) -> None:
-        assert messages(HELLO, reasoning("Hm."), said("Hi")) == [
+    def test_is_attached_to_the_next_message(self) -> None:
+        assert messages(HELLO, reasoning("Hm."), assistant("Hi")) == [
             HELLO,
             {"role": "assistant", "content": "Hi", "reasoning_content": "Hm."},
         ]
 
-    def test_rides_on_the_next_call(self) -> None:
+    def test_is_attached_to_the_next_call(self) -> None:
         assert messages(HELLO, reasoning("Hm."), call("c"), output("c")) == [
             HELLO,
             {
@@ -102,15 +102,15 @@ class TestReasoningTowardChat:
     @pytest.mark.parametrize("role", ["user", "system", "developer"])
     def test_a_message_ends_the_wait(self, role: str) -> None:
         between = {"role": role, "content": "Now."}
-        written_messages = messages(HELLO, reasoning("Hm."), between, said("Hi"))
+        written_messages = messages(HELLO, reasoning("Hm."), between, assistant("Hi"))
         assert not any("Hm." in str(message) for message in written_messages)
 
     def test_an_output_ends_the_wait(self) -> None:
-        written_messages = messages(call("c"), reasoning("Hm."), output("c"), said("Hi"))
+        written_messages = messages(call("c"), reasoning("Hm."), output("c"), assistant("Hi"))
         assert not any("Hm." in str(message) for message in written_messages)
 
     def test_a_call_s_turn_keeps_its_reasoning(self) -> None:
-        written_messages = messages(reasoning("Hm."), call("c"), output("c"), said("Hi"))
+        written_messages = messages(reasoning("Hm."), call("c"), output("c"), assistant("Hi"))
         assert [message.get("reasoning_content") for message in written_messages] == [
             "Hm.",
             None,
@@ -137,7 +137,7 @@ class TestReasoningTowardChat:
         assert messages(HELLO, reasoning("Hm.")) == [HELLO]
 
     def test_consecutive_reasoning_accumulates(self) -> None:
-        written_messages = messages(reasoning("One."), reasoning("Two."), said("Hi"), HELLO)
+        written_messages = messages(reasoning("One."), reasoning("Two."), assistant("Hi"), HELLO)
         assert written_messages[0]["reasoning_content"] == "One.\n\nTwo."
 
     def test_reasoning_may_be_all_there_is(self) -> None:
@@ -147,20 +147,20 @@ class TestReasoningTowardChat:
         summary = [{"type": "summary_text", "text": "I thought."}]
         item = reasoning(summary=summary, encrypted_content="gAAA")
         for profile in ("auto", "litellm", "openrouter", "deepseek", "mistral", "huggingface"):
-            assert "I thought." not in str(messages(item, said("Hi"), HELLO, profile=profile))
+            assert "I thought." not in str(messages(item, assistant("Hi"), HELLO, profile=profile))
 
     def test_opaque_state_is_dropped_quietly(self) -> None:
         item = reasoning("Hm.", encrypted_content="gAAA")
-        written = to_chat(responses_request(item, said("Hi"), HELLO), "vllm")
+        written = to_chat(responses_request(item, assistant("Hi"), HELLO), "vllm")
         assert unfit(written) == {"input[0]": False}
         assert "gAAA" not in str(written.body)
 
-    def test_opaque_state_goes_where_it_can(self) -> None:
+    def test_opaque_state_is_sent_where_the_profile_has_a_field(self) -> None:
         turn = (
             reasoning("Signed.", encrypted_content="sig1.abc"),
             reasoning(encrypted_content="opaque"),
             reasoning("Open."),
-            said("Hi"),
+            assistant("Hi"),
             HELLO,
         )
         litellm = messages(*turn, profile="litellm")[0]
@@ -202,7 +202,7 @@ class TestReasoningTowardResponses:
         "blocks",
         [None, [], [{"type": "redacted_thinking"}], [{"type": "redacted_thinking", "data": None}]],
     )
-    def test_nothing_is_made_of_nothing(self, blocks: Any) -> None:
+    def test_empty_blocks_become_nothing(self, blocks: Any) -> None:
         answer = {"role": "assistant", "content": "Hi", "thinking_blocks": blocks}
         written = to_responses(chat_request(HELLO, answer, HELLO))
         assert [item["type"] for item in written.body["input"]] == ["message"] * 3
@@ -250,9 +250,9 @@ class TestReasoningTowardResponses:
         plain = field == "reasoning_content"
         blocks = [] if plain else [{"type": "thinking", "thinking": "Hm."}]
         signing = {"type": "thinking", "thinking": "", "signature": "abc"}
-        said = {"reasoning_content": "Hm."} if plain else {}
+        fields = {"reasoning_content": "Hm."} if plain else {}
         question = chat_request(
-            {"role": "assistant", **said, "thinking_blocks": [*blocks, signing]}
+            {"role": "assistant", **fields, "thinking_blocks": [*blocks, signing]}
         )
         (reasoning_text,) = question.messages[0].parts
         assert (reasoning_text.text, reasoning_text.state, reasoning_text.is_signature) == (
@@ -444,11 +444,11 @@ class TestContent:
     def test_a_message_s_texts_are_one_and_two_messages_are_two(self) -> None:
         parts = [{"type": "output_text", "text": text, "annotations": []} for text in "ab"]
         first = {"type": "message", "role": "assistant", "content": parts}
-        assert messages(first, said("c"), HELLO)[0]["content"] == "ab\n\nc"
+        assert messages(first, assistant("c"), HELLO)[0]["content"] == "ab\n\nc"
         chunks = [{"type": "text", "text": text} for text in "ab"]
         assert items({"role": "assistant", "content": chunks})[0]["content"] == "ab"
 
-    def test_names_are_lost(self) -> None:
+    def test_participant_names_are_dropped(self) -> None:
         written = to_responses(chat_request({**HELLO, "name": "Ada"}))
         assert unfit(written) == {"messages[0].name": False}
 
@@ -465,15 +465,15 @@ class TestContent:
             ),
         ],
     )
-    def test_the_manner_before_tools_is_refused(self, message: Json, param: str) -> None:
+    def test_legacy_functions_are_refused(self, message: Json, param: str) -> None:
         assert unfit(to_responses(chat_request(HELLO, message, HELLO))) == {param: True}
 
 
 class TestOutputs:
-    def test_are_what_came_of_their_calls(self) -> None:
+    def test_are_results_of_their_calls(self) -> None:
         turn = (HELLO, call("a"), call("b"), output("b", "2"), output("a", "1"))
         written_messages = messages(*turn, profile="vllm")
-        assert [(said["tool_call_id"], said["content"]) for said in written_messages[2:]] == [
+        assert [(result["tool_call_id"], result["content"]) for result in written_messages[2:]] == [
             ("b", "2"),
             ("a", "1"),
         ]
@@ -481,14 +481,14 @@ class TestOutputs:
 
     def test_follow_their_calls_whatever_came_between(self) -> None:
         written_messages = messages(
-            call("a"), call("b"), output("a"), HELLO, output("b"), said("Hi"), HELLO
+            call("a"), call("b"), output("a"), HELLO, output("b"), assistant("Hi"), HELLO
         )
         assert [message["role"] for message in written_messages] == [
             *("assistant", "tool", "tool", "user", "assistant", "user")
         ]
 
     def test_of_calls_that_are_not_there_stay_where_they_are(self) -> None:
-        written_messages = messages(HELLO, output("a"), said("Hi"), HELLO)
+        written_messages = messages(HELLO, output("a"), assistant("Hi"), HELLO)
         assert [message["role"] for message in written_messages] == [
             "user",
             "tool",
@@ -525,8 +525,8 @@ class TestOutputs:
         assert written_messages[2]["content"][1]["type"] == "image_url"
 
     def test_an_output_that_no_tool_can_give_is_refused(self) -> None:
-        said = [{"type": "input_video"}]
-        written = to_chat(responses_request(call("a"), output("a", said)))
+        content = [{"type": "input_video"}]
+        written = to_chat(responses_request(call("a"), output("a", content)))
         assert unfit(written) == {"input[1].output": True}
         part = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
         message = {"role": "tool", "tool_call_id": "c", "content": [part]}
@@ -551,14 +551,14 @@ def test_images_in_an_answer_are_refused() -> None:
 
 class TestNames:
     @pytest.mark.parametrize("field", ["call_id", "name"])
-    def test_an_items_id_is_no_calls(self, field: str) -> None:
+    def test_an_item_id_is_not_taken_for_a_call_id(self, field: str) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f"}
         del call[field]
         with pytest.raises(RequestError) as refused:
             responses_request(HELLO, {**call, "arguments": "{}"})
         assert refused.value.param == f"input[1].{field}"
 
-    def test_nor_is_it_an_outputs(self) -> None:
+    def test_an_item_id_is_not_taken_for_an_outputs_call_id(self) -> None:
         output = {"type": "function_call_output", "id": "fc_1", "output": "7"}
         with pytest.raises(RequestError) as refused:
             responses_request(HELLO, output)
@@ -571,17 +571,17 @@ class TestNames:
         assert messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"] == "call_1"
 
     def test_a_chats_call_has_an_id(self) -> None:
-        said = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
+        message = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
         with pytest.raises(RequestError) as refused:
-            chat_request(HELLO, said)
+            chat_request(HELLO, message)
         assert refused.value.param == "messages[1].tool_calls[0].id"
 
-    def test_an_output_is_a_calls(self) -> None:
+    def test_an_output_needs_a_call_id(self) -> None:
         with pytest.raises(RequestError) as refused:
             chat_request(HELLO, {"role": "tool", "content": "7"})
         assert refused.value.param == "messages[1].tool_call_id"
 
-    def test_arguments_that_are_no_text_are_not_lost(self) -> None:
+    def test_arguments_that_are_no_text_are_kept(self) -> None:
         item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}}
         output = {"type": "function_call_output", "call_id": "c", "output": "7"}
         messages = to_chat(responses_request(item, output)).body["messages"]

@@ -1,4 +1,4 @@
-"""Translated events, written for clients of each API, one by one."""
+"""Test writing translated events for clients of each API."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ def streamed_and_whole(api: str, *events: Event) -> list[Told]:
 
 def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
-    said = [ContentDelta(lane, None, text) for lane, text in texts]
+    deltas = [ContentDelta(lane, None, text) for lane, text in texts]
     stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
-    for told in streamed_and_whole("responses", *said, *stops):
-        assert (told.answer.text, told.answer.stop) == ("AB", "stop")
-    assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
+    for turn in streamed_and_whole("responses", *deltas, *stops):
+        assert (turn.answer.text, turn.answer.stop) == ("AB", "stop")
+    assert len(check_responses(streamed("responses", *deltas, *stops)).items) == 1
 
 
 @pytest.mark.parametrize("custom", [True, False])
 def test_a_call_without_arguments_has_empty_ones(*, custom: bool) -> None:
     called = ToolCallDelta(0, None, call_index=0, id="call_0", name="now", custom=custom)
-    (said,) = whole("chat", called)["choices"][0]["message"]["tool_calls"]
-    assert said[said["type"]] == {"name": "now", ("input" if custom else "arguments"): ""}
+    (call,) = whole("chat", called)["choices"][0]["message"]["tool_calls"]
+    assert call[call["type"]] == {"name": "now", ("input" if custom else "arguments"): ""}
     (item,) = whole("responses", called)["output"]
     assert item["input" if custom else "arguments"] == ""
 
 
 def interleaved(count: int, *pieces: str) -> list[Event]:
-    """Calls side by side: all of them begin, then all go on."""
+    """Return events of parallel calls: all begin, then all continue."""
     heads = [ToolCallDelta(0, None, call_index=n, id=f"call_{n}", name="f") for n in range(count)]
     rest = [
         ToolCallDelta(0, None, call_index=n, arguments=text)
@@ -96,8 +96,8 @@ def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
 
     monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
-    told = read_turn("responses", streamed("responses", *events))
-    assert len(told.answer.calls) == 2
+    turn = read_turn("responses", streamed("responses", *events))
+    assert len(turn.answer.calls) == 2
     assert len(parsed) < 10
 
 
@@ -107,8 +107,8 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
         ToolCallDelta(0, None, call_index=number, arguments="{}")
         for number in reversed(range(1000))
     ]
-    told = read_turn("responses", streamed("responses", *heads, *ends))
-    assert [call.id for call in told.answer.calls] == [f"call_{n}" for n in range(1000)]
+    turn = read_turn("responses", streamed("responses", *heads, *ends))
+    assert [call.id for call in turn.answer.calls] == [f"call_{n}" for n in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
 
 
 def test_a_long_answer_takes_no_more_memory_than_its_text() -> None:
-    """And not in an object for each of its pieces."""
+    """It is not kept as an object for each of its pieces."""
     writer = make_writer("responses")
     tracemalloc.start()
     for number in range(110_000):
         writer.write(ContentDelta(0, None, f"{number:6}"))
-    kept, _ = tracemalloc.get_traced_memory()
+    used_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 4 * 6 * 110_000
+    assert used_bytes < 4 * 6 * 110_000
 
 
 @pytest.mark.parametrize("odd", [{}, {"token": "x"}, {"token": 1, "logprob": 0.0}])
@@ -160,10 +160,10 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
     good = {"token": "Yes", "logprob": -0.1}
     entries = [odd, {**good, "bytes": ["x"], "top_logprobs": [odd, good]}]
     whole_token = {**good, "bytes": list(b"Yes")}
-    meant = [{**whole_token, "top_logprobs": [whole_token]}]
-    said = ContentDelta(0, None, "Yes", entries)
-    assert whole("chat", said)["choices"][0]["logprobs"]["content"] == meant
-    assert whole("responses", said)["output"][0]["content"][0]["logprobs"] == meant
+    expected = [{**whole_token, "top_logprobs": [whole_token]}]
+    delta = ContentDelta(0, None, "Yes", entries)
+    assert whole("chat", delta)["choices"][0]["logprobs"]["content"] == expected
+    assert whole("responses", delta)["output"][0]["content"][0]["logprobs"] == expected
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -176,6 +176,6 @@ def test_a_total_alone_stays_as_it_is(api: str) -> None:
     assert sum(figure for name, figure in usage.items() if name.endswith("put_tokens")) == 0
     assert usage["reasoning_summary"]["total_tokens"] == 15
     writer = make_writer(api, billed)
-    told = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
-    assert told.usage is not None
-    assert told.usage.total == 9
+    turn = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
+    assert turn.usage is not None
+    assert turn.usage.total == 9

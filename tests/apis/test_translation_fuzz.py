@@ -1,4 +1,4 @@
-"""Any request is translated, or refused by the name of a field; nothing else happens."""
+"""Test that any request is translated, or refused with the name of a field."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def bodies(api: str) -> st.SearchStrategy[Json]:
 )
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_nothing_breaks_a_question(
+def test_any_body_is_translated_or_refused(
     api: str, read: Callable[[Json], ModelRequest], data: st.DataObject
 ) -> None:
     body: Any = data.draw(bodies(api))

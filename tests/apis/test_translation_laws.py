@@ -1,4 +1,4 @@
-"""Messages written in an API's format, and read again, keep their meaning."""
+"""Test that messages written in an API's format and read back keep their meaning."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from abridge.providers.profile import ReasoningReturn
 from tests.apis.translation import Json
 
 KNOWING = UpstreamOptions(replace(PROFILES["openai"], returns=ReasoningReturn("reasoning_details")))
-"""A chat upstream that knows all there is."""
+"""A chat upstream that supports everything."""
 
 OPEN = UpstreamOptions(PROFILES["auto"])
 
 texts = st.text(min_size=1, max_size=20)
 nonblank = texts.filter(lambda text: bool(text.strip()) and not set("<◁") & set(text))
-"""What might be taken for the beginning of inline reasoning would be."""
+"""Exclude texts that could begin inline reasoning."""
 
 thoughts = st.one_of(
     st.builds(ReasoningPart, nonblank),
@@ -65,7 +65,7 @@ user_messages = st.builds(
 
 @st.composite
 def answers(draw: st.DrawFn, reasoning: st.SearchStrategy[ReasoningPart]) -> list[Message]:
-    """What the assistant says at a stretch, and what came of its calls."""
+    """Draw a run of the assistant's messages and the results of its calls."""
     ids = draw(st.lists(st.uuids().map(str), max_size=3, unique=True))
     custom = draw(st.booleans())
     calls: list[MessagePart] = [
@@ -92,7 +92,7 @@ def conversations(reasoning: st.SearchStrategy[ReasoningPart]) -> st.SearchStrat
     )
 
 
-def meant(speeches: list[Message]) -> list[Message]:
+def meaning_of(speeches: list[Message]) -> list[Message]:
     return [replace(message, param="") for message in normalized(speeches)]
 
 
@@ -116,20 +116,20 @@ def by_responses(speeches: list[Message]) -> list[Message]:
 @settings(max_examples=50)
 @given(conversations(thoughts | signed))
 def test_chat_messages_keep_their_meaning(speeches: list[Message]) -> None:
-    assert meant(by_chat(speeches)) == meant(speeches)
+    assert meaning_of(by_chat(speeches)) == meaning_of(speeches)
 
 
 @settings(max_examples=50)
 @given(conversations(thoughts | summaries))
 def test_responses_items_keep_their_meaning(speeches: list[Message]) -> None:
-    assert meant(by_responses(speeches)) == meant(speeches)
+    assert meaning_of(by_responses(speeches)) == meaning_of(speeches)
 
 
 @settings(max_examples=50)
 @given(conversations(thoughts))
 def test_translation_there_and_back_keeps_the_meaning(speeches: list[Message]) -> None:
-    assert meant(by_chat(by_responses(speeches))) == meant(speeches)
-    assert meant(by_responses(by_chat(speeches))) == meant(speeches)
+    assert meaning_of(by_chat(by_responses(speeches))) == meaning_of(speeches)
+    assert meaning_of(by_responses(by_chat(speeches))) == meaning_of(speeches)
 
 
 @settings(max_examples=50)
@@ -139,4 +139,4 @@ def test_opaque_state_is_the_same_byte_for_byte(speeches: list[Message]) -> None
         parts = [part for message in speeches for part in message.parts]
         return [part.state for part in parts if isinstance(part, ReasoningPart) and part.state]
 
-    assert sealed(by_chat(by_responses(speeches))) == sealed(meant(speeches))
+    assert sealed(by_chat(by_responses(speeches))) == sealed(meaning_of(speeches))

@@ -1,4 +1,4 @@
-"""Requests of one API, written for an upstream of another."""
+"""Translate requests of one API for an upstream of another."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def responses_request(*items: Json, **fields: Any) -> ModelRequest:
 
 
 def to_responses(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
-    """What a Responses upstream is asked, which its description allows."""
+    """Translate for a Responses upstream; check the body against OpenAI's description."""
     written = responses.write_request(question, UpstreamOptions(PROFILES[profile]))
     check("CreateResponse", described(written.body))
     return written
 
 
 def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
-    """What a chat upstream is asked, which the description allows unless the profile does not."""
+    """Translate for a chat upstream; check the body against OpenAI's description."""
     options = UpstreamOptions(PROFILES[profile])
     written = chat.write_request(question, options)
     if options.profile.returns.place != "chunks":
@@ -41,9 +41,8 @@ def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
 
 
 def described(body: Json) -> Json:
-    """The body as far as the description goes: it demands ids of what a client says the model said,
-    which the API itself does not, and of a message with parts it allows two readings, where it
-    wants to have one."""
+    """Return the body adapted to OpenAI's description, which is stricter than the API: it demands
+    ids of the model's items, and exactly one reading of a message with parts."""
     return {**body, "input": [_described(item) for item in body["input"]]}
 
 
@@ -59,5 +58,5 @@ def _described(item: Json) -> Json:
 
 
 def unfit(written: TranslatedRequest) -> dict[str, bool]:
-    """What upstream could not be told, and whether that matters."""
+    """Return the fields that upstream cannot be sent, and whether that matters."""
     return {left_out.param: left_out.essential for left_out in written.unsupported}

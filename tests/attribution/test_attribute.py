@@ -1,4 +1,4 @@
-"""`attribute`: the reasoning that led to each call, in a body of any API."""
+"""Test `attribute()`: the reasoning that led to each call, in a body of any API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 def led(body: Json) -> list[Any]:
-    """What the calls of a message of Anthropic's were given."""
+    """Return what each call in an Anthropic message was attributed."""
     calls = [block for block in attribute(body)["content"] if block["type"].endswith("tool_use")]
     told = [led_to(call) for call in calls]
     check_led([call["id"] for call in calls], told)
@@ -91,11 +91,11 @@ def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, str
 
 @settings(max_examples=50, deadline=None)
 @given(turns())
-def test_a_response_of_anybodys(steps: Any) -> None:
+def test_a_response_that_abridge_did_not_write(steps: Any) -> None:
     body = response(items(steps))
-    said = attribute(body)
-    assert gist(told("responses", json.dumps(said).encode(), stream=False)) == expected(steps)
-    assert unmarked(said) == body
+    attributed = attribute(body)
+    assert gist(told("responses", json.dumps(attributed).encode(), stream=False)) == expected(steps)
+    assert unmarked(attributed) == body
 
 
 def test_a_message_that_shows_both_is_attributed_raw() -> None:
@@ -127,11 +127,11 @@ BODIES: list[Json] = [
 @pytest.mark.parametrize("body", BODIES)
 def test_the_body_is_not_changed_and_a_second_time_changes_nothing(body: Json) -> None:
     before = deepcopy(body)
-    said = attribute(body)
+    attributed = attribute(body)
     assert body == before
-    assert said != body
-    assert unmarked(said) == body
-    assert attribute(said) == said
+    assert attributed != body
+    assert unmarked(attributed) == body
+    assert attribute(attributed) == attributed
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def test_the_body_is_not_changed_and_a_second_time_changes_nothing(body: Json) -
         {"content": [7, None, {}, {"type": "text", "text": "x"}]},
     ],
 )
-def test_what_is_no_answer_or_an_odd_one_comes_back_as_it_is(body: Json) -> None:
+def test_an_odd_or_invalid_answer_is_returned_unchanged(body: Json) -> None:
     assert attribute(body) == body
 
 
-def test_a_call_of_nothing_has_no_marks() -> None:
+def test_a_call_without_reasoning_has_no_marks() -> None:
     for body in (
         completion({"content": "So", "tool_calls": [call("look", "{}")]}),
         response([call_item(0, "look", "{}")]),

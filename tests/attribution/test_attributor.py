@@ -1,4 +1,4 @@
-"""The rules by which reasoning is attributed to calls, and what holds for every turn."""
+"""Test the rules by which reasoning is attributed to calls."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def raw(text: str) -> AttributionPart:
 
 
 def follow(*steps: Step, room: int = sys.maxsize) -> tuple[list[Attribution[int]], Attributor[int]]:
-    """What led to each of the calls, which are known by their number."""
+    """Return what led to each call, calls being known by their number."""
     turn: Attributor[int] = Attributor(room)
     led = []
-    for step, *said in steps:
+    for step, *fields in steps:
         if step == "call":
             led.append(turn.attribute_call(len(led)))
         elif step == "redact":
-            turn.add_redacted(stretch=said[0] if said else 0)
+            turn.add_redacted(stretch=fields[0] if fields else 0)
         else:
-            kind, text, stretch, part = said
+            kind, text, stretch, part = fields
             turn.add_reasoning(kind, text, part=part, stretch=stretch)
     return led, turn
 
@@ -128,8 +128,8 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(said: list[Step]) -> None:
-    led, _ = follow(*said)
+def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(sequence: list[Step]) -> None:
+    led, _ = follow(*sequence)
     latest = None
     for number, one in enumerate(led):
         assert not (one.parts and one.ref is not None)
@@ -138,21 +138,21 @@ def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(said: list[
 
 
 @given(steps)
-def test_nothing_is_attributed_twice_and_nothing_raw_is_lost(said: list[Step]) -> None:
-    led, turn = follow(*said)
+def test_nothing_is_attributed_twice_and_nothing_raw_is_lost(sequence: list[Step]) -> None:
+    led, turn = follow(*sequence)
     attributed = [
         part for parts in (*(one.parts for one in led), turn.unattributed) for part in parts
     ]
-    reasoning = "".join(step[2] for step in said if step[:2] == ("think", RAW))
+    reasoning = "".join(step[2] for step in sequence if step[:2] == ("think", RAW))
     letters = [letter for part in attributed if part.kind == RAW for letter in part.text]
     assert sorted(filter(str.strip, letters)) == sorted(filter(str.strip, reasoning))
     assert all(part.text.strip() for part in attributed if part.kind != REDACTED)
 
 
 @given(steps, st.integers(0, 12 * ENTRY_OVERHEAD))
-def test_over_the_limit_nothing_is_attributed(said: list[Step], room: int) -> None:
-    whole, _ = follow(*said)
-    led, turn = follow(*said, room=room)
+def test_over_the_limit_nothing_is_attributed(sequence: list[Step], room: int) -> None:
+    whole, _ = follow(*sequence)
+    led, turn = follow(*sequence, room=room)
     same = [one == other for one, other in zip(led, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
     assert led[known:] == [Attribution()] * (len(led) - known)

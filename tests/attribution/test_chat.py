@@ -1,4 +1,4 @@
-"""Which reasoning led to which call, in the dialects of Chat Completions."""
+"""Test attribution in the dialects of Chat Completions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pipeline(**options: Any) -> Pipeline:
 
 
 def sent(*deltas: Json) -> bytes:
-    """A stream that ends with calls."""
+    """Return a stream that ends with calls."""
     given = [{"role": "assistant", "content": ""}, *deltas]
     return b"".join([*map(chunk, given), chunk({}, finish="tool_calls"), DONE])
 
@@ -202,7 +202,7 @@ def test_several_calls_in_one_delta_are_attributed() -> None:
     assert streamed({"reasoning": "A"}, both)[1] == "call_0"
 
 
-# What Abridge did not add
+# Fields that Abridge did not add
 
 
 LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "text": "secret"}]}

@@ -1,4 +1,4 @@
-"""The attribution of calls in the answers of each API."""
+"""Test attribution of calls in the answers of each API."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.streams import (
 )
 
 ApiPair = tuple[str, str]
-"""A client's API, and upstream's."""
+"""The client's API and upstream's."""
 
 CLIENTS = {api.name: api for api in APIS}
 BRIDGED: list[ApiPair] = [
@@ -50,7 +50,7 @@ BRIDGED: list[ApiPair] = [
     ("responses", "messages"),
 ]
 ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pair[1] != "chat"]]
-"""Whose answers say, streamed or not, what was thought before which call."""
+"""Pairs whose answers show, streamed or not, which reasoning preceded which call."""
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
@@ -67,23 +67,23 @@ A, B, SAY, CALL, REDACT = (
 )
 
 
-def pipeline(client: str, upstream: str, room: int | None = MUCH, **how: Any) -> Pipeline:
+def pipeline(client: str, upstream: str, room: int | None = MUCH, **options: Any) -> Pipeline:
     pair = {} if client == upstream else {"upstream": upstream}
-    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **how})
+    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **options})
 
 
-def run(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
+def run(pair: ApiPair, steps: list[Step], *, stream: bool, **options: Any) -> bytes:
     data = spelled(pair[1], steps, stream=stream)
-    run = pipeline(*pair, **how)
+    run = pipeline(*pair, **options)
     return run.stream(data) if stream else run.whole(data)
 
 
-def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
-    return gist(told(pair[0], run(pair, steps, stream=stream, **how), stream=stream))
+def led(pair: ApiPair, steps: list[Step], *, stream: bool, **options: Any) -> list[Any]:
+    return gist(told(pair[0], run(pair, steps, stream=stream, **options), stream=stream))
 
 
 def in_order(pair: ApiPair, *, stream: bool) -> bool:
-    """Whether it is known what was thought before which call: a message does not say it."""
+    """Return whether the answer shows which reasoning preceded which call; a message does not."""
     return stream or pair[1] != "chat"
 
 
@@ -96,11 +96,11 @@ def test_each_client_api_has_an_attributing_writer() -> None:
 def test_each_call_gets_the_reasoning_since_the_previous_one(
     client: str, upstream: str, *, stream: bool
 ) -> None:
-    said = led((client, upstream), [A, CALL, B, CALL], stream=stream)
+    attributed = led((client, upstream), [A, CALL, B, CALL], stream=stream)
     if in_order((client, upstream), stream=stream):
-        assert said == [[A[1]], [B[1]]]
+        assert attributed == [[A[1]], [B[1]]]
     else:
-        assert said == [[A[1] + B[1]], True]
+        assert attributed == [[A[1] + B[1]], True]
 
 
 @BOTH
@@ -142,8 +142,8 @@ def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream:
 @BOTH
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
-    said = run(pair, [A, REDACT, B, CALL], stream=stream)
-    (parts,) = told(pair[0], said, stream=stream)
+    data = run(pair, [A, REDACT, B, CALL], stream=stream)
+    (parts,) = told(pair[0], data, stream=stream)
     assert isinstance(parts, list)
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
@@ -152,7 +152,9 @@ def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream
 
 @BOTH
 @EACH
-def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
+def test_text_between_does_not_use_up_reasoning(
+    client: str, upstream: str, *, stream: bool
+) -> None:
     assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
@@ -171,20 +173,20 @@ def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
     data = b"".join(responses_stream(output)) if stream else json.dumps(response(output)).encode()
     done = pipeline("responses", "responses")
     out = done.stream(data) if stream else done.whole(data)
-    said = check_responses(out).response if stream else json.loads(out)
-    assert gist([led_to(item) for item in said["output"]]) == [
+    final = check_responses(out).response if stream else json.loads(out)
+    assert gist([led_to(item) for item in final["output"]]) == [
         *(False, ["A"], True, False),
         *(["B"], False, True),
     ]
-    assert [item.get("reasoning_ref") for item in said["output"][2::4]] == ["ws_1", "call_sh"]
+    assert [item.get("reasoning_ref") for item in final["output"][2::4]] == ["ws_1", "call_sh"]
 
 
 @BOTH
 @EACH
 def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
     pair = client, upstream
-    said = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
-    assert said[0] == said[1]
+    attributed = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
+    assert attributed[0] == attributed[1]
 
 
 @BOTH
@@ -202,7 +204,7 @@ def test_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: boo
     assert [json.loads(one) for one in given] == [json.loads(ARGUMENTS)] * 2
 
 
-def test_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
+def test_items_missing_in_the_final_response_are_taken_from_the_stream() -> None:
     output = items([A, CALL, B, CALL])
     sent = responses_stream(output)
     last = json.loads(sent[-1].split(b"data: ")[1])
@@ -232,14 +234,14 @@ def test_obfuscation_passes() -> None:
         frame.replace(b'"id": ', b'"obfuscation": "xyz", "id": ', 1)
         for frame in chat_frames([A, CALL])
     ]
-    said = check_chat(
+    seen = check_chat(
         pipeline("chat", "chat", plan=SummaryPlan(style=None)).stream(b"".join(chunks))
     )
-    assert {each.get("obfuscation") for each in said.chunks} == {"xyz"}
-    assert gist(said.choices[0].led) == [[A[1]]]
+    assert {each.get("obfuscation") for each in seen.chunks} == {"xyz"}
+    assert gist(seen.choices[0].led) == [[A[1]]]
 
 
-# What is shown
+# Exposure
 
 
 @BOTH
@@ -250,13 +252,13 @@ def test_hidden_reasoning_is_attributed_nowhere(
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
     assert b"First" not in data
-    said = told(client, data, stream=stream)
+    attributed = told(client, data, stream=stream)
     if expose == "none":
-        assert said == [None, None]
+        assert attributed == [None, None]
     else:
         text = f"**Part**\n\nSaid of {len(A[1])} characters."
-        assert said[0] == [{"type": "summary_text", "text": text}]
-        assert isinstance(said[1], str)
+        assert attributed[0] == [{"type": "summary_text", "text": text}]
+        assert isinstance(attributed[1], str)
 
 
 @BOTH
@@ -267,9 +269,9 @@ def test_parts_of_a_summary_stay_separate(
 ) -> None:
     plan = SummaryPlan(part_chars=30, tail_chars=5)
     thought = "One thing is this here now. " * 2 + "\n\n" + "Another thing is that there then. " * 2
-    how: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
+    options: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
     steps = [("think", thought), CALL]
-    data = run((client, upstream), steps, stream=stream, **how)
+    data = run((client, upstream), steps, stream=stream, **options)
     (parts,) = told(client, data, stream=stream)
     assert isinstance(parts, list)
     assert len(parts) > 1
@@ -287,10 +289,10 @@ def sealing(_: Envelope) -> str:
 def test_an_envelope_that_stands_for_an_item_is_a_placeholder(
     client: str, upstream: str, envelope: str, *, stream: bool
 ) -> None:
-    how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
+    options: dict[str, Any] = {"seal": sealing, "envelope": envelope}
     wanted = {"none": ["[redacted]"] if client == "responses" else False, "both": [A[1]]}
     for expose, parts in wanted.items():
-        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
+        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **options)
         assert ENVELOPE_PREFIX.encode() in data
         assert gist(told(client, data, stream=stream)) == [parts]
 
@@ -307,14 +309,14 @@ def test_a_native_summary_is_attributed_as_summary() -> None:
     sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
     sent += [chunk({"tool_calls": [call("look", ARGUMENTS)]}), chunk({}, finish="tool_calls"), DONE]
     body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
-    for how in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
-        said = pipeline("chat", "chat", **how).stream(b"".join(sent))
-        assert told("chat", said, stream=True) == [[part]]
-        said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())
-        assert told("chat", said, stream=False) == [[part]]
+    for options in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
+        attributed = pipeline("chat", "chat", **options).stream(b"".join(sent))
+        assert told("chat", attributed, stream=True) == [[part]]
+        attributed = pipeline("chat", "chat", **options).whole(json.dumps(body).encode())
+        assert told("chat", attributed, stream=False) == [[part]]
 
 
-# What holds for every turn
+# Laws
 
 thoughts = st.text("ab .\n\u00e9", min_size=1, max_size=30).filter(str.strip)
 kinds = st.one_of(
@@ -325,12 +327,12 @@ kinds = st.one_of(
 
 @st.composite
 def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
-    """Any turn that ends with a call. Without `items` what follows reasoning is something else: in
-    a chat nothing parts one stretch from the next."""
+    """Draw a turn that ends with a call; without `items` no two stretches are adjacent,
+    since a chat does not separate them."""
     steps = draw(st.lists(kinds, max_size=9))
     if not items:
-        said = pairwise([*(step for step in steps if step != REDACT), CALL])
-        steps = [step for step, then in said if (step[0], then[0]) != ("think", "think")]
+        pairs = pairwise([*(step for step in steps if step != REDACT), CALL])
+        steps = [step for step, then in pairs if (step[0], then[0]) != ("think", "think")]
     return [*steps, CALL]
 
 
@@ -359,9 +361,9 @@ def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str)
 def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
     steps: list[Step], calls: int, pair: ApiPair, expose: str
 ) -> None:
-    said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
-    streamed = told(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
-    whole = told(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
+    reordered = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
+    streamed = told(pair[0], run(pair, reordered, stream=True, expose=expose), stream=True)
+    whole = told(pair[0], run(pair, reordered, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -374,11 +376,11 @@ def _without_ref(led: Any) -> Any:
 def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
     lanes = [chat_frames(steps, index)[:-1] for index, steps in enumerate(turns)]
     sent = [lane.pop(0) for lane in lanes]
-    while left := [lane for lane in lanes if lane]:
-        sent.append(random.choice(left).pop(0))
-    said = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
+    while remaining := [lane for lane in lanes if lane]:
+        sent.append(random.choice(remaining).pop(0))
+    seen = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
     for index, steps in enumerate(turns):
-        assert gist(said.choices[index].led) == expected(steps, joins=True)
+        assert gist(seen.choices[index].led) == expected(steps, joins=True)
 
 
 @BOTH
@@ -389,13 +391,13 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
 def test_nothing_else_is_changed(
     steps: list[Step], pair: ApiPair, expose: str, *, stream: bool
 ) -> None:
-    plain, said = (
+    plain, attributed = (
         run(pair, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
     )
     if not stream:
-        assert unmarked(json.loads(said)) == json.loads(plain)
+        assert unmarked(json.loads(attributed)) == json.loads(plain)
         return
-    for (name, before), (same, after) in zip(frames(plain), frames(said), strict=True):
+    for (name, before), (same, after) in zip(frames(plain), frames(attributed), strict=True):
         assert name == same
         assert before == after or unmarked(json.loads(after)) == json.loads(before)
 
@@ -407,7 +409,7 @@ def test_over_the_limit_nothing_is_attributed(
     steps: list[Step], pair: ApiPair, room: int, *, stream: bool
 ) -> None:
     whole = led(pair, steps, stream=stream)
-    said = led(pair, steps, stream=stream, room=room)
-    same = [one == other for one, other in zip(said, whole, strict=True)]
+    attributed = led(pair, steps, stream=stream, room=room)
+    same = [one == other for one, other in zip(attributed, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
-    assert said[known:] == [False] * (len(said) - known)
+    assert attributed[known:] == [False] * (len(attributed) - known)

@@ -1,1 +1,1 @@
-"""How fast Abridge is, and what it costs: run by hand, `python -m tests.benchmarks`."""
+"""Measure how fast Abridge is and what it costs: `python -m tests.benchmarks`, run by hand."""

@@ -1,4 +1,4 @@
-"""Requests with long bodies: that what is only passed on is not parsed, and what is, once over."""
+"""Requests with long bodies: not parsed if passed through, else parsed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle
-from tests.benchmarks.rounds import ask
+from tests.benchmarks.rounds import run_jobs
 from tests.benchmarks.scripts import script
 from tests.benchmarks.turns import ENGAGED, PATHS
 from tests.support.streams import thinking
@@ -29,15 +29,15 @@ SIZES = {"100KB": 100_000, "1MB": 1_000_000}
 WAYS = {
     "bare": "bare transport",
     "passed": "passed through",
-    "not-json": "as many bytes of no JSON",
+    "not-json": "the same size, not JSON",
     "after": "passed through after a summary",
     "engaged": "engaged",
 }
-"""Of a sidecar that has shown no summary yet, the second and third; of one that has, the others."""
+"""The second and third use a sidecar that has shown no summary yet, the rest one that has."""
 
 
 def body(size: int, way: str) -> str:
-    """A long conversation, or as many bytes that are no JSON."""
+    """Return a long conversation, or as many bytes that are no JSON."""
     if way == "not-json":
         return "x" * size
     text, roles = thinking(1000), ("user", "assistant")
@@ -54,20 +54,20 @@ def run(options: Options) -> Iterator[Row]:
         contenders.abridge(upstream.port) as used,
     ):
         servers = {"bare": bare, "passed": fresh, "not-json": fresh, "after": used, "engaged": used}
-        ask(_job(used, "100KB", "engaged", each=1))
+        run_jobs(_job(used, "100KB", "engaged", each=1))
         parsed = {(size, way): _parsed(size, way) for size in SIZES for way in WAYS}
         seconds = options.seconds(1.5, 0.7)
         for number in range(options.rounds(5, 3)):
             for (size, way), read in parsed.items():
                 job = _job(servers[way], size, way, warm=seconds / 5, seconds=seconds)
-                [came] = ask(job)
+                [result] = run_jobs(job)
                 yield {
                     "size": size,
                     "way": way,
                     "round": number,
-                    "requests": came["requests"],
-                    "cpu_us": 1e6 * came["cpu"] / came["requests"],
-                    "waited": came["waited"] / came["seconds"],
+                    "requests": result["requests"],
+                    "cpu_us": 1e6 * result["cpu"] / result["requests"],
+                    "waited": result["waited"] / result["seconds"],
                     "parsed_bytes": read,
                 }
 
@@ -90,12 +90,12 @@ def _headers(way: str) -> dict[str, str]:
 
 
 def _parsed(size: str, way: str) -> int:
-    """How many bytes of JSON Abridge reads for one such request, its small answer less."""
+    """Return how many bytes of JSON Abridge parses for one request, less its small answer."""
     return 0 if way == "bare" else asyncio.run(_count(body(SIZES[size], way), way))
 
 
 async def _count(content: str, way: str) -> int:
-    """In this process, where it can be seen."""
+    """Count in this process."""
     answer = script("json").steps[0][1]
     kind = {"content-type": "application/json"}
     upstream = httpx.MockTransport(lambda _: httpx.Response(200, headers=kind, content=answer))
@@ -134,6 +134,6 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
         yield Finding(f"{words}: 1 MB", large, "µs")
         if way not in ("bare", "not-json"):
             read = middle(rows, "parsed_bytes", size="1MB", way=way) / SIZES["1MB"]
-            yield Finding(f"{words}: 1 MB, in 100 KBs", large / small, "×", most=12)
+            yield Finding(f"{words}: 1 MB, relative to 100 KB", large / small, "×", most=12)
             most = 0.0 if way == "passed" else 1.0
-            yield Finding(f"{words}: times it is parsed", read, most=most)
+            yield Finding(f"{words}: times the body is parsed", read, most=most)

@@ -1,6 +1,6 @@
-"""What is measured, and what it is measured against: each a server process on the measured core.
+"""Contender and baselines: each a server process on the measured core.
 
-As a module it is the baselines that are ASGI apps, on the server that Abridge has, set up alike.
+Run as a module, this serves the baselines that are ASGI apps, on Abridge's server and settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def upstream() -> Iterator[Server]:
 
 @contextmanager
 def abridge(port: int, environ: Mapping[str, str] | None = None, *flags: str) -> Iterator[Server]:
-    """The sidecar, as users run it, before the upstream on `port`; `environ` sets settings."""
+    """Run the sidecar as users do, before the upstream on `port`; `environ` sets settings."""
     own = free_port()
     where = ("--upstream", f"{_url(port)}/v1", "--port", str(own))
     command = module("abridge", "serve", *where, *flags)
@@ -93,13 +93,13 @@ model_list:
     litellm_params: {{model: openai/thinker-1, api_base: {url}/json/v1, api_key: none}}
 """
 LITELLM_KEY = f"sk-{secrets.token_hex(32)}"
-"""Without one it does not start."""
+"""LiteLLM does not start without a key."""
 
 
 @contextmanager
 def litellm(python: str, port: int) -> Iterator[Server]:
-    """LiteLLM's proxy, from another environment's Python. It sends no header of the client's on, so
-    its upstream is told by path what to play."""
+    """Run LiteLLM's proxy with another environment's Python. It forwards no client headers, so the
+    path tells the upstream which script to play."""
     own = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "config.yaml")
@@ -119,7 +119,7 @@ def _url(port: int) -> str:
 
 
 def bare(upstream: str) -> ASGIApp:
-    """Abridge's transport and next to nothing around it."""
+    """Return Abridge's transport with almost nothing around it."""
     transport = Transport(connect=5, headers=600, idle=300)
 
     async def forward(scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,7 +137,7 @@ def bare(upstream: str) -> ASGIApp:
 
 
 def session(upstream: str) -> ASGIApp:
-    """aiohttp's client session, as aiohttp gives it."""
+    """Return a proxy over aiohttp's client session with its defaults."""
     sessions: list[aiohttp.ClientSession] = []
 
     async def forward(scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,12 +155,12 @@ def session(upstream: str) -> ASGIApp:
 
 
 def httpx_stock(upstream: str) -> ASGIApp:
-    """A reverse proxy as it is usually written: Starlette, and httpx's client as it comes."""
+    """Return a reverse proxy as usually written: Starlette and httpx with its defaults."""
     return _httpx_app(upstream, httpx.AsyncClient(timeout=None))  # noqa: S113 -- answers may be slow
 
 
 def httpx_unlimited(upstream: str) -> ASGIApp:
-    """The same, keeping every connection alive: by default httpx keeps 20."""
+    """Return the same with every connection kept alive; httpx keeps 20 by default."""
     return _httpx_app(upstream, httpx.AsyncClient(timeout=None, limits=httpx.Limits()))  # noqa: S113
 
 

@@ -1,4 +1,4 @@
-"""A request whose client returned summaries, and upstream gets the reasoning: what that adds."""
+"""The cost of restoring reasoning for a client that returned summaries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tests.support.streams import (
 APIS = {"chat": "Chat Completions", "responses": "Responses"}
 SIZES = {"100KB": 100_000, "1MB": 1_000_000}
 WAYS = {"restored": "restoring", "carried": "opening what the client carries"}
-"""By one who remembers, whose summaries the client returns; by one who has but keys, whose blobs it
-returns. Each time the answer is read, and has no reasoning."""
+"""Restored from the store, for a client that returns summaries; opened with keys only, for a client
+that returns blobs. Each answer is read and has no reasoning."""
 
 PLAIN = {"engaged": "nothing is remembered", "remembering": "nothing to put back"}
-"""The same request to one who has no store, and to one who has: it would remember the answer, by
-all that was said before."""
+"""The same request without a store, and with one, which would remember the answer by its whole
+history."""
 
 KEYS = "BENCHMARK_SEAL_KEYS"
 
@@ -47,7 +47,7 @@ OUTPUT = thinking(1500)
 
 
 class Upstream:
-    """Thinks about what is said first, and calls a tool under a new id each time; no more later."""
+    """A model that reasons and calls a tool, each time under a new id, until all turns are done."""
 
     def __init__(self, api: str) -> None:
         self._api = api
@@ -78,8 +78,8 @@ class Upstream:
 
 
 class Conversation:
-    """A client's that returns what it is shown less the reasoning, each turn a call of a tool and
-    what came of it."""
+    """A client's conversation, returned without the reasoning; each turn is a tool call and its
+    result."""
 
     def __init__(self, api: str, way: str) -> None:
         self._api = api
@@ -88,7 +88,7 @@ class Conversation:
         self._size = 0
 
     async def grow(self, size: int) -> None:
-        """Say more, until it is so long."""
+        """Add turns until it has this size."""
         async with self._client(self._app) as client:
             while self._size < size:
                 answer = await self._ask(client, self._said[:1])
@@ -97,7 +97,7 @@ class Conversation:
                 self._size += len(json.dumps(turn))
 
     async def time(self, times: int, way: str | None = None) -> list[float]:
-        """Seconds of CPU for a request with all of it, to one who knows it, or of another way."""
+        """Return the CPU seconds of a request with the whole conversation, for one way."""
         taken = []
         async with self._client(_app(self._api, way) if way else self._app) as client:
             for _ in range(times):
@@ -170,9 +170,9 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
         for way, words in WAYS.items():
             beside = "remembering" if way == "restored" else "engaged"
             small, large = (_added(rows, api, size, (beside, way)) for size in SIZES)
-            yield Finding(f"{name}, 100KB: what {words} adds to that", small, "ms", most=1.5)
+            yield Finding(f"{name}, 100KB: what {words} adds", small, "ms", most=1.5)
             yield Finding(f"{name}, 1MB: what it adds", large, "ms")
-            yield Finding(f"{name}, 1MB: in what 100 KBs add", large / small, "×", most=12)
+            yield Finding(f"{name}, 1MB: relative to what 100 KB add", large / small, "×", most=12)
 
 
 def _added(rows: list[Row], api: str, size: str, ways: tuple[str, str]) -> float:

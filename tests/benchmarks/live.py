@@ -1,8 +1,8 @@
-"""Two thousand tokens of reasoning, a hundred a second, then two hundred of answer: when the
-summary comes, and how long the answer waits for it.
+"""Two thousand tokens of reasoning at a hundred a second, then two hundred of answer: when the
+summary arrives, and how long the answer waits for it.
 
 The summarizer model takes 0.3 s to its first token and 0.7 s more. The baselines are one summary at
-the reasoning's end (`summary.live = false`), and one that a second call makes after the answer.
+the reasoning's end (`summary.live = false`), and one made by a second call after the answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.benchmarks import contenders
 from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.results import Finding, Row, middle
-from tests.benchmarks.rounds import Came, ask
+from tests.benchmarks.rounds import Result, run_jobs
 from tests.benchmarks.scripts import reasoning
 from tests.benchmarks.turns import ENGAGED, PATHS, body
 
@@ -25,7 +25,7 @@ TIMES = ("first_summary", "first_answer", "end", "held")
 
 
 def run(options: Options) -> Iterator[Row]:
-    """All at once: little is computed here, and much waited for."""
+    """Run all cases concurrently, since they mostly wait."""
     with contenders.upstream() as upstream:
         model = {
             "ABRIDGE_SUMMARIZER__KIND": "model",
@@ -45,7 +45,7 @@ def run(options: Options) -> Iterator[Row]:
                 "at_end": _job(at_end.port, "live", streams, ENGAGED),
                 "afterwards": _job(upstream.port, "live", streams, {}),
             }
-            answers = dict(zip(cases, ask(*cases.values()), strict=True))
+            answers = dict(zip(cases, run_jobs(*cases.values()), strict=True))
         second = Job(
             upstream.port,
             PATHS["chat"],
@@ -55,17 +55,17 @@ def run(options: Options) -> Iterator[Row]:
             each=1,
             marks=SUMMARIZER,
         )
-        [summaries] = ask(second)
-    for case, came in answers.items():
-        yield from _rows(case, came, summaries)
+        [summaries] = run_jobs(second)
+    for case, result in answers.items():
+        yield from _rows(case, result, summaries)
 
 
-def _job(port: int, what: str, streams: int, headers: dict[str, str]) -> Job:
+def _job(port: int, scenario: str, streams: int, headers: dict[str, str]) -> Job:
     return Job(
         port,
         PATH,
         body("responses"),
-        f"responses-{what}",
+        f"responses-{scenario}",
         connections=streams,
         each=1,
         spread=1.0,
@@ -74,9 +74,9 @@ def _job(port: int, what: str, streams: int, headers: dict[str, str]) -> Job:
     )
 
 
-def _rows(case: str, came: Came, summaries: Came) -> Iterator[Row]:
-    """What is asked for after the answer comes after it."""
-    for number, (marks, held) in enumerate(zip(came["marks"], came["delays"], strict=True)):
+def _rows(case: str, result: Result, summaries: Result) -> Iterator[Row]:
+    """The second call's times are added to the answer's end."""
+    for number, (marks, held) in enumerate(zip(result["marks"], result["delays"], strict=True)):
         end = marks["end"]
         if case == "afterwards":
             second = summaries["marks"][number]
@@ -94,15 +94,15 @@ WORDS = {
 def findings(rows: list[Row]) -> Iterator[Finding]:
     thinking = middle(rows, "first_answer", case="afterwards")
     share = middle(rows, "first_summary", case="live") / thinking
-    yield Finding("first summary text, in the reasoning's time", share, "×", most=0.25)
+    yield Finding("first summary text, as a share of the reasoning's time", share, "×", most=0.25)
     for case, words in WORDS.items():
         for name in ("first_summary", "first_answer", "end"):
-            what = f"{words}: {name.replace('_', ' ')}"
-            yield Finding(what, middle(rows, name, case=case), "s")
+            label = f"{words}: {name.replace('_', ' ')}"
+            yield Finding(label, middle(rows, name, case=case), "s")
     held = middle(rows, "held", case="live")
     yield Finding("live: the answer was held", held, "s", most=CALL + 0.1)
     yield Finding("`summary.live = false`: held", middle(rows, "held", case="at_end"), "s")
     for tail, most in ((390, 0.1), (100, CALL - 0.25 + 0.1)):
         held = middle(rows, "held", case=f"tail{tail}")
-        what = f"live, reasoning ends {tail} characters after a cut: held"
-        yield Finding(what, held, "s", most=most)
+        label = f"live, reasoning ends {tail} characters after a cut: held"
+        yield Finding(label, held, "s", most=most)

@@ -1,7 +1,7 @@
-"""The load generator: a job in JSON on stdin, what came of it in JSON on stdout.
+"""The load generator: a job as JSON on stdin, its result as JSON on stdout.
 
-It is close to the socket too, asks the next once the last is answered whole, and reads the measured
-process's CPU clock itself, at the very edges of the time it counts.
+It works close to the socket, sends the next request once the last is answered, and reads the
+measured process's CPU clock itself, exactly when counting begins and ends.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tests.benchmarks.processes import cpu, waited
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SENT = re.compile(rb'"sent":"([\d.]+)"')
-OVERLAP = 64  # bytes; what is looked for is shorter
+OVERLAP = 64  # bytes, more than any text that is searched for
 LAST_CHUNK = b"0\r\n\r\n"
 
 
 @dataclass(frozen=True)
 class Job:
-    """`body` is asked of `path` on so many connections, for some `seconds` after `warm` ones, or
-    else each `each` times, the connections' first requests spread over `spread` seconds. `marks`
-    are byte strings whose first sight is timed. `pid` is whose CPU is counted."""
+    """Post `body` to `path` on each connection, for `seconds` after `warm` seconds, or else `each`
+    times; first requests are spread over `spread` seconds. `marks` are byte strings whose first
+    occurrence is timed. `pid` is the process whose CPU is counted."""
 
     port: int
     path: str
@@ -61,7 +61,7 @@ class Job:
 
 @dataclass
 class Tally:
-    """Times in seconds: each answer's, each stamped event's on its way, each answer's marks."""
+    """Times in seconds: of answers, of stamped events in transit, of each answer's marks."""
 
     latencies: list[float] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Client(asyncio.Protocol):
         await self._done
 
     def _read_head(self, data: bytes) -> bool:
-        """`_missing` becomes how many bytes the answer has, from `data` on; 0 where in chunks."""
+        """Read the head; set `_missing` to the length of the body, 0 if chunked."""
         before = len(self._head)
         self._head += data
         end = self._head.find(b"\r\n\r\n")
@@ -125,7 +125,7 @@ class Client(asyncio.Protocol):
         return True
 
     def _look(self, data: bytes) -> None:
-        """For what is timed, in this piece and the seam to the last."""
+        """Look for marks and stamps in this piece and across its seam with the last."""
         seen, now = self._tail + data, time.monotonic()
         last = 0
         for found in SENT.finditer(seen):
@@ -184,7 +184,7 @@ async def run(job: Job) -> dict[str, Any]:
 
 
 def _clocks(job: Job) -> tuple[float, float, float]:
-    """The time, and the CPU that the measured process has had and has waited for."""
+    """Return the time, and the CPU time that the measured process has used and waited for."""
     return time.monotonic(), *((cpu(job.pid), waited(job.pid)) if job.pid else (0.0, 0.0))
 
 

@@ -1,4 +1,4 @@
-"""What the command line says of a run."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """`litellm` is the Python of an environment in which LiteLLM's proxy is installed."""
+    """Options; `litellm` is a Python with LiteLLM's proxy installed."""
 
     quick: bool = False
     litellm: str | None = None

@@ -1,4 +1,4 @@
-"""A small JSON answer over 32 connections, on one core: what passing through costs."""
+"""A small JSON answer over 32 connections, on one core: the cost of passing through."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
-from tests.benchmarks.rounds import ask
+from tests.benchmarks.rounds import run_jobs
 
 PATH = "/v1/chat/completions"
 BODY = json.dumps(
@@ -35,7 +35,7 @@ def run(options: Options) -> Iterator[Row]:
         upstream = stack.enter_context(contenders.upstream())
         servers = _servers(stack, upstream, options)
         for server in servers.values():
-            ask(_job(server, each=4))  # warms up, and is not counted
+            run_jobs(_job(server, each=4))  # warm-up, not counted
         seconds = options.seconds(2.0, 1.0)
         for number in range(options.rounds(5, 3)):
             for name, server in servers.items():
@@ -73,16 +73,16 @@ def _job(server: Server, **times: Any) -> Job:
 
 
 def _round(name: str, number: int, server: Server, job: Job) -> Row:
-    [came] = ask(job)
+    [result] = run_jobs(job)
     return {
         "contender": name,
         "round": number,
-        "requests": came["requests"],
-        "cpu_us": 1e6 * came["cpu"] / came["requests"],
-        "waited": came["waited"] / came["seconds"],
-        "per_second": came["requests"] / came["seconds"],
-        "p50_ms": 1e3 * percentile(came["latencies"], 0.5),
-        "p99_ms": 1e3 * percentile(came["latencies"], 0.99),
+        "requests": result["requests"],
+        "cpu_us": 1e6 * result["cpu"] / result["requests"],
+        "waited": result["waited"] / result["seconds"],
+        "per_second": result["requests"] / result["seconds"],
+        "p50_ms": 1e3 * percentile(result["latencies"], 0.5),
+        "p99_ms": 1e3 * percentile(result["latencies"], 0.99),
     }
 
 
@@ -106,8 +106,8 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
     ours = cost["abridge"]
     for name, spent in cost.items():
         yield Finding(f"{NAMES[name]}, CPU a request", spent, "µs")
-    yield Finding("CPU of stock httpx, in ours", cost["httpx"] / ours, "×", least=10)
-    yield Finding("our CPU, in bare transports", ours / cost["bare"], "×", most=1.4)
+    yield Finding("CPU of stock httpx, relative to ours", cost["httpx"] / ours, "×", least=10)
+    yield Finding("our CPU, relative to the bare transport", ours / cost["bare"], "×", most=1.4)
     for name in ("abridge", "httpx", "direct"):
         latency = middle(rows, "p50_ms", contender=name)
         yield Finding(f"{NAMES.get(name, name)}, p50 at full load", latency, "ms")

@@ -1,4 +1,4 @@
-"""The plot: what passing through costs, and when a summary is there. Needs matplotlib."""
+"""Draw the plot: the cost of passing through, and the time to a summary. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FILE = results.FOLDER / "benchmarks.svg"
-ALT = "CPU a request passed through, and seconds to the first summary text, beside baselines"
+ALT = "CPU a request passed through, and seconds to the first summary text, compared with baselines"
 OURS, OTHERS, FAINT = "#0b6e6e", "#8a8f98", "#e3e5e8"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -47,7 +47,7 @@ def _passthrough(axes: Axes, rows: list[Row]) -> None:
 
 
 def _live(axes: Axes, rows: list[Row]) -> None:
-    """Each turn as a bar: reasoning, answer, and after it a call, if there is one."""
+    """Draw each turn as a bar: reasoning, answer and, if there is one, a later call."""
     labels = {name: words.replace("`", "") for name, words in live.WORDS.items()}
     for name, label in reversed(labels.items()):
         summary, answer, end = (

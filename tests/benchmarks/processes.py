@@ -1,4 +1,4 @@
-"""Processes on loopback: started, pinned to a core, and looked at from outside. Linux only."""
+"""Start processes on loopback, pin them to a core and measure them from outside. Linux only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MEASURED, BESIDE = 0, 1
-"""The core of whatever is measured, and the one of all that is not."""
+"""The core of the measured process, and the core of all others."""
 
 FILES = 16384
-PATIENCE = 30.0  # seconds in which a server must listen
+PATIENCE = 30.0  # seconds until a server must listen
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ def cpu(pid: int) -> float:
 
 
 def waited(pid: int) -> float:
-    """Seconds for which a process's first thread was ready to run, and its core had others to
-    run."""
+    """Return how many seconds a process's first thread was ready but waited for its core."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
@@ -62,19 +61,19 @@ def serving(
     command: Sequence[str], port: int, core: int, environ: Mapping[str, str] | None = None
 ) -> Iterator[Server]:
     """Run `command` until the end of the block, which begins when it listens on `port`."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=output,
             env={**os.environ, **(environ or {})},
             preexec_fn=lambda: prepare(core),
         )
         try:
             if not _listens(process, port):
-                said.seek(0)
-                raise RuntimeError(f"{command} does not listen:\n{said.read().decode()}")
+                output.seek(0)
+                raise RuntimeError(f"{command} does not listen:\n{output.read().decode()}")
             yield Server(process, port)
         finally:
             process.kill()
@@ -86,7 +85,7 @@ def module(name: str, *arguments: str) -> list[str]:
 
 
 def prepare(core: int) -> None:
-    """In a child: one core, where there are several, and room for many connections."""
+    """Prepare a child process: pin it to a core, if there are several, and raise its file limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = FILES if most == resource.RLIM_INFINITY else min(FILES, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))

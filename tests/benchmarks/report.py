@@ -1,4 +1,4 @@
-"""Findings as tables: on the terminal, and between two marks in the README, with a plot."""
+"""Print findings as tables on the terminal, or write them into the README with a plot."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BEGIN, END = "<!-- report -->\n", "<!-- end of report -->\n"
 def show(findings: Iterable[Finding]) -> None:
     for finding in findings:
         met = {True: "met", False: "NOT MET", None: ""}[finding.met]
-        print(f"  {finding.what:64} {finding.figure:>10}  {finding.target:10} {met}".rstrip())
+        print(f"  {finding.name:64} {finding.figure:>10}  {finding.target:10} {met}".rstrip())
 
 
 def write() -> None:
-    """Rewrite the README's part that is made of the results."""
+    """Rewrite the generated part of the README."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     plot.draw()
@@ -45,7 +45,7 @@ def _lines() -> Iterator[str]:
         yield f"### `{name}`\n\n{(benchmark.__doc__ or '').strip()}\n"
         yield "| | | target | met |\n|---|---:|---:|:---:|"
         for finding in benchmark.findings(rows):
-            yield f"| {finding.what} | {finding.figure} | {finding.target} | {_met(finding)} |"
+            yield f"| {finding.name} | {finding.figure} | {finding.target} | {_met(finding)} |"
         yield f"\n{results.where(name)}\n"
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark found: rows, one a round, kept as CSV; and findings, which rows come to."""
+"""Results of a benchmark: rows, one per round, saved as CSV; and findings derived from them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Row = dict[str, str | float]
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure, and what it may be at most, or must be at least, where that was set."""
+    """A figure and its bounds, if any."""
 
-    what: str
+    name: str
     value: float
     unit: str = ""
     most: float | None = None
@@ -46,7 +46,7 @@ class Finding:
 
 
 def short(value: float) -> str:
-    """Three digits are more than a noisy machine can vouch for."""
+    """Format a figure in about three digits, which is all a noisy machine supports."""
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
@@ -78,14 +78,14 @@ def write(name: str, rows: Sequence[Row]) -> None:
 
 
 def read(name: str) -> list[Row]:
-    """The rows of the last run; none, if it was never run."""
+    """Return the rows of the last run, if any."""
     path = FOLDER / f"{name}.csv"
     lines = path.read_text().splitlines()[1:] if path.exists() else []
     return [dict(row) for row in csv.DictReader(lines)]
 
 
 def where(name: str) -> str:
-    """On what machine, with what, and when it ran."""
+    """Return the machine, versions and date of the last run."""
     with (FOLDER / f"{name}.csv").open() as file:
         return file.readline().removeprefix("# ").strip()
 

@@ -1,4 +1,4 @@
-"""Load, in processes of its own on the core that is not measured."""
+"""Run load generators in processes of their own on the core that is not measured."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import IO, Any
 from tests.benchmarks.load import Job
 from tests.benchmarks.processes import BESIDE, module, prepare
 
-Came = dict[str, Any]
+Result = dict[str, Any]
 QUIET = 0.02
-"""The share of a round for which others may have had the measured process's core."""
+"""The share of a round for which the measured process may have waited for its core."""
 TRIES = 5
 
 
-def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
-    """What came of each job, all at once; `meanwhile` is called ten times a second until then."""
+def run_jobs(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Result]:
+    """Run jobs concurrently; return their results. Call `meanwhile` ten times a second."""
     with ExitStack() as stack:
         running = [stack.enter_context(_started(job)) for job in jobs]
         while any(load.process.poll() is None for load in running):
@@ -31,49 +31,50 @@ def ask(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Came]:
         return [load.result() for load in running]
 
 
-def ask_in_quiet(job: Job) -> Came:
-    """What came of a job that leaves the measured process idle now and then, while it had its core
-    to itself: one that has to wait reads several events at a time, and looks cheaper than it is. So
-    it is asked again, a few times at most, and the least disturbed round counts."""
-    rounds: list[Came] = []
+def run_undisturbed(job: Job) -> Result:
+    """Run a job that leaves the measured process idle at times; return its least disturbed round.
+
+    A process that waits for its core reads several events at a time and looks cheaper than it is,
+    so a disturbed round is repeated a few times."""
+    rounds: list[Result] = []
     while len(rounds) < TRIES and not (rounds and _disturbed(rounds[-1]) < QUIET):
-        rounds += ask(job)
+        rounds += run_jobs(job)
     return min(rounds, key=_disturbed)
 
 
-def _disturbed(came: Came) -> float:
-    return float(came["waited"] / came["seconds"])
+def _disturbed(result: Result) -> float:
+    return float(result["waited"] / result["seconds"])
 
 
 @dataclass(frozen=True)
 class Load:
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    output: IO[bytes]
 
-    def result(self) -> Came:
+    def result(self) -> Result:
         if self.process.returncode:
             raise RuntimeError("the load generator failed")
-        self.said.seek(0)
-        came: Came = json.load(self.said)
-        if came["failure"]:
-            raise RuntimeError(came["failure"])
-        return came
+        self.output.seek(0)
+        result: Result = json.load(self.output)
+        if result["failure"]:
+            raise RuntimeError(result["failure"])
+        return result
 
 
 @contextmanager
 def _started(job: Job) -> Iterator[Load]:
-    """Both ends of the talk are files: a pipe would have to be emptied meanwhile."""
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
-        asked.write(json.dumps(asdict(job)).encode())
-        asked.seek(0)
+    """Start a load generator; its stdin and stdout are files, since a pipe would need reading."""
+    with tempfile.TemporaryFile() as job_file, tempfile.TemporaryFile() as output:
+        job_file.write(json.dumps(asdict(job)).encode())
+        job_file.seek(0)
         process = subprocess.Popen(
             module("tests.benchmarks.load"),
-            stdin=asked,
-            stdout=said,
+            stdin=job_file,
+            stdout=output,
             preexec_fn=lambda: prepare(BESIDE),
         )
         try:
-            yield Load(process, said)
+            yield Load(process, output)
         finally:
             process.kill()
             process.wait()

@@ -1,8 +1,8 @@
-"""What the scripted upstream says: for each script, its pieces and when each is due.
+"""Scripts of the scripted upstream: their pieces and when each is due.
 
-A frame may hold a stamp: the upstream puts in the moment at which it writes it, the load generator
-takes the time from there. It is a key that no API knows, so Abridge hands it on where it hands on
-the event, and its own events have none.
+A frame may hold a stamp: the upstream fills in the moment at which it writes it, and the load
+generator measures the time since. No API knows the key, so Abridge passes it on with the event, and
+its own events have none.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tests.support.streams import (
 STAMP = b'"sent":"0000000000.000000"'
 ANSWER = "The sum of the first n odd numbers is n squared, which the squares drawn above show. "
 CUT = {"size": 1500, "parts": 12, "tail": 400, "least": 1, "ceiling": 4 << 20, "live": True}
-"""Abridge's defaults, by which a reasoning is made that ends soon after a cut."""
+"""Abridge's default cuts, for reasoning that ends soon after one."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """`steps` are frames or a body, each with the seconds after the request at which it is due."""
+    """A script; `steps` are frames or a body, each with its time in seconds after the request."""
 
     kind: bytes
     steps: Sequence[tuple[float, bytes]]
@@ -45,39 +45,39 @@ class Script:
 
 
 def script(name: str) -> Script:
-    """By name: `json`, `summarizer`, or an API, a dash and what is played on it."""
+    """Return a script by name: `json`, `summarizer`, or an API, a dash and a scenario."""
     if name == "json":
         body = completion({"content": ANSWER * 4, "reasoning_content": thinking(200)})
         return Script(b"application/json", [(0.0, json.dumps(body).encode())])
     if name == "summarizer":
         return _stream(_summary(), 0.3, 0.7)
-    api, _, what = name.partition("-")
-    if what == "open":
+    api, _, scenario = name.partition("-")
+    if scenario == "open":
         frames = _frames(api, thinking(30 * 40), ANSWER * 5, size=40)
         return _stream([_stamped(frame) for frame in frames], 0.0, 0.5 * (len(frames) - 1))
-    if what in ("paced", "burst"):
+    if scenario in ("paced", "burst"):
         frames = _frames(api, thinking(300 * 7), (ANSWER * 9)[: 90 * 7], size=7)
-        return _stream(frames, 0.0, 0.005 * (len(frames) - 1) if what == "paced" else 0.0)
-    return _live(api, reasoning(what))
+        return _stream(frames, 0.0, 0.005 * (len(frames) - 1) if scenario == "paced" else 0.0)
+    return _live(api, reasoning(scenario))
 
 
 def events(name: str) -> int:
-    """How many a script has."""
+    """Return how many events a script has."""
     return sum(data.count(b"\n\n") for _, data in script(name).steps)
 
 
 @cache
-def reasoning(what: str) -> str:
-    """Of `live` some 8,000 characters; of `tail100` and the like, so many after the last cut."""
-    if what == "live":
+def reasoning(scenario: str) -> str:
+    """Return 8,000 characters for `live`, or, as in `tail100`, that many after the last cut."""
+    if scenario == "live":
         return thinking(8000)
     text, segmenter = thinking(9900), Segmenter(**CUT)  # type: ignore[arg-type]
     cut = sum(len(cut.text) for cut in segmenter.feed(text))
-    return text[: cut + int(what.removeprefix("tail"))]
+    return text[: cut + int(scenario.removeprefix("tail"))]
 
 
 def _live(api: str, thought: str) -> Script:
-    """A hundred tokens a second; the answer's first is stamped."""
+    """Return a hundred tokens a second; the answer's first is stamped."""
     frames = _frames(api, thought, (ANSWER * 10)[:800], size=4)
     needle = b"output_text.delta" if api == "responses" else b'"content":"T'
     first = next(place for place, frame in enumerate(frames) if needle in frame)
@@ -86,13 +86,13 @@ def _live(api: str, thought: str) -> Script:
 
 
 def _summary() -> list[bytes]:
-    """Some hundred tokens of one."""
+    """Return a summary of about a hundred tokens."""
     text = "**Checking small cases**\n\nI look at the first few sums, see squares, and go on. " * 3
     return _chat("", text, size=12)
 
 
 def _stream(frames: Sequence[bytes], wait: float, last: float) -> Script:
-    """Evenly spread: the first frame after `wait` seconds, the last one `last` after that."""
+    """Spread frames evenly: the first after `wait` seconds, the last one `last` seconds later."""
     between = last / max(1, len(frames) - 1)
     steps = [(wait + place * between, frame) for place, frame in enumerate(frames)]
     if not last:
@@ -126,7 +126,7 @@ def _responses(thought: str, answer: str, size: int) -> list[bytes]:
 def _resized(
     payloads: Iterator[dict[str, Any]], texts: dict[str, str], size: int
 ) -> Iterator[dict[str, Any]]:
-    """The same events, with the texts in deltas of `size` characters."""
+    """Return the same events with their texts in deltas of `size` characters."""
     for kind, group in groupby(payloads, lambda event: event["type"]):
         if kind in texts:
             event = next(group)
@@ -141,7 +141,7 @@ def _payload(frame: bytes) -> dict[str, Any]:
 
 
 def _frame(payload: dict[str, Any], event: str | None = None) -> bytes:
-    """Without spaces, as providers write it."""
+    """Write a frame without spaces, as providers do."""
     name = f"event: {event}\n" if event else ""
     return f"{name}data: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()
 

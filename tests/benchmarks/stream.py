@@ -1,5 +1,5 @@
-"""Four hundred events, an event each 5 ms or all at once: what rewriting them costs, and what it
-costs to bridge them from an upstream that speaks the other API."""
+"""Four hundred events, one every 5 ms or all at once: the cost of rewriting them, and of
+translating them from an upstream that speaks the other API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import Server
 from tests.benchmarks.results import Finding, Row, middle, percentile
-from tests.benchmarks.rounds import ask, ask_in_quiet
+from tests.benchmarks.rounds import run_jobs, run_undisturbed
 from tests.benchmarks.scripts import events
 from tests.benchmarks.turns import APIS, ENGAGED, PATHS, body
 
@@ -37,7 +37,7 @@ def _compare(
 ) -> Iterator[Row]:
     cases = [Case(api, pace, way, each) for way in WAYS]
     for case in cases:
-        ask(case.job(sidecars[case.way]))  # warms up, and is not counted
+        run_jobs(case.job(sidecars[case.way]))  # warm-up, not counted
     for number in range(options.rounds(5, 3)):
         for case in cases:
             yield case.round(sidecars[case.way], number)
@@ -45,7 +45,7 @@ def _compare(
 
 @dataclass(frozen=True)
 class Case:
-    """`each` is how many streams follow each other on a connection."""
+    """A case; `each` is how many streams follow each other on a connection."""
 
     api: str
     pace: str
@@ -72,7 +72,7 @@ class Case:
 
     def round(self, sidecar: Server, number: int) -> Row:
         job = self.job(sidecar)
-        came = ask_in_quiet(job) if self.pace == "paced" else ask(job)[0]
+        result = run_undisturbed(job) if self.pace == "paced" else run_jobs(job)[0]
         count = events(self.script)
         return {
             "api": self.api,
@@ -80,9 +80,9 @@ class Case:
             "way": self.way,
             "round": number,
             "events": count,
-            "cpu_us": 1e6 * came["cpu"] / (count * came["requests"]),
-            "waited": came["waited"] / came["seconds"],
-            "p50_ms": 1e3 * percentile(came["latencies"], 0.5),
+            "cpu_us": 1e6 * result["cpu"] / (count * result["requests"]),
+            "waited": result["waited"] / result["seconds"],
+            "p50_ms": 1e3 * percentile(result["latencies"], 0.5),
         }
 
 
@@ -93,10 +93,17 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
                 middle(rows, "cpu_us", api=api, pace=pace, way=way) for way in WAYS
             )
             most = 25.0 if pace == "burst" else None
-            where = f"{name}, {words}"
-            yield Finding(f"{where}: passed through, CPU an event", passed, "µs")
-            yield Finding(f"{where}: rewritten", rewritten, "µs", most)
-            yield Finding(f"{where}: bridged from the other API", bridged, "µs")
+            label = f"{name}, {words}"
+            yield Finding(f"{label}: passed through, CPU an event", passed, "µs")
+            yield Finding(f"{label}: rewritten", rewritten, "µs", most)
+            yield Finding(f"{label}: bridged from the other API", bridged, "µs")
             if pace == "paced":
-                yield Finding(f"{where}: the ratio", rewritten / passed, "×", most=1.6)
-                yield Finding(f"{where}: the ratio, bridged", bridged / passed, "×", most=2.0)
+                yield Finding(
+                    f"{label}: rewritten, relative to passed through",
+                    rewritten / passed,
+                    "×",
+                    most=1.6,
+                )
+                yield Finding(
+                    f"{label}: bridged, relative to passed through", bridged / passed, "×", most=2.0
+                )

@@ -1,4 +1,4 @@
-"""What the load generator asks, on either API."""
+"""The load generator's requests, on either API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUESTION = "What is the sum of the first ten odd numbers?"
 
 
 def body(api: str, question: str = QUESTION) -> str:
-    """A request for a stream."""
+    """Return a request for a stream."""
     chat = {"messages": [{"role": "user", "content": question}]}
-    asked = chat if api == "chat" else {"input": question}
-    return json.dumps({"model": "thinker-1", "stream": True, **asked})
+    fields = chat if api == "chat" else {"input": question}
+    return json.dumps({"model": "thinker-1", "stream": True, **fields})

@@ -1,6 +1,6 @@
-"""The scripted upstream and summarizer model: written close to the socket, so that it costs little.
+"""The scripted upstream and summarizer model, written close to the socket to cost little.
 
-A request's header `x-script` says what is played, or else the first word of its path.
+A request's header `x-script` names the script to play, or else the first segment of its path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAMPED = b'"sent":"%017.6f"'
 
 @cache
 def written(name: str) -> list[tuple[float, bytes]]:
-    """A script's steps as they go over the wire, head and framing included."""
+    """Return a script's steps as sent on the wire, with head and framing."""
     played = script(name)
     steps = _chunked(played) if played.stream else _measured(played)
     due, first = steps[0]
@@ -46,7 +46,7 @@ def _chunked(played: Script) -> list[tuple[float, bytes]]:
 
 
 class Upstream(asyncio.Protocol):
-    """One connection, on which one request follows another's answer."""
+    """One connection with sequential requests."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -86,7 +86,7 @@ class Upstream(asyncio.Protocol):
         return True
 
     def _play(self) -> None:
-        """Write all that is due, and be back for the next."""
+        """Write all that is due, and schedule the next piece."""
         steps, now = written(self._name), time.monotonic()
         while self._next < len(steps):
             due, data = steps[self._next]

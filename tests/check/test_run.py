@@ -1,4 +1,4 @@
-"""`abridge check`: what it prints, what it finds, how it ends."""
+"""Test `abridge check`: its output, findings and exit code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODELS = Answer.json({"object": "list", "data": [{"id": "thinker-1"}, {"id": "ot
 
 
 class Server:
-    """Answers by the end of the path; what it has no answer for is not there."""
+    """A server that answers by the end of the path, or else with a 404."""
 
     def __init__(self, **answers: Answer) -> None:
         self.apps = {name: Upstream(answer) for name, answer in answers.items()}
@@ -45,7 +45,7 @@ class Server:
         await self.apps.get(end, self.missing)(scope, receive, send)
 
 
-async def found(app: ASGIApp, settings: Any = None, **check: Any) -> list[Finding]:
+async def findings_for(app: ASGIApp, settings: Any = None, **check: Any) -> list[Finding]:
     async with serve(app) as url:
         known = {**(settings or {})}
         known["upstreams"] = [{"base_url": f"{url}/v1", **known.pop("upstream", {})}]
@@ -60,7 +60,7 @@ def about(findings: list[Finding], subject: str) -> Finding:
 
 
 class TestEffective:
-    def test_it_is_toml_that_gives_the_same_settings(self) -> None:
+    def test_the_printed_settings_are_toml_that_loads_the_same(self) -> None:
         settings = Settings.model_validate(
             {
                 "server": {"admin_port": 1},
@@ -74,7 +74,7 @@ class TestEffective:
         assert again.upstreams == settings.upstreams
         assert again.server == settings.server
 
-    def test_what_is_not_the_default_is_marked(self) -> None:
+    def test_settings_other_than_the_default_are_marked(self) -> None:
         lines = list(effective_toml(Settings.model_validate({"summary": {"grace": 1}}), {}))
         assert [line for line in lines if "#" in line] == ["grace = 1.0  # not the default"]
 
@@ -121,28 +121,28 @@ class TestReaching:
             (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
         ],
     )
-    async def test_what_would_stop_the_start(
+    async def test_settings_that_stop_the_start_are_faults(
         self, keys: str | None, store: str, expected: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if keys is not None:
             monkeypatch.setenv("KEYS", keys)
         history = {"seal_keys_env": "KEYS", "store": store}
-        findings = await found(Server(models=MODELS), {"history": history})
+        findings = await findings_for(Server(models=MODELS), {"history": history})
         faults = [finding.text for finding in findings if finding.grade == "fault"]
         assert len(faults) == bool(expected)
         assert "".join(faults).startswith(expected)
         assert "geheim" not in str(findings)
 
-    async def test_an_extra_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_missing_extra_is_a_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export", raising=False)
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-        findings = await found(Server(models=MODELS), {"tracing": {"enabled": True}})
+        findings = await findings_for(Server(models=MODELS), {"tracing": {"enabled": True}})
         faults = [finding.text for finding in findings if finding.grade == "fault"]
         assert len(faults) == 1
         assert faults[0].startswith("tracing.enabled: needs the package opentelemetry")
 
-    async def test_a_server_that_lists_models(self) -> None:
-        findings = await found(Server(models=MODELS))
+    async def test_a_server_that_lists_models_is_ok(self) -> None:
+        findings = await findings_for(Server(models=MODELS))
         upstream = about(findings, "default")
         assert upstream.grade == "ok"
         assert "thinker-1, other" in upstream.text
@@ -168,42 +168,44 @@ class TestReaching:
             (503, False, "fault", "status 503"),
         ],
     )
-    async def test_a_server_that_lists_none(
+    async def test_a_missing_model_list_is_graded_by_status(
         self, status: int, grade: str, words: str, monkeypatch: pytest.MonkeyPatch, *, keyed: bool
     ) -> None:
         monkeypatch.setenv("A_KEY", "geheim")
         server = Server(models=Answer.json({}, status))
         upstream = {"api_key_env": "A_KEY"} if keyed else {}
-        finding = about(await found(server, {"upstream": upstream}), "default")
+        finding = about(await findings_for(server, {"upstream": upstream}), "default")
         assert finding.grade == grade
         assert words in finding.text
         (received,) = server.apps["models"].asked
         assert received.header("authorization") == ("Bearer geheim" if keyed else None)
 
-    async def test_a_key_that_is_not_there(self) -> None:
-        findings = await found(Server(models=MODELS), {"upstream": {"api_key_env": "NOT_SET"}})
+    async def test_a_missing_key_is_a_fault(self) -> None:
+        findings = await findings_for(
+            Server(models=MODELS), {"upstream": {"api_key_env": "NOT_SET"}}
+        )
         assert findings[-1].grade == "fault"
         assert "upstreams[].api_key_env" in findings[-1].text
 
     @pytest.mark.parametrize(("model", "grade"), [("thinker-1", "ok"), ("absent", "note")])
     async def test_whether_the_summarizer_is_listed(self, model: str, grade: str) -> None:
         settings = {"summarizer": {"kind": "model", "model": model}}
-        findings = await found(Server(models=MODELS), settings)
+        findings = await findings_for(Server(models=MODELS), settings)
         assert about(findings, "summarizer").grade == grade
 
 
 class TestProbing:
     async def test_an_upstream_with_both_apis(self) -> None:
-        findings = await found(scripted_model(0.0), probing=True)
+        findings = await findings_for(scripted_model(0.0), probing=True)
         assert [finding.grade for finding in findings] == ["ok"] * 5
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
         assert "reasoning in items of its own" in about(findings, "Responses").text
 
-    async def test_one_with_only_one(self) -> None:
+    async def test_an_upstream_with_one_api(self) -> None:
         frames = chat_stream(THOUGHT, "9.9", field="reasoning")
         server = Server(models=MODELS, completions=Answer(frames))
-        findings = await found(server, {"upstream": {"models": ["th*"]}}, probing=True)
+        findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert "reasoning in reasoning;" in about(findings, "Chat Completions").text
         assert about(findings, "Responses") == Finding(
             "upstream default, Responses", "is not available (404)", "note"
@@ -211,13 +213,15 @@ class TestProbing:
         assert not [finding for finding in findings if finding.grade == "fault"]
         assert server.apps["completions"].asked[0].json["model"] == "thinker-1"
 
-    async def test_one_that_speaks_messages(self) -> None:
+    async def test_an_upstream_with_the_messages_api(self) -> None:
         server = Server(models=MODELS, messages=answer("messages", stream=True))
         upstream = {"api": "messages", "profile": "anthropic", "api_key_env": "THEIR_KEY"}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("THEIR_KEY", "sk-theirs")
             kind = {"kind": "upstream"}
-            findings = await found(server, {"upstream": upstream, "summarizer": kind}, probing=True)
+            findings = await findings_for(
+                server, {"upstream": upstream, "summarizer": kind}, probing=True
+            )
         expected = about(findings, "Messages")
         assert (expected.grade, "reasoning in" in expected.text) == ("ok", True)
         assert not [finding for finding in findings if "Completions" in finding.subject]
@@ -228,12 +232,12 @@ class TestProbing:
         assert received.header("anthropic-version")
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
-        findings = await found(Server(models=MODELS), probing=True)
+        findings = await findings_for(Server(models=MODELS), probing=True)
         assert "neither API streams" in findings[-3].text
         assert findings[-3].grade == "fault"
 
-    async def test_no_model_to_ask(self) -> None:
-        findings = await found(Server(), probing=True)
+    async def test_no_model_to_probe(self) -> None:
+        findings = await findings_for(Server(), probing=True)
         assert about(findings, "default").grade == "ok"
         assert "--model" in findings[1].text
         assert findings[1].grade == "fault"
@@ -247,19 +251,19 @@ class TestProbing:
             (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),
         ],
     )
-    async def test_what_each_response_is_graded(
+    async def test_each_response_has_its_grade(
         self, answer: Answer, grade: str, words: str
     ) -> None:
-        findings = await found(
+        findings = await findings_for(
             Server(completions=answer), {"upstream": {"models": ["m"]}}, probing=True
         )
         finding = about(findings, "Chat Completions")
         assert finding.grade == grade
         assert words in finding.text
 
-    async def test_one_that_does_not_stream(self) -> None:
+    async def test_an_upstream_that_does_not_stream(self) -> None:
         whole = response([reasoning_item(0, THOUGHT), message_item(1, "9.9")])
-        findings = await found(
+        findings = await findings_for(
             Server(responses=Answer.json(whole)), probing=True, model="any", key_env=None
         )
         finding = about(findings, "Responses")
@@ -268,13 +272,13 @@ class TestProbing:
             "answers, but does not stream; reasoning in items of its own"
         )
 
-    async def test_a_clients_key_for_upstreams_without_one(
+    async def test_a_clients_key_is_used_for_upstreams_without_one(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CLIENT_KEY", "geheim")
         server = Server(models=MODELS, completions=Answer(chat_stream("", text="9.9")))
         settings = {"summarizer": {"kind": "upstream"}}
-        findings = await found(server, settings, probing=True, key_env="CLIENT_KEY")
+        findings = await findings_for(server, settings, probing=True, key_env="CLIENT_KEY")
         assert findings[-1].grade == "ok"
         received = [*server.apps["models"].asked, *server.apps["completions"].asked]
         assert {one.header("authorization") for one in received} == {"Bearer geheim"}
@@ -293,7 +297,7 @@ class TestTheSummarizer:
             "limits": {"headers": 0.3},
             "upstream": {"models": ["m"]},
         }
-        return (await found(Server(completions=answer), settings, probing=True))[-1]
+        return (await findings_for(Server(completions=answer), settings, probing=True))[-1]
 
     async def test_a_part_in_time_is_ok(self) -> None:
         finding = await self.finding(Answer(chat_stream("", text="I compare the tenths.")))

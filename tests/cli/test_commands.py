@@ -1,4 +1,4 @@
-"""The command line: what flags mean, and that a mistake costs one line."""
+"""Test the command line: its flags, and that a mistake is reported in one line."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MODEL = ("--summarizer-url", "http://127.0.0.1:9/v1", "--summarizer-model", "sma
 
 
 def invoke(*words: str, **environ: str) -> tuple[int, list[str]]:
-    """The exit code, and what was said on stderr."""
+    """Run the command; return its exit code and stderr."""
     result = CliRunner().invoke(main, words, env=environ)
     return result.exit_code, result.stderr.splitlines()
 
 
 def test_it_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "abridge", "--version"]
-    output = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- this test's own words
+    output = run(command, capture_output=True, check=True, text=True, env=environment())  # noqa: S603 -- fixed command
     assert output.stdout == f"abridge {__version__}\n"
 
 
@@ -52,7 +52,7 @@ def test_it_runs_as_a_module() -> None:
         ((*UPSTREAM, "--config", "/nowhere.toml"), "/nowhere.toml", "cannot be read"),
     ],
 )
-def test_wrong_settings_cost_one_line(flags: tuple[str, ...], key: str, words: str) -> None:
+def test_wrong_settings_get_one_line(flags: tuple[str, ...], key: str, words: str) -> None:
     code, output = invoke("serve", *flags)
     assert code == 2
     assert len(output) == 1, output
@@ -60,19 +60,19 @@ def test_wrong_settings_cost_one_line(flags: tuple[str, ...], key: str, words: s
     assert words in output[0]
 
 
-def test_an_invalid_variable_costs_one_line() -> None:
+def test_an_invalid_variable_is_reported_in_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, ABRIDGE_SUMMARY__GRACE="soon")
     assert (code, len(output)) == (2, 1)
     assert output[0].startswith("Error: summary.grace: ")
 
 
-def test_a_missing_secret_costs_one_line() -> None:
+def test_a_missing_secret_is_reported_in_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
     assert (code, len(output)) == (2, 1)
     assert output[0].startswith("Error: summarizer.api_key_env: ")
 
 
-def test_an_invalid_file_costs_one_line(tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "abridge.toml"
     file.write_text("[server]\nprot = 1\n")
     assert invoke("serve", *UPSTREAM, "--config", str(file)) == (
@@ -81,7 +81,7 @@ def test_an_invalid_file_costs_one_line(tmp_path: Path) -> None:
     )
 
 
-def test_a_port_in_use_costs_one_line() -> None:
+def test_a_port_in_use_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, output = invoke("serve", *UPSTREAM, "--port", port)
@@ -109,7 +109,7 @@ def test_flags_are_settings(flags: dict[str, str | None], settings: dict[str, An
     assert nest_options(None, flags) == settings
 
 
-def test_one_flag_is_an_upstream() -> None:
+def test_upstream_is_the_only_flag_needed() -> None:
     flags = {"profile": "ollama", "api": "chat"}
     made = Settings.model_validate(nest_options("http://127.0.0.1:9/v1/", flags))
     (upstream,) = made.upstreams
@@ -144,7 +144,7 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
         ({"page": True}, ["  page        http://here:1/abridge"]),
     ],
 )
-def test_the_banner_names_what_is_not_usual(server: dict[str, Any], lines: list[str]) -> None:
+def test_the_banner_names_unusual_settings(server: dict[str, Any], lines: list[str]) -> None:
     tables = {"upstreams": [{"base_url": "http://u/v1"}], "history": {"store": "none"}}
     usual = list(startup_lines(Settings.model_validate(tables), "http://here:1", None))
     output = startup_lines(

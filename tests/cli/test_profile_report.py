@@ -1,4 +1,4 @@
-"""`abridge profiles`: what is known of providers, told."""
+"""Test `abridge profiles`, which prints what is known of providers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_one_profile_is_printed_in_full(row: Profile) -> None:
         ("fireworks", "rejects        -\n"),
     ],
 )
-def test_its_details_name_what_is_peculiar_to_it(name: str, text: str) -> None:
+def test_a_profiles_details_name_its_peculiarities(name: str, text: str) -> None:
     assert text in profiles(name)
 
 
@@ -75,7 +75,7 @@ def test_json_has_every_field_of_every_profile() -> None:
     assert json.loads(profiles("zai", "--json")) == [report["zai"]]
 
 
-def test_an_unknown_name_costs_one_line() -> None:
+def test_an_unknown_name_is_reported_in_one_line() -> None:
     result = CliRunner().invoke(main, ["profiles", "nobody"])
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Settings: layered, closed, and refused at the start with one line."""
+"""Test settings: their layers, validation and one-line errors at the start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abridge.errors import SettingsError
 
 
 def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:
-    """The line with which these settings are refused."""
+    """Return the error line for these settings."""
     with pytest.raises(SettingsError) as caught:
         load_settings(environ=environ or {}, flags=tables)
     line = str(caught.value)
@@ -50,7 +50,7 @@ def test_lists_and_tables_are_json_in_the_environment() -> None:
     assert settings.summarizer.extra_body == {"seed": 1}
 
 
-def test_variables_that_kubernetes_makes_are_left_alone() -> None:
+def test_variables_set_by_kubernetes_are_ignored() -> None:
     load_settings(
         environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
     )
@@ -217,30 +217,30 @@ def test_a_wrong_setting_stops_the_start_with_one_line(tables: dict[str, Any], l
         "http://x/openai/deployments/é",
     ],
 )
-def test_an_address_that_could_be_looked_up_is_taken(url: str) -> None:
+def test_a_resolvable_address_is_accepted(url: str) -> None:
     assert (
         load_settings(environ={}, flags={"upstreams": [{"base_url": url}]}).upstreams[0].base_url
         == url
     )
 
 
-def test_true_is_taken_where_it_is_meant() -> None:
+def test_true_is_accepted_for_booleans() -> None:
     tables = {"summary": {"live": False}, "history": {"anonymous": True}, "chat": {"details": True}}
     settings = load_settings(environ={}, flags=tables)
     assert (settings.summary.live, settings.history.anonymous) == (False, True)
 
 
-def test_one_upstreams_exposure_is_checked_as_the_general_one_is() -> None:
+def test_an_upstreams_exposure_is_validated_like_the_general_one() -> None:
     line = refused(upstreams=[{"name": "a"}, {"name": "b", "reasoning": {"expose": "summary"}}])
     assert line.startswith("summarizer.kind")
 
 
-def test_a_variable_of_no_setting_is_refused() -> None:
+def test_an_unknown_variable_is_refused() -> None:
     assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
     assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is not valid JSON")
 
 
-def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
+def test_a_variable_nested_in_a_plain_setting_is_refused() -> None:
     both = {"ABRIDGE_SUMMARY__DEFAULT__X": "1", "ABRIDGE_SUMMARY__DEFAULT": "auto"}
     line = "ABRIDGE_SUMMARY__DEFAULT__X: another variable sets default to a single value"
     assert refused(both) == line
@@ -249,7 +249,7 @@ def test_a_variable_within_one_that_is_no_table_is_refused() -> None:
     assert refused(listed).startswith("ABRIDGE_UPSTREAMS__NAME: another")
 
 
-def test_a_table_in_one_variable_is_added_to_by_others() -> None:
+def test_variables_extend_a_table_given_in_another() -> None:
     environ = {
         "ABRIDGE_SUMMARIZER__EXTRA_BODY__TOP_K": "1",
         "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
@@ -257,7 +257,7 @@ def test_a_table_in_one_variable_is_added_to_by_others() -> None:
     assert load_settings(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
 
 
-def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
+def test_a_misplaced_secret_is_not_repeated_in_the_error() -> None:
     assert "sk-secret" not in refused(upstreams=[{"api_key": "sk-secret"}])
     assert "sk-secret" not in refused(upstreams=[{"base_url": "http://u:sk-secret@x"}])
 
@@ -269,15 +269,17 @@ def test_a_store_s_password_is_not_repeated_in_an_error() -> None:
     assert "secret" not in refused(upstreams=[{"history": "redis://:secret@x"}])
 
 
-@pytest.mark.parametrize("spared", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])
-def test_what_is_hidden_may_be_lost_where_it_is_not_wanted(spared: dict[str, str]) -> None:
+@pytest.mark.parametrize("sufficient", [{"seal_keys_env": "KEYS"}, {"keep": "none"}])
+def test_hidden_reasoning_needs_no_store_if_sealed_or_dropped(
+    sufficient: dict[str, str],
+) -> None:
     load_settings(
         environ={},
-        flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **spared}},
+        flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **sufficient}},
     )
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         load_settings(tmp_path / "none.toml", {})
     broken = tmp_path / "broken.toml"
@@ -313,10 +315,10 @@ class TestRoutes:
             (None, "thinkers"),
         ],
     )
-    def test_the_first_that_matches_wins(self, model: str | None, name: str) -> None:
+    def test_the_first_matching_route_wins(self, model: str | None, name: str) -> None:
         assert self.SETTINGS.route_for(model).upstream.name == name
 
-    def test_without_a_match_it_is_the_first(self) -> None:
+    def test_without_a_match_the_first_upstream_is_used(self) -> None:
         settings = Settings.model_validate({"upstreams": [{"name": "a", "models": ["x"]}]})
         assert settings.route_for("y").upstream.name == "a"
 
@@ -332,20 +334,20 @@ def test_settings_made_in_code_are_validated_too() -> None:
 
 
 class TestSecrets:
-    def test_they_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
+    def test_secrets_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "key"
         file.write_text("sk-file\n")
         assert read_secret("KEY", "x", {"KEY": "sk-env"}) == "sk-env"
         assert read_secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
 
-    def test_one_that_is_missing_stops_the_start(self, tmp_path: Path) -> None:
+    def test_a_missing_secret_stops_the_start(self, tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=r"upstreams\[0\]\.api_key_env"):
             read_secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
         with pytest.raises(SettingsError, match="cannot read"):
             read_secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
 
     @pytest.mark.parametrize(
-        ("content", "why"),
+        ("content", "reason"),
         [
             (b"", "file is empty"),
             (b" \n", "file is empty"),
@@ -355,12 +357,12 @@ class TestSecrets:
             (b"sk-\xff\xfe", "it is not text"),
         ],
     )
-    def test_what_cannot_be_one_stops_the_start(
-        self, tmp_path: Path, content: bytes, why: str
+    def test_an_invalid_secret_stops_the_start(
+        self, tmp_path: Path, content: bytes, reason: str
     ) -> None:
         file = tmp_path / "key"
         file.write_bytes(content)
-        with pytest.raises(SettingsError, match=why) as caught:
+        with pytest.raises(SettingsError, match=reason) as caught:
             read_secret("KEY", "x", {"KEY_FILE": str(file)})
         assert "sk-" not in str(caught.value)
         with pytest.raises(SettingsError, match="variable must hold a key alone"):

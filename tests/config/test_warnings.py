@@ -1,4 +1,4 @@
-"""Settings that surprise, each told in a line that names its key."""
+"""Test warnings about surprising settings: one line each, naming the key."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({**HIDING, "history": {"keep": "none"}}, {}, []),
         ({**HIDING, "history": {"store": "none", "seal_keys_env": "K"}}, {}, ["history.store"]),
         ({**HIDING, "history": {"store": "none", "keep": "none"}}, {}, []),
-        ({**HIDING, "server": {"host": "0.0.0.0"}, **MEMORY}, {}, ["history.anonymous"]),  # noqa: S104 -- a setting, nobody listens
+        ({**HIDING, "server": {"host": "0.0.0.0"}, **MEMORY}, {}, ["history.anonymous"]),  # noqa: S104 -- only a setting
         ({**HIDING, "history": {**KEYS, "anonymous": False}}, {}, ["history.anonymous"]),
         ({**HIDING, "server": {"host": "::"}, "history": {**KEYS, "anonymous": True}}, {}, []),
         ({"server": {"workers": 2}, "history": {"store": "none"}}, {}, ["server.workers"]),

@@ -64,7 +64,7 @@ class SequencerDriver:
             else:
                 self.emitted.append(effect)
 
-    # What upstream says
+    # Upstream's events
 
     def upstream(self, event: Event) -> None:
         self.take(self.sequencer.upstream(event, self.now))
@@ -89,12 +89,12 @@ class SequencerDriver:
         self.upstream(ResponseEnded(None, self.frame(), ok=ok))
 
     def think(self, text: str, item: int = 0, lane: int = 0) -> None:
-        """A whole item."""
+        """Feed a whole reasoning item."""
         self.open(item, lane)
         self.raw(text, item, lane)
         self.close(item, lane)
 
-    # What the summarizer does
+    # The summarizer's events
 
     def say(self, part: int, text: str) -> None:
         self.take(self.sequencer.summary_delta(part, text, self.now))
@@ -119,12 +119,12 @@ class SequencerDriver:
         self.now += seconds
         self.take(self.sequencer.tick(self.now))
 
-    # What came of it
+    # Results
 
     @property
     def emitted_labels(self) -> list[str]:
-        """The emitted events, in words."""
-        return [_word(event) for event in self.emitted]
+        """Return a label for each emitted event."""
+        return [_label(event) for event in self.emitted]
 
     @property
     def ended(self) -> ResponseEnded:
@@ -133,7 +133,7 @@ class SequencerDriver:
         return last
 
 
-def _word(event: Event) -> str:
+def _label(event: Event) -> str:
     match event:
         case SummaryPartAdded():
             return f"part {event.index}"

@@ -1,4 +1,4 @@
-"""The limit on a summary's cost."""
+"""Test the limit on a summary's cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_first_call_is_always_allowed() -> None:
     assert OverheadBudget(0.01).has_room()
 
 
-def test_a_running_call_counts_as_far_as_it_is_known() -> None:
+def test_a_running_call_counts_with_its_estimate() -> None:
     made = budget()
     ask(made, 90)
     assert made.has_room()
@@ -55,14 +55,14 @@ def test_a_running_call_counts_as_far_as_it_is_known() -> None:
     assert not made.has_room()
 
 
-def test_what_is_reported_takes_the_estimates_place() -> None:
+def test_reported_usage_replaces_the_estimate() -> None:
     made = budget()
     ask(made, 500)
     made.settle_call(1, Tokens(30, 10))
     assert made.has_room()
 
 
-def test_what_is_not_reported_stays_estimated() -> None:
+def test_unreported_usage_stays_estimated() -> None:
     made = budget()
     ask(made, 500)
     made.settle_call(1, None)

@@ -1,4 +1,4 @@
-"""The cuts at which reasoning becomes a part."""
+"""Test where the segmenter cuts reasoning into parts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cuts(text: str, **settings: object) -> list[str]:
         ),
     ],
 )
-def test_it_cuts_where_a_person_would(text: str, first: str | None) -> None:
+def test_cuts_fall_on_natural_boundaries(text: str, first: str | None) -> None:
     found = cuts(text, tail_chars=0)
     assert "".join(found) == text
     if first is not None:
@@ -70,17 +70,17 @@ def test_each_part_is_a_quarter_larger_then_twice_as_large() -> None:
     assert [round(len(cut) / 1.25) for cut in found[:4]] == [100, 125, 156, 312]
 
 
-def test_twelve_parts_reach_some_eighty_thousand_characters() -> None:
+def test_twelve_parts_cover_about_eighty_thousand_characters() -> None:
     found = cuts("word " * 100_000, part_chars=1500, max_parts=12, tail_chars=0, max_chars=1 << 22)
     assert 70_000 < sum(map(len, found[:12])) < 100_000
     assert len(found) < 18
 
 
-def test_a_short_rest_after_a_cut_stays() -> None:
+def test_a_short_rest_after_a_cut_is_kept_back() -> None:
     assert cuts("a" * 38 + ".\n\n" + "tail") == ["a" * 38 + ".\n\n"]
 
 
-def test_a_short_text_is_one_part_all_the_same() -> None:
+def test_a_short_text_is_still_one_part() -> None:
     assert cuts("tail") == ["tail"]
 
 
@@ -89,7 +89,7 @@ def test_whitespace_alone_is_never_cut(text: str) -> None:
     assert cuts(text) == []
 
 
-def test_less_than_the_least_is_nothing_and_whitespace_never_counts() -> None:
+def test_less_than_the_minimum_is_no_part_and_whitespace_never_counts() -> None:
     assert cuts("a b c d", min_chars=5) == []
     assert cuts("a b c d e", min_chars=5) == ["a b c d e"]
 

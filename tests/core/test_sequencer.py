@@ -1,4 +1,4 @@
-"""The ordering rules, one by one."""
+"""Test the Sequencer's ordering rules one by one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_without_a_style_nothing_is_requested() -> None:
     assert driver.ended.share is None
 
 
-def test_whitespace_is_no_reasoning(driver: SequencerDriver) -> None:
+def test_whitespace_alone_is_no_reasoning(driver: SequencerDriver) -> None:
     driver.think("  \n\n \t ")
     assert not driver.requested
     assert driver.emitted_labels == ["started", "raw", "closed"]
@@ -138,7 +138,7 @@ def test_an_empty_part_is_a_failure_whose_cost_is_counted(driver: SequencerDrive
     assert driver.ended.share.tokens == Tokens(10, 0, 10)
 
 
-def test_a_short_rest_is_not_worth_a_call_nor_a_hold(driver: SequencerDriver) -> None:
+def test_a_short_rest_causes_neither_a_call_nor_a_hold(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
     driver.write(1, "first")
@@ -208,7 +208,7 @@ class TestDeadline:
         driver.answer()
         assert driver.emitted_labels == ["started", "raw", "closed: deadline", "answer"]
 
-    def test_nothing_is_due_while_nothing_is_held(self, driver: SequencerDriver) -> None:
+    def test_no_deadline_is_set_while_nothing_is_held(self, driver: SequencerDriver) -> None:
         driver.open()
         driver.raw(LINE)
         assert driver.sequencer.deadline is None
@@ -258,7 +258,7 @@ class TestLanes:
         driver.write(1, "sum")
         assert driver.emitted_labels[-3:] == ["held", "recorded", "other"]
 
-    def test_the_bill_waits_and_carries_the_share(self, driver: SequencerDriver) -> None:
+    def test_usage_waits_and_includes_the_summarys_share(self, driver: SequencerDriver) -> None:
         driver.think("lane nought thinks", lane=0)
         driver.upstream(UsageReported(None, driver.frame(), Tokens(1, 2, 3)))
         assert driver.emitted_labels[-1] != "usage"
@@ -268,7 +268,7 @@ class TestLanes:
         assert bill.share is not None
         assert bill.share.tokens == Tokens(10, 5, 15)
 
-    def test_what_belongs_to_no_lane_passes_at_once(self, driver: SequencerDriver) -> None:
+    def test_events_of_no_lane_pass_at_once(self, driver: SequencerDriver) -> None:
         driver.think("lane nought thinks")
         driver.answer("held")
         driver.upstream(Passthrough(None, b"prelude"))
@@ -484,7 +484,7 @@ class TestBounds:
         assert len(driver.emitted) == 13
 
 
-def test_passages_hold_titles_and_what_came_before(driver: SequencerDriver) -> None:
+def test_passages_include_earlier_titles_and_context(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
     driver.write(1, "**Adding up**\n\nI add.")
@@ -496,7 +496,9 @@ def test_passages_hold_titles_and_what_came_before(driver: SequencerDriver) -> N
     assert not passage.whole
 
 
-def test_reasoning_that_ends_before_the_first_cut_is_a_whole(driver: SequencerDriver) -> None:
+def test_reasoning_without_a_cut_is_one_whole_passage(
+    driver: SequencerDriver,
+) -> None:
     driver.think("short thought")
     assert driver.requested[1].passage.whole
 

@@ -98,7 +98,7 @@ def test_every_interleaving_is_legal(
 def play(
     driver: SequencerDriver, lanes: list[list[Event]], data: st.DataObject, *, ok: bool
 ) -> list[Event]:
-    """Let everything happen in an order that Hypothesis chooses; return what upstream said."""
+    """Run everything in an order that Hypothesis chooses; return upstream's events."""
     waiting = [list(lane) for lane in lanes]
     broken_at = None if ok else data.draw(st.integers(0, sum(map(len, lanes))))
     upstream_events: list[Event] = []
@@ -136,7 +136,7 @@ def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
 
 
 def drain(driver: SequencerDriver) -> None:
-    """Time passes until nothing waits any more."""
+    """Advance time until nothing waits any more."""
     for _ in range(100):
         deadline = driver.sequencer.deadline
         if deadline is None:
@@ -146,7 +146,7 @@ def drain(driver: SequencerDriver) -> None:
 
 
 def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) -> None:
-    """Everything upstream said is there, in its order within each lane."""
+    """Check that all of upstream's events are there, in order within each lane."""
     for lane in {event.lane for event in upstream_events}:
         expected = [event.frame for event in upstream_events if event.lane == lane]
         found = [
@@ -159,7 +159,7 @@ def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) 
 
 
 def check_parts(driver: SequencerDriver) -> None:
-    """Parts open and close one after the other, inside their open item, with dense indexes."""
+    """Check that parts open and close in turn inside their open item, with dense indexes."""
     open_items: set[tuple[int | None, int]] = set()
     indexes: dict[tuple[int | None, int], int] = defaultdict(int)
     streaming: dict[tuple[int | None, int], str] = {}
@@ -191,7 +191,7 @@ def check_parts(driver: SequencerDriver) -> None:
 
 
 def check_end(driver: SequencerDriver) -> None:
-    """The end comes last, with the summaries that were said."""
+    """Check that the end comes last, with the emitted summaries."""
     ends = [event for event in driver.emitted if isinstance(event, ResponseEnded)]
     assert driver.emitted[-1] is ends[0]
     assert len(ends) == 1

@@ -1,4 +1,4 @@
-"""The scripted model: that it speaks both APIs as a server of a real one does."""
+"""Test the demo's scripted model: it answers on both APIs as a model server does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = scripted_model(0)
 
 
 def request_body(path: str, *texts: str, **more: Any) -> dict[str, Any]:
-    """A conversation in which the user says the first, the model the second, and so on."""
+    """Return a request with a conversation whose turns are the user's and the model's in turn."""
     roles = ("user", "assistant")
     messages = [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
     return {"model": "scripted", ("input" if path == RESPONSES else "messages"): messages, **more}
@@ -50,12 +50,12 @@ async def test_it_streams_chat() -> None:
 
 
 @pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, "odd"])
-async def test_it_bills_a_chat_stream_only_where_asked(options: Any) -> None:
+async def test_a_chat_stream_reports_usage_only_on_request(options: Any) -> None:
     body = request_body(CHAT, QUESTION, stream=True, stream_options=options)
     assert check_chat((await call(MODEL, CHAT, body)).data).usage is None
 
 
-async def test_whole_and_streamed_are_the_same() -> None:
+async def test_streamed_and_whole_answers_agree() -> None:
     whole = (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION))).json
     streamed = check_responses(
         (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION, stream=True))).data
@@ -69,19 +69,19 @@ async def test_whole_and_streamed_are_the_same() -> None:
     assert chat["usage"]["total_tokens"] == whole["usage"]["total_tokens"]
 
 
-async def test_its_usage_adds_up() -> None:
+async def test_usage_adds_up() -> None:
     usage = (await call(MODEL, RESPONSES, request_body(RESPONSES, QUESTION))).json["usage"]
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
-async def test_to_its_question_it_has_an_answer(path: str) -> None:
+async def test_the_demo_question_gets_its_scripted_answer(path: str) -> None:
     assert await answer(path, request_body(path, QUESTION)) == ANSWER
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
-async def test_to_any_other_it_says_what_it_is(path: str) -> None:
+async def test_any_other_question_gets_a_note_that_no_ai_answers(path: str) -> None:
     answered = await answer(path, request_body(path, "How are you?"))
     assert "no AI" in NOTE
     assert answered.startswith(NOTE)
@@ -89,13 +89,13 @@ async def test_to_any_other_it_says_what_it_is(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [RESPONSES, CHAT])
-async def test_later_it_has_nothing_more_to_say(path: str) -> None:
+async def test_a_later_turn_gets_the_closing_answer(path: str) -> None:
     answered = await answer(path, request_body(path, QUESTION, ANSWER, "Thanks! And for eight?"))
     assert answered == LATER_ANSWER
     assert "no AI" in answered
 
 
-async def test_a_stored_conversation_is_one_too() -> None:
+async def test_previous_response_id_counts_as_a_later_turn() -> None:
     body = {"model": "scripted", "input": "And for eight?", "previous_response_id": "resp_1"}
     assert await answer(RESPONSES, body) == LATER_ANSWER
 
@@ -112,7 +112,7 @@ async def test_odd_requests_are_answered(body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{"])
-async def test_what_is_no_request_is_refused(body: bytes) -> None:
+async def test_an_invalid_request_is_refused(body: bytes) -> None:
     refused = await call(MODEL, RESPONSES, body)
     assert refused.status == 400
     assert refused.json["error"]["type"] == "invalid_request_error"

@@ -1,4 +1,4 @@
-"""What a client makes of the events it sees."""
+"""Test the progress that the demo reads from a response's events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SUMMARY = [{"type": "summary_text", "text": text} for text in ("**One**\n\nFirst
 OUTPUT = [reasoning_item(0, "Thinking aloud.", summary=SUMMARY), message_item(1, "Hello.")]
 
 
-def seen(events: list[bytes]) -> ResponseProgress:
-    """Each event a second after the one before."""
+def progress_after(events: list[bytes]) -> ResponseProgress:
+    """Return the progress after these events, one second apart."""
     scene = ResponseProgress()
     for now, (_, data) in enumerate(frames(b"".join(events))):
         scene.apply(json.loads(data), float(now))
     return scene
 
 
-def test_a_whole_response() -> None:
-    scene = seen(responses_stream(OUTPUT))
+def test_a_complete_response_is_read() -> None:
+    scene = progress_after(responses_stream(OUTPUT))
     assert scene.thinking == "Thinking aloud."
     assert [(part.title, part.body) for part in scene.parts] == [("One", "First."), ("", "Second.")]
     assert all(part.done for part in scene.parts)
@@ -34,12 +34,12 @@ def test_a_whole_response() -> None:
     assert scene.thinking_ended < scene.first_summary
 
 
-def test_one_that_failed_has_no_usage() -> None:
-    assert seen(responses_stream(OUTPUT, status="failed")).usage is None
+def test_a_failed_response_has_no_usage() -> None:
+    assert progress_after(responses_stream(OUTPUT, status="failed")).usage is None
 
 
-def test_one_that_has_only_begun() -> None:
-    scene = seen(responses_stream(OUTPUT)[:5])
+def test_a_response_that_has_only_begun_has_no_answer() -> None:
+    scene = progress_after(responses_stream(OUTPUT)[:5])
     assert scene.thinking
     assert (scene.parts, scene.answer, scene.thinking_ended) == ([], "", None)
 
@@ -53,5 +53,5 @@ def test_one_that_has_only_begun() -> None:
         ("", "", ""),
     ],
 )
-def test_a_part_has_a_title_where_it_begins_with_one(text: str, title: str, body: str) -> None:
+def test_a_bold_first_line_is_the_title_of_a_part(text: str, title: str, body: str) -> None:
     assert (DisplayedPart(text).title, DisplayedPart(text).body) == (title, body)

@@ -1,4 +1,4 @@
-"""What is on the screen, as lines."""
+"""Test the lines of the demo's screen."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_answer_has_at_most_half_the_room(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 100])
-def test_without_a_height_all_that_was_said_is_there(width: int) -> None:
+def test_without_a_height_the_whole_text_is_shown(width: int) -> None:
     text = " ".join(["word"] * 400)
     scene = ResponseProgress(thinking=THINKING, parts=[DisplayedPart(text)] * 3, answer=ANSWER)
     rendered = "\n".join(render_lines(scene, "Why?", BARE, width))

@@ -1,4 +1,4 @@
-"""Text in lines: the same ones, however it comes."""
+"""Test that text wraps into the same lines however it is split."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_no_line_is_too_long_and_no_letter_is_lost(text: str, width: int) -> Non
 
 @example(text="aa  a", width=1, cuts=[3])
 @given(text=TEXTS, width=WIDTHS, cuts=st.lists(st.integers(min_value=0, max_value=60)))
-def test_lines_do_not_depend_on_how_text_comes(text: str, width: int, cuts: list[int]) -> None:
+def test_lines_do_not_depend_on_how_text_is_split(text: str, width: int, cuts: list[int]) -> None:
     flow = LineWrapper(width)
     ends = [*sorted(cuts), len(text)]
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The demo as users see it: in a pipe, in a terminal, and afterwards."""
+"""Test `abridge demo` as users see it: in a pipe, in a terminal and with --serve."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def number(pattern: str, text: str) -> int:
     return int(found[1].replace(",", ""))
 
 
-def texts(output: str, what: str) -> list[str]:
-    """What was said on the lines of one kind."""
-    lines = [line.split(" | ", 1) for line in output.splitlines() if line.startswith(what)]
+def texts(output: str, label: str) -> list[str]:
+    """Return the texts of the lines that begin with a label."""
+    lines = [line.split(" | ", 1) for line in output.splitlines() if line.startswith(label)]
     return [line[1] if len(line) > 1 else "" for line in lines]
 
 
@@ -64,7 +64,7 @@ async def demo(
 
 
 async def shell(script: str) -> bytes:
-    """What a shell says that is given these words, with this Python in front."""
+    """Return what a shell script prints, with this Python first on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     process = await asyncio.create_subprocess_exec(
         *("sh", "-e", "-c", script),
@@ -79,14 +79,14 @@ async def shell(script: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def output() -> str:
-    """What the demo says in a pipe."""
+    """Return what the demo prints into a pipe."""
     done = subprocess.run(DEMO, capture_output=True, check=True, env=environment(), timeout=60)  # noqa: S603 -- our own
     assert done.stderr == b""
     return done.stdout.decode()
 
 
 class TestPipe:
-    def test_it_says_that_there_is_no_ai(self, output: str) -> None:
+    def test_the_first_line_says_that_the_model_is_scripted(self, output: str) -> None:
         assert "A scripted model, no AI" in output.splitlines()[0]
 
     def test_there_are_no_escapes_and_no_long_lines(self, output: str) -> None:
@@ -105,30 +105,30 @@ class TestPipe:
         assert output.rindex("summary  |") < answer
         assert output.rindex("thinking |") < answer
 
-    def test_the_bill_adds_up(self, output: str) -> None:
+    def test_the_tokens_in_the_bill_add_up(self, output: str) -> None:
         bill = output[output.index("The bill") :]
         model = number(rf"model +{NUMBER} tokens", bill)
-        parts = [number(rf"{NUMBER} {what}", bill) for what in ("input", "reasoning", "answer")]
+        parts = [number(rf"{NUMBER} {label}", bill) for label in ("input", "reasoning", "answer")]
         summary = number(rf"summary +{NUMBER} tokens", bill)
         assert sum(parts) == model > 0
         assert number(rf"total +{NUMBER} tokens", bill) == model + summary
         titles = [line for line in texts(output, "summary") if line.startswith("**")]
         assert number(rf"{NUMBER} parts", bill) == len(titles)
 
-    def test_the_first_summary_came_before_the_thinking_was_over(self, output: str) -> None:
+    def test_the_first_summary_text_precedes_the_end_of_thinking(self, output: str) -> None:
         found = re.search(r"text after ([\d.]+) s, thinking ended after ([\d.]+) s", output)
         assert found is not None
         assert float(found[1]) < float(found[2])
         assert re.search(r"the answer waited [\d.]+ s", output)
 
-    def test_it_says_what_to_type_next(self, output: str) -> None:
+    def test_it_prints_the_next_commands(self, output: str) -> None:
         assert "abridge serve --upstream http://127.0.0.1:8000/v1\n" in output
         assert "abridge demo --serve\n" in output
 
 
 @needs_posix
 class TestServing:
-    async def test_what_it_prints_works_and_it_ends_when_told(self) -> None:
+    async def test_the_printed_commands_work_and_a_signal_ends_the_server(self) -> None:
         async with demo("--serve") as process:
             assert process.stdout is not None
             printed = (await soon(process.stdout.readuntil(b"\nEND\n"))).decode()
@@ -154,7 +154,7 @@ class TestServing:
 
 
 class Terminal:
-    """A terminal of 100 columns and 30 lines, as its user's end."""
+    """A pseudo-terminal of 100 columns and 30 lines."""
 
     def __init__(self) -> None:
         import fcntl
@@ -177,7 +177,7 @@ class Terminal:
     async def _read(self) -> bool:
         loop = asyncio.get_running_loop()
         data = b""
-        with suppress(OSError):  # so a terminal says that nobody is there any more
+        with suppress(OSError):  # how a terminal reports that the other end is closed
             async with asyncio.timeout(HANG):
                 data = await loop.run_in_executor(None, os.read, self.user, 1 << 16)
         self.screen_text += data.decode(errors="replace").replace("\r\n", "\n")
@@ -185,7 +185,7 @@ class Terminal:
 
     @property
     def frames(self) -> list[str]:
-        """Each with its escapes taken out."""
+        """Return the frames without their escape sequences."""
         painted = self.screen_text.partition("\x1b[?1049l")[0].split("\x1b[H")[1:]
         return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame) for frame in painted]
 
@@ -193,7 +193,7 @@ class Terminal:
 @needs_posix
 @needs_terminal
 class TestTerminal:
-    async def test_thinking_goes_by_on_the_left_and_its_summary_grows_beside_it(self) -> None:
+    async def test_thinking_scrolls_on_the_left_and_the_summary_grows_on_the_right(self) -> None:
         terminal = Terminal()
         async with demo("--fast", out=terminal.program) as process:
             await terminal.until("END")
@@ -213,7 +213,7 @@ class TestTerminal:
         assert "The bill" in left_behind
         assert "\x1b[?25h" in terminal.screen_text  # the cursor is back
 
-    async def test_ctrl_c_puts_the_screen_back(self) -> None:
+    async def test_ctrl_c_restores_the_screen(self) -> None:
         terminal = Terminal()
         async with demo(out=terminal.program) as process:
             await terminal.until("thinking, ")

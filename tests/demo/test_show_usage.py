@@ -1,4 +1,4 @@
-"""The bill: whose tokens they were."""
+"""Test the demo's bill: tokens of the model and of its summary."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ NONE = {**MODEL, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0, "mode
         (NONE, "0 tokens, 0.0% of the bill: 3 parts, extracted without a model", "1,200"),
     ],
 )
-def test_the_summary_is_told_apart(share: dict[str, Any], summary: str, total: str) -> None:
+def test_the_summarys_tokens_are_listed_separately(
+    share: dict[str, Any], summary: str, total: str
+) -> None:
     lines = [
         " ".join(line.split()) for line in usage_lines(ResponseProgress(usage=usage(share)), None)
     ]
@@ -50,7 +52,7 @@ def test_the_summary_is_told_apart(share: dict[str, Any], summary: str, total: s
     ]
 
 
-def test_times_are_told_where_they_are_known() -> None:
+def test_times_are_shown_if_known() -> None:
     scene = ResponseProgress(first_summary=2.04, thinking_ended=7.5)
     lines = [" ".join(line.split()) for line in usage_lines(scene, 0.256)]
     assert lines == [

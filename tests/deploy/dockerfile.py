@@ -1,4 +1,4 @@
-"""deploy/Dockerfile, read as far as it goes: its instructions, and what they say."""
+"""Parse deploy/Dockerfile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLAG = re.compile(r"--([a-z-]+)=(\S+)\s+")
 
 
 class Instruction(NamedTuple):
-    """`RUN`, `COPY` and so on; `flags` are those that begin with two dashes."""
+    """An instruction such as `RUN` or `COPY`; `flags` are its `--name=value` options."""
 
     name: str
     arguments: str
@@ -24,7 +24,7 @@ class Instruction(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The exec form's words, or those between blanks."""
+        """Return the words of the exec form, or else of the shell form."""
         return (
             json.loads(self.arguments)
             if self.arguments.startswith("[")
@@ -37,18 +37,18 @@ def instructions() -> list[Instruction]:
 
 
 def image() -> dict[str, Instruction]:
-    """The last of each kind, of which the image takes its settings."""
+    """Return the last instruction of each kind: the one that the image uses."""
     return {instruction.name: instruction for instruction in instructions()}
 
 
 def environment() -> dict[str, str]:
-    """The image's, as far as it does not build on what was there."""
+    """Return the image's variables, less those that extend another's value."""
     variables = image()["ENV"].words
     return dict(word.split("=", 1) for word in variables if "$" not in word)
 
 
 def health() -> list[str]:
-    """The command that asks after a container's health."""
+    """Return the command of the health check."""
     return json.loads(image()["HEALTHCHECK"].arguments.removeprefix("CMD "))
 
 

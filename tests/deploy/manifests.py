@@ -1,4 +1,4 @@
-"""deploy/kubernetes as `kubectl apply -k` would have it, and what a container in it is told."""
+"""Build the manifests in deploy/kubernetes, and read what their containers are given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRETS = {
     "SUMMARIZER_KEY": "a-key",
     "VALKEY_PASSWORD": "0123456789abcdef",
 }
-"""What the Secret would hold."""
+"""The values that the Secret would hold."""
 
 
 def kustomized(folder: Path) -> list[Object]:
@@ -47,19 +47,19 @@ def built(form: str) -> list[Object]:
 
 def one(objects: list[Object], kind: str, name: str | None = None) -> Object:
     (found,) = [
-        thing
-        for thing in objects
-        if thing["kind"] == kind and name in (None, thing["metadata"]["name"])
+        manifest
+        for manifest in objects
+        if manifest["kind"] == kind and name in (None, manifest["metadata"]["name"])
     ]
     return found
 
 
 def abridges(objects: list[Object]) -> Object:
-    """The Deployment that has Abridge in it."""
+    """Return the Deployment that runs Abridge."""
     (found,) = [
-        thing
-        for thing in objects
-        if thing["kind"] == "Deployment" and "abridge" in containers(thing)
+        manifest
+        for manifest in objects
+        if manifest["kind"] == "Deployment" and "abridge" in containers(manifest)
     ]
     return found
 
@@ -69,7 +69,7 @@ def pod(deployment: Object) -> Object:
 
 
 def containers(deployment: Object) -> dict[str, Object]:
-    """By name, those that go on running beside the others included."""
+    """Return a pod's containers by name, including its sidecar containers."""
     spec = pod(deployment)
     return {
         found["name"]: found for found in [*spec.get("initContainers", []), *spec["containers"]]
@@ -77,7 +77,7 @@ def containers(deployment: Object) -> dict[str, Object]:
 
 
 def variables(container: Object) -> dict[str, str]:
-    """A container's environment, with the image's below and what the Secret would hold."""
+    """Return a container's environment: the image's, the manifest's and the Secret's."""
     environ = environment()
     for variable in container["env"]:
         given = variable.get("value")
@@ -87,7 +87,7 @@ def variables(container: Object) -> dict[str, str]:
 
 
 def settings(objects: list[Object], folder: Path) -> Settings:
-    """Those in force in the pod: its ConfigMap's, below its environment."""
+    """Return the settings in force in the pod: the ConfigMap's, overridden by its environment."""
     deployment = abridges(objects)
     container = containers(deployment)["abridge"]
     (mounted,) = container["volumeMounts"]
@@ -102,16 +102,16 @@ def settings(objects: list[Object], folder: Path) -> Settings:
 
 
 def quantity(text: str) -> int:
-    """A memory quantity, in bytes."""
+    """Return a memory quantity in bytes."""
     units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "mb": 1 << 20}
     return int(text[:-2]) * units[text[-2:]]
 
 
 def secrets(objects: list[Object]) -> Iterator[Object]:
-    """Each reference to a key of a Secret."""
-    for thing in objects:
-        if thing["kind"] == "Deployment":
-            for container in containers(thing).values():
+    """Yield each reference to a key of a Secret."""
+    for manifest in objects:
+        if manifest["kind"] == "Deployment":
+            for container in containers(manifest).values():
                 for variable in container.get("env", []):
                     if "valueFrom" in variable:
                         yield variable["valueFrom"]["secretKeyRef"]

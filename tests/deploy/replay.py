@@ -1,8 +1,8 @@
-"""Does what deploy/Dockerfile says where no engine is at hand: `python -m tests.deploy.replay`.
+"""Replay deploy/Dockerfile without a container engine: `python -m tests.deploy.replay`.
 
-Its images are clean virtual environments, and the places it names lie in a folder that is removed.
-Then a container is played: started as the image would start it, by its user, in its environment and
-nothing else, its health asked for by its own command, and ended. It may not have written a thing.
+Its images become clean virtual environments, and the paths it names lie in a temporary folder. Then
+a container is imitated: started as the image would start it, by its user and with its environment
+only, found healthy by its own health check, and ended. It must not have written any file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from tests.deploy.dockerfile import ROOT, Instruction, health, image, instructions
 
 PATIENCE = 60.0
-"""Seconds, after which what has not come does not."""
+"""Seconds before a step counts as failed."""
 
 READ_ONLY = """
 mount --make-rprivate /
@@ -33,11 +33,11 @@ user=$1 group=$2
 shift 2
 exec setpriv --reuid="$user" --regid="$group" --clear-groups -- "$@"
 """
-"""Runs a command as a user, where nothing can be written; only root may."""
+"""Run a command as another user on a read-only file system; needs root."""
 
 
 class Replay:
-    """The build, step by step; `places` are the folders in the image that are in use."""
+    """The build, step by step; `places` are the folders of the image that it has used."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,14 +47,14 @@ class Replay:
         self.workdir = folder
 
     def here(self, text: str) -> str:
-        """With each place where it is in the folder."""
+        """Return the text with each place moved into the folder."""
         for place in self.places:
             text = re.sub(rf"(?<![\w/.]){re.escape(place)}\b", f"{self.folder}{place}", text)
         return text
 
     def build(self) -> None:
-        found = instructions()
-        for instruction in found:
+        steps = instructions()
+        for instruction in steps:
             if instruction.name == "WORKDIR":
                 self.places.append(instruction.arguments)
             if "from" in instruction.flags:
@@ -66,7 +66,7 @@ class Replay:
             "COPY": self._copy,
             "RUN": self._run,
         }
-        for instruction in found:
+        for instruction in steps:
             if instruction.name in steps:
                 print(
                     f"   {instruction.name} {' '.join(instruction.arguments.split())}", flush=True
@@ -119,7 +119,7 @@ class Replay:
 
     @property
     def environment(self) -> dict[str, str]:
-        """A container's: what the image says, and no more."""
+        """Return a container's environment: the image's and no more."""
         names = [word.split("=", 1)[0] for word in image()["ENV"].words]
         return {name: self.env[name] for name in names}
 
@@ -129,7 +129,7 @@ class Replay:
 
 
 def identity() -> dict[str, Any]:
-    """Whom a container runs as, which only root can become, and only where Python is not root's."""
+    """Return the user to run as: the image's if we are root and that user can run this Python."""
     if os.geteuid() != 0:
         return {}
     user, group = map(int, image()["USER"].arguments.split(":"))
@@ -142,7 +142,7 @@ def identity() -> dict[str, Any]:
 
 
 def contained(command: list[str]) -> list[str] | None:
-    """The command as a container would run it, where this machine lets that be done."""
+    """Return the command on a read-only file system, or None if that is not possible here."""
     user = identity()
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv"))):
         return None
@@ -153,7 +153,7 @@ def contained(command: list[str]) -> list[str] | None:
 
 
 def check(replay: Replay) -> None:
-    """What is in the image: that it works, and that nobody could build with it."""
+    """Check that the image's command works and that it holds no build tools."""
     options = {"env": replay.environment, "cwd": "/", **identity()}
     for words in (["--version"], ["demo", "--fast"]):
         subprocess.run([*replay.entrypoint, *words], check=True, **options)
@@ -165,7 +165,7 @@ def check(replay: Replay) -> None:
 
 @contextmanager
 def container(replay: Replay) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
-    """One that runs, on ports that are free, and the environment it has."""
+    """Run a container on free ports; yield its process and environment."""
     port, admin = free(), free()
     env = {
         **replay.environment,
@@ -175,8 +175,8 @@ def container(replay: Replay) -> Iterator[tuple[subprocess.Popen[bytes], dict[st
     }
     command = [*replay.entrypoint, *image()["CMD"].words]
     inside = contained(command)
-    how = "on a read-only file system" if inside else "on this machine's file system"
-    print(f"   started {how}, as {identity().get('user', 'whoever replays it')}", flush=True)
+    mode = "on a read-only file system" if inside else "on this machine's file system"
+    print(f"   started {mode}, as {identity().get('user', 'whoever replays it')}", flush=True)
     options: dict[str, Any] = {} if inside else identity()
     running = subprocess.Popen(inside or command, env=env, cwd="/", **options)
     try:
@@ -187,7 +187,7 @@ def container(replay: Replay) -> Iterator[tuple[subprocess.Popen[bytes], dict[st
 
 
 def live(replay: Replay) -> None:
-    """Start it, find it healthy, end it, find it gone; and all as it was before."""
+    """Start a container, find it healthy, end it, find it gone and its files unchanged."""
     before = written(replay.folder)
     with container(replay) as (running, env):
         health_command = [replay.here(word) for word in health()]

@@ -1,4 +1,4 @@
-"""Prints grafana/rules/abridge.yaml as the Prometheus Operator takes it:
+"""Print grafana/rules/abridge.yaml as a PrometheusRule of the Prometheus Operator:
 `python -m tests.deploy.rule > deploy/kubernetes/monitoring/prometheusrule.yaml`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""compose.yaml: that its parts are there, and find each other."""
+"""Test compose.yaml: its files exist and its services reach each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 @pytest.fixture
 def settings() -> Settings:
-    """Those in force in the container, where nobody has named an upstream."""
+    """Return the settings in force in the container if no upstream is named."""
     abridge = SERVICES["abridge"]
     command, flag, upstream = abridge["command"]
     assert (command, flag) == ("serve", "--upstream")
@@ -37,12 +37,12 @@ def settings() -> Settings:
 
 
 def mounts(service: str) -> dict[str, str]:
-    """What lies where in a container."""
+    """Return a container's mounts: path in the container to source."""
     volumes = [volume.split(":") for volume in SERVICES[service]["volumes"]]
     return {there: here for here, there, *_ in volumes if here.startswith(".")}
 
 
-def test_whatever_it_mounts_and_builds_is_there() -> None:
+def test_every_mounted_and_built_path_exists() -> None:
     for service in ("prometheus", "grafana"):
         assert mounts(service)
         for here in mounts(service).values():
@@ -51,7 +51,7 @@ def test_whatever_it_mounts_and_builds_is_there() -> None:
     assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
 
 
-def test_it_listens_on_loopback_alone_and_may_do_no_more_than_it_must() -> None:
+def test_ports_are_published_on_loopback_and_privileges_are_dropped() -> None:
     for service in SERVICES.values():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         assert service["read_only"] is True
@@ -85,7 +85,7 @@ def test_prometheus_scrapes_the_admin_port_and_loads_the_rules(settings: Setting
     assert f"--config.file={there}" in SERVICES["prometheus"]["command"]
 
 
-def test_prometheus_takes_its_settings() -> None:
+def test_promtool_accepts_the_prometheus_settings() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("there is no promtool to ask")

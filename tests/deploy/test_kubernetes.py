@@ -1,4 +1,4 @@
-"""The manifests: that they are built, that they are Kubernetes's, and that they fit together."""
+"""Test the manifests: they build, match Kubernetes's schemas and agree with each other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.deploy.manifests import (
 from tests.deploy.rule import RULES, prometheus_rule
 
 OPERATORS = ("ServiceMonitor", "PrometheusRule")
-"""Which no schema of Kubernetes's own describes."""
+"""Kinds that Kubernetes's own schemas do not describe."""
 
 KiB, MiB = 1 << 10, 1 << 20
 
@@ -54,22 +54,24 @@ def sidecar() -> list[Object]:
 
 
 @pytest.mark.parametrize("version", ["1.30.0", "1.37.0"])
-def test_each_object_is_as_its_schema_says(form: list[Object], version: str) -> None:
+def test_each_object_matches_its_schema(form: list[Object], version: str) -> None:
     kubernetes_validate = pytest.importorskip(
         "kubernetes_validate", reason="pip install --group deploy"
     )
-    for thing in form:
-        if thing["kind"] not in OPERATORS:
-            kubernetes_validate.validate(thing, version, strict=True)
+    for manifest in form:
+        if manifest["kind"] not in OPERATORS:
+            kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_what_needs_an_operator_is_in_the_form_for_it_alone(standalone: list[Object]) -> None:
-    assert {thing["kind"] for thing in standalone if thing["kind"] in OPERATORS} == {*OPERATORS}
+def test_the_base_works_without_the_prometheus_operator(standalone: list[Object]) -> None:
+    assert {manifest["kind"] for manifest in standalone if manifest["kind"] in OPERATORS} == {
+        *OPERATORS
+    }
     for plain in ("sidecar", "standalone/base"):
-        assert not [thing for thing in built(plain) if thing["kind"] in OPERATORS]
+        assert not [manifest for manifest in built(plain) if manifest["kind"] in OPERATORS]
 
 
-def test_the_settings_are_settings_and_nothing_about_them_surprises(
+def test_the_settings_load_without_warnings(
     form: list[Object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = settings(form, tmp_path)
@@ -81,7 +83,7 @@ def test_the_settings_are_settings_and_nothing_about_them_surprises(
     assert found.log.requests
 
 
-def test_a_pod_is_given_the_time_that_draining_takes(form: list[Object], tmp_path: Path) -> None:
+def test_the_grace_period_covers_draining(form: list[Object], tmp_path: Path) -> None:
     server = settings(form, tmp_path).server
     assert server.drain_delay >= 5, "endpoints take seconds to hear that a pod is leaving"
     least = server.drain_delay + server.drain + CANCEL_SECONDS
@@ -95,7 +97,7 @@ def test_a_model_server_ends_after_abridge_and_starts_before_it(sidecar: list[Ob
     assert vllm["startupProbe"]["exec"]["command"] == vllm["livenessProbe"]["exec"]["command"]
 
 
-def test_a_rollout_is_not_given_up_while_a_model_may_yet_load(sidecar: list[Object]) -> None:
+def test_a_rollout_waits_as_long_as_a_model_may_load(sidecar: list[Object]) -> None:
     deployment = abridges(sidecar)
     probe = containers(deployment)["vllm"]["startupProbe"]
     loading = probe["periodSeconds"] * probe["failureThreshold"]
@@ -125,8 +127,8 @@ def test_ports_and_probes_agree_with_the_settings(form: list[Object], tmp_path: 
     assert probes["liveness"] == {"path": "/healthz", "port": "admin"}
 
 
-def test_each_service_leads_to_ports_of_the_pods_it_selects(form: list[Object]) -> None:
-    services = [thing for thing in form if thing["kind"] == "Service"]
+def test_each_service_targets_ports_of_the_pods_it_selects(form: list[Object]) -> None:
+    services = [manifest for manifest in form if manifest["kind"] == "Service"]
     assert services
     for service in services:
         (selected,) = _selected(form, service["spec"]["selector"])
@@ -138,28 +140,28 @@ def test_each_service_leads_to_ports_of_the_pods_it_selects(form: list[Object]) 
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
 
 
-def test_whatever_is_about_pods_finds_some(form: list[Object]) -> None:
-    for thing in form:
-        spec = thing.get("spec", {})
+def test_every_pod_selector_matches_some_pod(form: list[Object]) -> None:
+    for manifest in form:
+        spec = manifest.get("spec", {})
         selector = spec.get("selector") or spec.get("podSelector")
-        if thing["kind"] in ("PodDisruptionBudget", "NetworkPolicy", "Deployment"):
-            assert len(_selected(form, selector["matchLabels"])) == 1, thing["metadata"]
-        if thing["kind"] == "HorizontalPodAutoscaler":
+        if manifest["kind"] in ("PodDisruptionBudget", "NetworkPolicy", "Deployment"):
+            assert len(_selected(form, selector["matchLabels"])) == 1, manifest["metadata"]
+        if manifest["kind"] == "HorizontalPodAutoscaler":
             target = spec["scaleTargetRef"]
             found = one(form, target["kind"], target["name"])
             assert "replicas" not in found["spec"], "each apply would undo what was scaled"
 
 
-def test_no_container_may_do_more_than_it_must(form: list[Object]) -> None:
-    for thing in form:
-        if thing["kind"] != "Deployment":
+def test_containers_have_no_needless_privileges(form: list[Object]) -> None:
+    for manifest in form:
+        if manifest["kind"] != "Deployment":
             continue
-        spec = pod(thing)
+        spec = pod(manifest)
         assert spec["automountServiceAccountToken"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["runAsUser"] > 0
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        for container in containers(thing).values():
+        for container in containers(manifest).values():
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
@@ -167,21 +169,23 @@ def test_no_container_may_do_more_than_it_must(form: list[Object]) -> None:
             }
 
 
-def test_abridge_runs_as_its_images_user(form: list[Object]) -> None:
+def test_abridge_runs_as_the_images_user(form: list[Object]) -> None:
     context = pod(abridges(form))["securityContext"]
     assert f"{context['runAsUser']}:{context['runAsGroup']}" == image()["USER"].arguments
 
 
-def test_every_image_is_of_a_version_and_every_container_has_its_share(form: list[Object]) -> None:
-    for thing in form:
-        for container in containers(thing).values() if thing["kind"] == "Deployment" else ():
+def test_every_image_has_a_version_and_every_container_resource_limits(form: list[Object]) -> None:
+    for manifest in form:
+        for container in containers(manifest).values() if manifest["kind"] == "Deployment" else ():
             tag = container["image"].rpartition("/")[2].partition(":")[2]
             assert any(character.isdigit() for character in tag), container["image"]
             assert {"cpu", "memory"} <= {*container["resources"]["requests"]}
             assert "memory" in container["resources"]["limits"]
 
 
-def test_memory_is_enough_for_what_the_limits_let_in(form: list[Object], tmp_path: Path) -> None:
+def test_the_memory_limit_covers_the_limits_in_the_settings(
+    form: list[Object], tmp_path: Path
+) -> None:
     found = settings(form, tmp_path)
     remembered = found.history.bytes if found.history.store == "memory" else 0
     streams = found.limits.in_flight * 94 * KiB
@@ -191,8 +195,8 @@ def test_memory_is_enough_for_what_the_limits_let_in(form: list[Object], tmp_pat
     assert quantity(resources["requests"]["memory"]) > 60 * MiB + streams
 
 
-def test_no_secret_is_in_the_manifests_and_each_is_told_of(form: list[Object]) -> None:
-    assert not [thing for thing in form if thing["kind"] == "Secret"]
+def test_no_secret_is_in_the_manifests_and_each_is_documented(form: list[Object]) -> None:
+    assert not [manifest for manifest in form if manifest["kind"] == "Secret"]
     readme = (Path(__file__).parents[2] / "deploy" / "README.md").read_text()
     references = list(secrets(form))
     assert references
@@ -201,7 +205,9 @@ def test_no_secret_is_in_the_manifests_and_each_is_told_of(form: list[Object]) -
         assert f"--from-literal={reference['key']}=" in readme or reference.get("optional")
 
 
-def test_only_the_settings_places_can_be_reached(standalone: list[Object], tmp_path: Path) -> None:
+def test_the_network_policy_allows_exactly_the_addresses_in_the_settings(
+    standalone: list[Object], tmp_path: Path
+) -> None:
     policy = one(standalone, "NetworkPolicy", "abridge")["spec"]
     assert sorted(policy["policyTypes"]) == ["Egress", "Ingress"]
     places = {
@@ -217,14 +223,14 @@ def test_only_the_settings_places_can_be_reached(standalone: list[Object], tmp_p
     assert reachable - {("kube-dns", "kube-system", 53)} == places
 
 
-def test_the_store_is_asked_by_abridge_alone(standalone: list[Object]) -> None:
+def test_only_abridge_can_reach_the_store(standalone: list[Object]) -> None:
     (rule,) = one(standalone, "NetworkPolicy", "valkey")["spec"]["ingress"]
     (source,) = rule["from"]
     assert _selected(standalone, source["podSelector"]["matchLabels"]) == [abridges(standalone)]
     assert "egress" not in one(standalone, "NetworkPolicy", "valkey")["spec"]
 
 
-def test_the_store_forgets_before_it_outgrows_its_container(standalone: list[Object]) -> None:
+def test_the_store_evicts_before_it_exceeds_its_memory_limit(standalone: list[Object]) -> None:
     valkey = containers(one(standalone, "Deployment", "valkey"))["valkey"]
     args = valkey["args"]
     most = quantity(args[args.index("--maxmemory") + 1])
@@ -232,7 +238,7 @@ def test_the_store_forgets_before_it_outgrows_its_container(standalone: list[Obj
     assert "allkeys-lru" in args
 
 
-def test_the_monitor_finds_the_port_with_the_metrics(standalone: list[Object]) -> None:
+def test_the_monitor_scrapes_the_metrics_port(standalone: list[Object]) -> None:
     monitor = one(standalone, "ServiceMonitor")
     assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
     for objects in (standalone, built("sidecar")):
@@ -243,9 +249,9 @@ def test_the_monitor_finds_the_port_with_the_metrics(standalone: list[Object]) -
         assert (port["name"], port["targetPort"]) == (endpoint["port"], "admin")
 
 
-def test_who_leaves_is_scraped_to_the_end(standalone: list[Object]) -> None:
-    """What an Endpoints lists, a pod that terminates is not among, unless its Service says so; and
-    a Service of clients must not."""
+def test_a_terminating_pod_is_scraped_to_the_end(standalone: list[Object]) -> None:
+    """A terminating pod leaves the endpoints unless its Service publishes unready addresses, which
+    a Service for clients must not do."""
     monitor = one(standalone, "ServiceMonitor")
     for objects in (standalone, built("sidecar")):
         monitored = _monitored(objects, monitor)
@@ -257,8 +263,8 @@ def test_who_leaves_is_scraped_to_the_end(standalone: list[Object]) -> None:
                 assert "admin" not in {port["name"] for port in service["spec"]["ports"]}
 
 
-def test_what_runs_in_two_namespaces_is_two_jobs(standalone: list[Object]) -> None:
-    """Rules and dashboard tell deployments apart by their job, which they all filter by."""
+def test_two_namespaces_are_two_jobs(standalone: list[Object]) -> None:
+    """Rules and dashboard tell deployments apart by their job label."""
     (endpoint,) = one(standalone, "ServiceMonitor")["spec"]["endpoints"]
     (relabelled,) = endpoint["relabelings"]
     assert relabelled["sourceLabels"] == ["__meta_kubernetes_namespace"]
@@ -274,7 +280,7 @@ def test_what_runs_in_two_namespaces_is_two_jobs(standalone: list[Object]) -> No
         assert re.fullmatch(job, name)
 
 
-def test_the_rules_are_those_of_the_dashboards_folder(standalone: list[Object]) -> None:
+def test_the_prometheusrule_matches_the_committed_rules(standalone: list[Object]) -> None:
     committed = Path(__file__).parents[2] / "deploy/kubernetes/monitoring/prometheusrule.yaml"
     assert committed.read_text() == prometheus_rule(), "python -m tests.deploy.rule makes it anew"
     rule = one(standalone, "PrometheusRule")
@@ -282,7 +288,7 @@ def test_the_rules_are_those_of_the_dashboards_folder(standalone: list[Object]) 
     assert [group["name"] for group in rule["spec"]["groups"]]
 
 
-def test_the_dashboard_is_no_larger_than_kubectl_can_apply(standalone: list[Object]) -> None:
+def test_the_dashboard_is_small_enough_for_kubectl_apply(standalone: list[Object]) -> None:
     dashboard = one(standalone, "ConfigMap", "abridge-dashboard")
     assert json.loads(dashboard["data"]["abridge.json"])["panels"]
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
@@ -292,20 +298,20 @@ def test_the_dashboard_is_no_larger_than_kubectl_can_apply(standalone: list[Obje
 def _monitored(objects: list[Object], monitor: Object) -> Object:
     selector = monitor["spec"]["selector"]["matchLabels"].items()
     (service,) = [
-        thing
-        for thing in objects
-        if thing["kind"] == "Service" and selector <= thing["metadata"]["labels"].items()
+        manifest
+        for manifest in objects
+        if manifest["kind"] == "Service" and selector <= manifest["metadata"]["labels"].items()
     ]
     return service
 
 
 def _selected(objects: list[Object], labels: dict[str, str]) -> list[Object]:
-    """The Deployments whose pods have these labels."""
+    """Return the Deployments whose pods have these labels."""
     return [
-        thing
-        for thing in objects
-        if thing["kind"] == "Deployment"
-        and labels.items() <= thing["spec"]["template"]["metadata"]["labels"].items()
+        manifest
+        for manifest in objects
+        if manifest["kind"] == "Deployment"
+        and labels.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
     ]
 
 
@@ -316,7 +322,7 @@ def _addresses(found: Settings) -> Iterator[str]:
 
 
 def _place(address: str) -> tuple[str, str | None]:
-    """Whom an address of the cluster's names, and in which namespace other than this."""
+    """Return the service and, if it is another one, the namespace that a cluster address names."""
     name, _, rest = (urlsplit(address).hostname or "").partition(".")
     return name, rest.partition(".")[0] or None
 

@@ -1,4 +1,4 @@
-"""What deploy/README.md tells to type: that it makes what the manifests want."""
+"""Test the commands and files in deploy/README.md against the manifests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CREATE = re.findall(r"^\$ (kubectl -n (\w+) create secret .*)$", README, re.MULT
 
 
 @pytest.mark.parametrize(("form", "namespace"), [("sidecar", "models"), ("standalone", "abridge")])
-def test_the_secret_is_one_that_the_pods_take(form: str, namespace: str) -> None:
+def test_the_command_creates_the_secret_that_the_pods_read(form: str, namespace: str) -> None:
     for tool in ("kubectl", "openssl"):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool} to make a secret with")
-    (command,) = [command for command, where in CREATE if where == namespace]
+    (command,) = [command for command, target in CREATE if target == namespace]
     made = subprocess.run(
         ["/bin/sh", "-c", f"{command} --dry-run=client --output=yaml"],
         capture_output=True,
@@ -33,26 +33,26 @@ def test_the_secret_is_one_that_the_pods_take(form: str, namespace: str) -> None
         check=True,
     )
     secret = yaml.safe_load(made.stdout)
-    held = {name: b64decode(value).decode() for name, value in secret["data"].items()}
+    values = {name: b64decode(value).decode() for name, value in secret["data"].items()}
     wanted = {each["key"] for each in secrets(built(form)) if not each.get("optional")}
-    assert held.keys() == wanted
+    assert values.keys() == wanted
     assert one(built(form), "Namespace")["metadata"]["name"] == namespace
-    assert Keyring.parse(held["SEAL_KEYS"]).primary.id == "k1"
-    if password := held.get("VALKEY_PASSWORD"):
+    assert Keyring.parse(values["SEAL_KEYS"]).primary.id == "k1"
+    if password := values.get("VALKEY_PASSWORD"):
         address = parse_address(f"valkey://:{password}@valkey:6379/0")
         assert (address["host"], address["password"]) == ("valkey", password)
 
 
-def test_an_overlay_of_ones_own_is_built(tmp_path: Path) -> None:
+def test_the_overlay_builds(tmp_path: Path) -> None:
     (overlay,) = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     for folder in (KUBERNETES, ROOT / "grafana"):
         shutil.copytree(folder, tmp_path / folder.relative_to(ROOT))
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "kustomization.yaml").write_text(overlay)
-    (mine / "abridge.toml").write_text("# mine\n")
-    objects = kustomized(mine)
-    (settings,) = [thing for thing in objects if "abridge.toml" in thing.get("data", {})]
+    overlay_folder = tmp_path / "mine"
+    overlay_folder.mkdir()
+    (overlay_folder / "kustomization.yaml").write_text(overlay)
+    (overlay_folder / "abridge.toml").write_text("# mine\n")
+    objects = kustomized(overlay_folder)
+    (settings,) = [manifest for manifest in objects if "abridge.toml" in manifest.get("data", {})]
     assert settings["data"]["abridge.toml"] == "# mine\n"
     deployment = one(objects, "Deployment", "abridge")["spec"]["template"]["spec"]
     assert deployment["volumes"][0]["configMap"]["name"] == settings["metadata"]["name"]
@@ -60,7 +60,7 @@ def test_an_overlay_of_ones_own_is_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["deploy/README.md", "README.md"])
-def test_what_it_names_is_there(page: str) -> None:
+def test_every_link_and_path_exists(page: str) -> None:
     text = (ROOT / page).read_text()
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
     named = re.findall(r"\bdeploy/[\w./-]+\w|\bgrafana/[\w./-]+\w", text)

@@ -1,4 +1,4 @@
-"""The standalone form, played on loopback: its settings, its environment, its store's arguments."""
+"""Run the standalone form on loopback: its settings, environment and store arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THOUGHT = "The oven is free at noon, so the tart goes first. Then the chicken ta
 
 
 class Valkey(Server):
-    """A server with the manifest's arguments."""
+    """A Valkey server with the manifest's arguments."""
 
     def _settings(self) -> list[str]:
         valkey = containers(one(built("standalone"), "Deployment", "valkey"))["valkey"]
@@ -53,7 +53,7 @@ def replica(config: Path, valkey: Server) -> Any:
 
 
 def configured(folder: Path, places: dict[str, str]) -> Path:
-    """The ConfigMap's file, with its places where they are here."""
+    """Write the ConfigMap's file with addresses on loopback."""
     objects: list[Object] = built("standalone")
     name = pod(abridges(objects))["volumes"][0]["configMap"]["name"]
     text = one(objects, "ConfigMap", name)["data"]["abridge.toml"]
@@ -76,7 +76,9 @@ async def send_messages(replica: Sidecar, *messages: Object) -> Object:
     return answer.json()["choices"][0]["message"]
 
 
-async def test_one_replica_puts_back_what_another_replaced(valkey: Server, tmp_path: Path) -> None:
+async def test_one_replica_restores_reasoning_that_another_remembered(
+    valkey: Server, tmp_path: Path
+) -> None:
     upstream, question = Upstream(answering()), {"role": "user", "content": "When is the tart due?"}
     async with serve(upstream) as model, serve(scripted_model(pause=0)) as summarizer:
         places = {

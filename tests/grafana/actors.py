@@ -1,4 +1,4 @@
-"""A model and its summarizer that do whatever the name of the model asks for."""
+"""A scripted model and summarizer that behave as the model's name says."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.support.upstream import Answer, Asked, Upstream
 
 NATIVE = [{"type": "summary_text", "text": "**Adding up**\n\nThe model says so itself."}]
 TROUBLES = {"unlucky-fails": "FAIL", "unlucky-empty": "BE SILENT", "unlucky-slow": "STALL"}
-"""What a model's reasoning makes of the summarizer."""
+"""The words in the reasoning that make the summarizer misbehave, by the model's name."""
 
 CALL = call("look", "{}")
 ITEM = call_item(1, "look", "{}")
 
 
 class Model(Upstream):
-    """`gate` holds back the answers of the models that wait for it."""
+    """A model; `gate` holds back the answers of models whose name asks for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Model(Upstream):
 
 
 class Writer(Upstream):
-    """The summarizer: it does as it is told by what it reads."""
+    """The summarizer: it behaves as the words in the reasoning say."""
 
     def answer(self, request: Asked) -> Answer:
         if b"FAIL" in request.body:
@@ -89,7 +89,7 @@ def _items(model: str) -> list[dict[str, object]]:
 def _stream(path: str, model: str) -> list[bytes]:
     if path.endswith("/responses"):
         frames = responses_stream(_items(model))
-        if model == "think-oddly":  # a thought after its end
+        if model == "think-oddly":  # reasoning after its item is done
             late = next(frame for frame in frames if b"reasoning_text.delta" in frame)
             return [*frames[:-2], late, *frames[-2:]]
         return frames

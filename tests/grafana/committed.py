@@ -1,4 +1,4 @@
-"""What is committed: the dashboard and the rules, and each expression in them."""
+"""Load the committed dashboard and rules, and each expression in them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SERIES = re.compile(r"\b(abridge_\w+)(?:\{(.*?)\})?")
 MATCHER = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
 BY = re.compile(r"\bby \(([^)]*)\) \(")
 TARGET = {"job", "instance"}
-"""What Prometheus itself says of whatever it scrapes."""
+"""Labels that Prometheus adds to every scraped series."""
 
 
 def collectors() -> dict[str, set[str]]:
-    """Each of Abridge's metrics by the names of its series, and their labels."""
+    """Return the label names of each of Abridge's series."""
     registry = CollectorRegistry()
     Metrics(registry)
     return {
@@ -48,17 +48,17 @@ LABELS = collectors()
 
 @dataclass(frozen=True)
 class Expression:
-    """`place` says where it stands."""
+    """An expression of a panel or rule; `place` names it."""
 
     place: str
     text: str
 
     def series(self) -> Iterator[tuple[str, set[str]]]:
-        """Each metric in it, and the labels by which its series are chosen."""
+        """Yield each metric in it and the labels that select its series."""
         yield from _series(self.text)
 
     def grouped(self) -> Iterator[tuple[str, set[str]]]:
-        """Each metric that is summed, and the labels by which that is done."""
+        """Yield each metric that is aggregated and the labels it is grouped by."""
         for by in BY.finditer(self.text):
             labels = set(by[1].split(", "))
             for metric, _ in _series(_inside(self.text, by.end())):
@@ -77,7 +77,7 @@ def rules() -> list[Expression]:
     return [Expression(rule.get("record") or rule["alert"], rule["expr"]) for rule in RULES]
 
 
-def everything() -> list[Expression]:
+def all_expressions() -> list[Expression]:
     queries = [
         Expression(f"${name}", variable["definition"])
         for name, variable in VARIABLES.items()
@@ -92,7 +92,7 @@ def _series(text: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def _inside(text: str, start: int) -> str:
-    """What stands between the parenthesis that opens before `start` and its fellow."""
+    """Return the text from `start` to the closing parenthesis."""
     depth = 1
     for end in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[end], 0)

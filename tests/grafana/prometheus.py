@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback, where the machine has the program."""
+"""Run a real Prometheus on loopback if it is installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_promtool = pytest.mark.skipif(TOOL is None, reason="no promtool on this ma
 
 
 def promtool(*words: str, read: str = "") -> tuple[bool, str]:
-    """Whether it is content, and what it says."""
+    """Run promtool; return whether it succeeded and what it printed."""
     done = subprocess.run(  # noqa: S603 -- found on this machine's own path
         (str(TOOL), *words),
         input=read,
@@ -42,19 +42,19 @@ def promtool(*words: str, read: str = "") -> tuple[bool, str]:
 
 @dataclass
 class Prometheus:
-    """One that scrapes and evaluates the committed rules all the time."""
+    """A Prometheus that keeps scraping and evaluating the committed rules."""
 
     client: httpx.AsyncClient
 
     async def get(self, path: str, **parameters: str) -> Any:
-        """What its API has to say; raises what it says is wrong."""
+        """Return data from its API; raise ValueError with the error it reports."""
         answer = (await self.client.get(f"/api/v1/{path}", params=parameters)).json()
         if answer["status"] != "success":
             raise ValueError(answer["error"])
         return answer["data"]
 
     async def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
-        """The series that there are now, and their values."""
+        """Return the labels and values that an expression has now."""
         found = await self.get("query", query=expression)
         return [(each["metric"], float(each["value"][1])) for each in found["result"]]
 
@@ -64,7 +64,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def prometheus(folder: Path, targets: Iterable[str]) -> AsyncIterator[Prometheus]:
-    """Scrapes `targets`, each the address of metrics, as a job named abridge."""
+    """Run a Prometheus that scrapes `targets`, addresses of metrics, as a job named abridge."""
     settings, log = folder / "prometheus.yml", folder / "prometheus.log"
     settings.write_text(json.dumps(_settings(targets)))  # JSON is YAML
     flags = (f"--config.file={settings}", f"--storage.tsdb.path={folder / 'data'}")

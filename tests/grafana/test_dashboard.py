@@ -1,5 +1,4 @@
-"""The committed dashboard: that it is what the code makes, that Grafana knows all that is in it,
-and that it asks for metrics that there are."""
+"""Test the committed dashboard: up to date, valid for Grafana, querying existing metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from tests.grafana.committed import (
     TARGET,
     VARIABLES,
     Expression,
-    everything,
+    all_expressions,
     panels,
     rules,
 )
@@ -36,13 +35,13 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 FAMILIES = {name for name in LABELS if not re.search(r"_(bucket|count|sum|total|info)$", name)}
 
 
-def test_it_is_what_the_code_makes() -> None:
+def test_the_committed_dashboard_is_up_to_date() -> None:
     assert build_dashboard() == DASHBOARD, "python -m grafana > grafana/abridge.json"
 
 
 class TestPanels:
     @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-    def test_each_says_what_it_shows(self, panel: dict[str, Any]) -> None:
+    def test_each_panel_has_a_title_and_a_description(self, panel: dict[str, Any]) -> None:
         assert ": " in panel["title"], "what good looks like"
         assert panel["description"].endswith(".")
         assert panel["fieldConfig"]["defaults"]["unit"]
@@ -53,7 +52,7 @@ class TestPanels:
         assert references
         assert len(set(references)) == len(references)
 
-    def test_titles_and_ids_are_each_their_own(self) -> None:
+    def test_titles_and_ids_are_unique(self) -> None:
         for key in ("id", "title"):
             found = [panel[key] for panel in DASHBOARD["panels"]]
             assert len(set(found)) == len(found)
@@ -71,7 +70,7 @@ class TestPanels:
             assert not cells & occupied
             occupied |= cells
 
-    def test_whatever_has_exemplars_shows_them(self) -> None:
+    def test_panels_show_the_exemplars_of_their_metrics(self) -> None:
         readme = (FOLDER.parent / "README.md").read_text()
         match = re.search(r"((?:`\w+_seconds`(?:, | and )?)+) have exemplars", readme)
         assert match
@@ -84,18 +83,18 @@ class TestPanels:
         }
         assert with_exemplars == set(re.findall(r"\w+_seconds", match[1]))
 
-    def test_what_every_query_asks_is_the_chosen_source(self) -> None:
+    def test_every_query_uses_the_chosen_data_source(self) -> None:
         sources = [found for found in _every("datasource", DASHBOARD) if found != SOURCE]
         assert not sources
 
 
 class TestVariables:
-    def test_each_that_is_named_is_there_and_each_that_is_there_is_named(self) -> None:
+    def test_the_variables_in_use_are_those_defined(self) -> None:
         named = set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD))) - BUILT_IN
         assert named == set(VARIABLES)
 
-    def test_each_filters_all_of_an_expression_that_it_can(self) -> None:
-        """And all of it alike, or a share of one style would be one of the tokens of all styles."""
+    def test_a_variable_filters_every_metric_with_its_label(self) -> None:
+        """Otherwise a ratio would divide one style's tokens by those of all styles."""
         for expression in panels():
             metrics = [metric for metric, _ in expression.series()]
             common = set.intersection(*(LABELS[metric] for metric in metrics)) | {"job"}
@@ -106,20 +105,20 @@ class TestVariables:
 
 
 class TestMetrics:
-    @pytest.mark.parametrize("expression", everything(), ids=lambda each: each.place)
-    def test_there_is_each_that_is_asked_for_with_its_labels(self, expression: Expression) -> None:
+    @pytest.mark.parametrize("expression", all_expressions(), ids=lambda each: each.place)
+    def test_every_queried_metric_exists_with_its_labels(self, expression: Expression) -> None:
         for metric, labels in (*expression.series(), *expression.grouped()):
             assert metric in LABELS
             assert labels <= LABELS[metric] | TARGET
 
-    def test_each_that_there_is_is_asked_for(self) -> None:
+    def test_every_metric_is_queried(self) -> None:
         queried = {metric for each in (*panels(), *rules()) for metric, _ in each.series()}
         families = {re.sub(r"_(bucket|count|sum|total|info)$", "", metric) for metric in queried}
         assert {name for name in FAMILIES if name not in families | queried} == set()
 
 
 def _every(key: str, tree: Any) -> Iterator[Any]:
-    """All that stands under a key, at whatever depth."""
+    """Yield every value of a key, at any depth."""
     if isinstance(tree, dict):
         yield from (tree[key],) if key in tree else ()
         for value in tree.values():
@@ -131,7 +130,7 @@ def _every(key: str, tree: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def known() -> Any:
-    """The dashboard as grafana-foundation-sdk reads it."""
+    """Return the dashboard as grafana-foundation-sdk reads it."""
     pytest.importorskip("grafana_foundation_sdk")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it would have the next schema
@@ -141,44 +140,44 @@ def known() -> Any:
 
 
 class TestGrafana:
-    """What that library's types say, which are made of Grafana's own schemas."""
+    """Check against grafana-foundation-sdk, whose types are generated from Grafana's schemas."""
 
-    def test_it_knows_each_field(self, known: Any) -> None:
+    def test_every_field_is_known(self, known: Any) -> None:
         encoder = importlib.import_module("grafana_foundation_sdk.cog.encoder").JSONEncoder
         assert _lost(DASHBOARD, json.loads(encoder().encode(known))) == []
 
-    def test_it_knows_each_value_where_there_are_only_some(self, known: Any) -> None:
+    def test_every_enumerated_value_is_known(self, known: Any) -> None:
         assert [*_odd(known, "")] == []
 
 
-def _lost(given: Any, stored: Any, path: str = "") -> list[str]:
-    """Where something that is given is not kept."""
-    if isinstance(given, dict) and isinstance(stored, dict):
+def _lost(committed: Any, stored: Any, path: str = "") -> list[str]:
+    """Yield the paths of values that the library does not keep."""
+    if isinstance(committed, dict) and isinstance(stored, dict):
         return [
             place
-            for key, value in given.items()
+            for key, value in committed.items()
             for place in _lost(value, stored.get(key), f"{path}.{key}")
         ]
-    if isinstance(given, list) and isinstance(stored, list) and len(given) == len(stored):
+    if isinstance(committed, list) and isinstance(stored, list) and len(committed) == len(stored):
         return [
             place
-            for number, pair in enumerate(zip(given, stored, strict=True))
+            for number, pair in enumerate(zip(committed, stored, strict=True))
             for place in _lost(*pair, f"{path}[{number}]")
         ]
-    return [] if given == stored else [path]
+    return [] if committed == stored else [path]
 
 
-def _odd(thing: Any, path: str) -> Iterator[str]:
-    """Where a value stands that is none of its type's."""
-    if isinstance(thing, list):
-        for number, each in enumerate(thing):
+def _odd(model: Any, path: str) -> Iterator[str]:
+    """Yield the paths of values that their type does not allow."""
+    if isinstance(model, list):
+        for number, each in enumerate(model):
             yield from _odd(each, f"{path}[{number}]")
-    elif isinstance(thing, dict):
-        for key, each in thing.items():
+    elif isinstance(model, dict):
+        for key, each in model.items():
             yield from _odd(each, f"{path}.{key}")
-    elif hasattr(thing, "to_json"):
-        hints = get_type_hints(type(thing))
-        for name, value in vars(thing).items():
+    elif hasattr(model, "to_json"):
+        hints = get_type_hints(type(model))
+        for name, value in vars(model).items():
             kinds = [hints[name], *get_args(hints[name])]
             enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
             if enums and value is not None and value not in [each.value for each in enums[0]]:

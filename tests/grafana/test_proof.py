@@ -1,5 +1,5 @@
-"""A real Prometheus scrapes a real run with every kind of traffic in it; every expression of the
-dashboard's and the rules' is asked of it, and answers."""
+"""Let a real Prometheus scrape a run with every kind of traffic, then evaluate every expression of
+the dashboard and the rules."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ pytestmark = needs_prometheus
 
 MOST_ROUNDS = 6
 WINDOW = "10m"
-"""Longer than all of it takes."""
+"""Longer than the whole run takes."""
 
 EMPTY = {"AbridgeDown": "both are up"}
-"""Expressions that have no answer here, and why."""
+"""Expressions that have no result here, and why."""
 
 CRITICIZED = {
     "first_summary_seconds": "it is about a summary of reasoning, and is none of figures",
     "first_summary_seconds_created": "the same",
 }
-"""Metrics of whose names promtool thinks ill, and why they have them."""
+"""Metrics whose names promtool criticizes, and why they keep them."""
 
 PRICES = {"model_input": "2", "model_output": "8", "summary_input": "0.1", "summary_output": "0.4"}
 
@@ -47,9 +47,9 @@ Series = list[tuple[dict[str, str], float]]
 
 @dataclass
 class PrometheusReport:
-    """What Prometheus said: of each expression the series, or what is wrong with it; of each
-    variable its values; of each rule how it fares; `missing` was never counted;
-    `exposed` is what Abridge itself told."""
+    """What Prometheus reported: the series or error of each expression, the values of each variable
+    and the state of each rule; `missing` are the series never seen; `exposed` is what Abridge's own
+    metrics endpoint returned."""
 
     answers: dict[str, Series | str] = field(default_factory=dict)
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -66,45 +66,45 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> PrometheusReport:
 async def _run(folder: Path) -> PrometheusReport:
     report = PrometheusReport()
     async with stage() as played, prometheus(folder, played.metrics) as server:
-        await _scraped(server)
+        await _wait_for_scrape(server)
         for number in range(MOST_ROUNDS):
             await played.play()
-            await _scraped(server)
-            report.missing = [each for each in SEEN if not await _seen(server, each)]
+            await _wait_for_scrape(server)
+            report.missing = [each for each in SEEN if not await _has_series(server, each)]
             if number > 0 and not report.missing:  # a rate needs two
                 break
-        report.rules = await _evaluated(server)
+        report.rules = await _evaluated_rules(server)
         for expression in (*panels(), *rules()):
             report.answers[expression.text] = await _ask(server, expression)
         for name, variable in VARIABLES.items():
             if variable["type"] == "query":
-                selected = filled(variable["definition"])[len("label_values(") :]
+                selected = fill_variables(variable["definition"])[len("label_values(") :]
                 report.values[name] = await server.values(name, selected.rpartition(", ")[0])
         report.exposed = (await server.client.get(played.metrics[0])).text
     return report
 
 
-async def _scraped(server: Prometheus) -> None:
-    """Wait until each target has been scraped, and that after now."""
+async def _wait_for_scrape(server: Prometheus) -> None:
+    """Wait until each target has been scraped anew."""
     began = time.time()
     async with asyncio.timeout(HANG):
         while not await server.query(f"count(timestamp(up == 1) > {began}) == 2"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
 
-async def _seen(server: Prometheus, series: str) -> bool:
+async def _has_series(server: Prometheus, series: str) -> bool:
     return bool(await server.query(f"abridge_{series} > 0"))
 
 
 async def _ask(server: Prometheus, expression: Expression) -> Series | str:
     try:
-        return await server.query(without_threshold(filled(expression.text)))
+        return await server.query(without_threshold(fill_variables(expression.text)))
     except ValueError as error:
         return str(error)
 
 
-async def _evaluated(server: Prometheus) -> list[dict[str, Any]]:
-    """Each rule, once all have been evaluated, and that after now."""
+async def _evaluated_rules(server: Prometheus) -> list[dict[str, Any]]:
+    """Return the rules once all have been evaluated anew."""
     began = datetime.now(UTC)
     async with asyncio.timeout(HANG):
         while True:
@@ -115,24 +115,24 @@ async def _evaluated(server: Prometheus) -> list[dict[str, Any]]:
             await asyncio.sleep(0.1)
 
 
-def filled(text: str) -> str:
-    """An expression as Grafana sends it with all chosen."""
+def fill_variables(text: str) -> str:
+    """Return an expression as Grafana sends it with everything selected."""
     for name, variable in VARIABLES.items():
         text = re.sub(rf"\${name}\b", PRICES.get(name, variable.get("allValue", "")), text)
     return re.sub(r"\$__(rate_interval|range)\b", WINDOW, text)
 
 
 def without_threshold(text: str) -> str:
-    """An alert has an answer whenever it fires; what it looks at has one always."""
+    """Return an alert's expression without its threshold, so that it always has a result."""
     return re.sub(r" > [\d.]+(?=$|\s*and)", "", text) if "/" not in text else text
 
 
-def test_every_kind_of_traffic_was_there(report: PrometheusReport) -> None:
+def test_every_expected_series_was_seen(report: PrometheusReport) -> None:
     assert not report.missing
 
 
 @pytest.mark.parametrize("expression", [*panels(), *rules()], ids=lambda each: each.place)
-def test_an_expression_answers(report: PrometheusReport, expression: Expression) -> None:
+def test_an_expression_has_a_result(report: PrometheusReport, expression: Expression) -> None:
     answer = report.answers[expression.text]
     assert not isinstance(answer, str), answer
     there = any(not math.isnan(value) for _, value in answer)
@@ -156,8 +156,8 @@ def test_every_rule_is_evaluated(report: PrometheusReport) -> None:
     assert not [rule["lastError"] for rule in report.rules if rule["health"] != "ok"]
 
 
-def test_the_ledger_tells_styles_and_summarizers_apart(report: PrometheusReport) -> None:
-    """Tokens, seconds and money."""
+def test_the_ledger_has_a_row_for_each_style_and_summarizer(report: PrometheusReport) -> None:
+    """The table shows tokens, seconds and money."""
     ledger = [each for each in panels() if each.place.startswith("The ledger by style")]
     rows = [
         {(labels["style"], labels["summarizer"]) for labels, _ in report.answers[each.text]}

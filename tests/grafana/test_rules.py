@@ -1,4 +1,4 @@
-"""The committed rules, by Prometheus's own tool."""
+"""Test the committed rules, some with Prometheus's own promtool."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SEVERITIES = {"warning", "critical"}
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_an_alert_says_what_is_wrong_and_what_to_do(alert: dict[str, Any]) -> None:
+def test_an_alert_has_a_summary_and_a_runbook(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in SEVERITIES
     assert set(alert["annotations"]) == {"summary", "description", "runbook"}
     assert all("\n" not in output for output in alert["annotations"].values())
 
 
-def test_what_a_runbook_names_is_there() -> None:
-    """Panels, alerts, and what the log says."""
+def test_everything_a_runbook_names_exists() -> None:
+    """A runbook may name panels, alerts and log messages."""
     titles = [panel.place for panel in panels()]
     named = " ".join(alert["annotations"]["runbook"] for alert in ALERTS)
     for other in re.findall(r"\bAbridge[A-Z]\w+", named):
@@ -43,7 +43,7 @@ def test_what_a_runbook_names_is_there() -> None:
         assert any(title.startswith(quoted) for title in titles), quoted
 
 
-def test_the_settings_that_are_named_are_there() -> None:
+def test_the_settings_in_the_texts_exist() -> None:
     annotated = [output for alert in ALERTS for output in alert["annotations"].values()]
     annotated += [panel["description"] for panel in PANELS]
     tables = Settings().model_dump()
@@ -53,7 +53,7 @@ def test_the_settings_that_are_named_are_there() -> None:
         assert key in tables[table], (table, key)
 
 
-def test_each_alert_fires_in_a_test_and_does_not_in_another() -> None:
+def test_each_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not() -> None:
     for alert in ALERTS:
         cases = [case for case in _cases() if case["name"].startswith(f"{alert['alert']} ")]
         outcomes = {
@@ -65,8 +65,8 @@ def test_each_alert_fires_in_a_test_and_does_not_in_another() -> None:
         assert outcomes == {True, False}, alert["alert"]
 
 
-def test_a_for_is_no_shorter_than_what_an_alert_looks_at() -> None:
-    """So that one bad request alone fires none."""
+def test_an_alerts_for_is_at_least_its_window() -> None:
+    """Otherwise one bad request alone fires it."""
     recorded = {rule["record"]: rule["expr"] for rule in RULES if "record" in rule}
     for alert in ALERTS:
         expr = " ".join(
@@ -76,8 +76,8 @@ def test_a_for_is_no_shorter_than_what_an_alert_looks_at() -> None:
         assert int(alert["for"].removesuffix("m")) >= max(windows, default=1), alert["alert"]
 
 
-def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
-    """Where a quantile stands within a bucket is a guess: a threshold has to be an edge."""
+def test_the_hold_threshold_is_a_bucket_edge() -> None:
+    """Quantiles are interpolated within a bucket, so a threshold has to be a bucket's edge."""
     grace = Settings().summary.grace
     alert = next(alert for alert in ALERTS if alert["alert"] == "AbridgeAnswersHeld")
     assert alert["expr"].endswith(f" > {grace:g}")
@@ -87,18 +87,17 @@ def test_answers_that_wait_for_the_whole_grace_can_be_told() -> None:
 
 @needs_promtool
 class TestTool:
-    def test_it_finds_nothing_wrong_with_the_rules(self) -> None:
+    def test_promtool_accepts_the_rules(self) -> None:
         content, output = promtool("check", "rules", str(RULES_FILE))
         assert content, output
         assert f"{len(RULES)} rules found" in output
 
-    def test_its_tests_pass(self) -> None:
+    def test_promtools_tests_pass(self) -> None:
         content, output = promtool("test", "rules", str(TESTS))
         assert content, output
 
     def test_money_is_tokens_times_price(self, tmp_path: Path) -> None:
-        """Per style and summarizer: at prices of 2 and 8 for a million of the model's
-        tokens, and of 1 and 4 for the summarizer's."""
+        """Prices per million are 2 and 8 for the model's tokens, 1 and 4 for the summarizer's."""
         spent = "abridge_summarizer_tokens_total"
         samples = {
             f'{spent}{{style="auto", summarizer="model", type="input"}}': 3_000_000,
@@ -112,7 +111,7 @@ class TestTool:
         expected = {
             "Money: summaries far below the models [A]": {"{}": 5 * 2 + 8},
             "Money: summaries far below the models [B]": {"{}": 3 * 1 + 1 + 2 + 4},
-            "The ledger by style and summarizer: each worth its price [D]": {
+            "The ledger by style and summarizer: cost and hold of each [D]": {
                 '{style="auto", summarizer="model"}': 3 * 1 + 1,
                 '{style="concise", summarizer="upstream"}': 2 + 4,
             },
@@ -138,9 +137,8 @@ class TestTool:
         content, output = promtool("test", "rules", str(file))
         assert content, output
 
-    def test_no_panel_shows_a_number_that_is_none(self, tmp_path: Path) -> None:
-        """Where all was counted once, and nothing happens: `NaN` would be on the screen, and in the
-        mean of a legend from then on."""
+    def test_no_panel_shows_nan(self, tmp_path: Path) -> None:
+        """Once counters stop moving, a division would show `NaN`, also in a legend's mean."""
         case = {
             "interval": "1m",
             "input_series": [
@@ -159,7 +157,7 @@ class TestTool:
 
 
 def _labelled(labels: set[str]) -> str:
-    """As a series spells labels of no particular values."""
+    """Return labels with arbitrary values, as a series spells them."""
     output = [f'{name}="{"+Inf" if name == "le" else "x"}"' for name in sorted(labels)]
     return f"{{{', '.join(output)}}}"
 

@@ -1,4 +1,4 @@
-"""Every kind of traffic, through real sidecars to scripted models, and what must be counted."""
+"""Send every kind of traffic through real sidecars, and list the series it must produce."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANNA = {"authorization": "Bearer sk-anna-1234567890"}
 BERT = {"authorization": "Bearer sk-bert-1234567890"}
 USER = {"role": "user", "content": "Hi"}
 ROOM = 4
-"""So many requests at once."""
+"""The limit of concurrent requests."""
 
 SEEN = (
     *(
@@ -50,11 +50,11 @@ SEEN = (
     "reader_faults_total",
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
 )
-"""What must have been counted, however often that takes."""
+"""Series that must be above 0 in the end."""
 
 
 def settings(model: str, writer: str) -> dict[str, str]:
-    """Of a sidecar with a summarizer model, as its environment."""
+    """Return the settings of a sidecar with a summarizer model, as its environment."""
     at = {"base_url": f"{model}/v1"}
     upstreams = [
         {"name": "thinkers", **at, "models": ["think*"]},
@@ -82,26 +82,26 @@ def settings(model: str, writer: str) -> dict[str, str]:
 
 @dataclass
 class Visitor:
-    """A client of a sidecar's."""
+    """A client of a sidecar."""
 
     client: httpx.AsyncClient
     model: Model
 
     async def send(
-        self, path: str, model: str, style: str | None = "auto", *, who: Any = ANNA, **more: Any
+        self, path: str, model: str, style: str | None = "auto", *, headers: Any = ANNA, **more: Any
     ) -> httpx.Response:
-        given = {} if "messages" in more or "input" in more else _asking(path)
-        wish = {} if style is None else {"reasoning": {"summary": style}}
+        question = {} if "messages" in more or "input" in more else _question(path)
+        reasoning = {} if style is None else {"reasoning": {"summary": style}}
         return await self.client.post(
-            path, json={"model": model, **wish, **given, **more}, headers=who
+            path, json={"model": model, **reasoning, **question, **more}, headers=headers
         )
 
     async def message(self, model: str) -> Any:
-        """What a client has of a whole chat completion with a summary."""
+        """Return the message of an unstreamed chat completion with a summary."""
         return (await self.send(CHAT, model)).json()["choices"][0]["message"]
 
     async def go_on(self, model: str, message: Any, **more: Any) -> httpx.Response:
-        """The next request of that conversation."""
+        """Send the next request of that conversation."""
         return await self.send(CHAT, model, None, messages=[USER, message, USER], **more)
 
     async def each_style(self) -> None:
@@ -111,13 +111,13 @@ class Visitor:
             await self.send(path, "think-more", stream=False)
 
     async def odd_answers(self) -> None:
-        """None of these is the summarizer's doing."""
+        """Provoke answers that are odd or fail, none because of the summarizer."""
         late = asyncio.create_task(self.send(CHAT, "think-late"))
         for model in ("think-briefly", "think-page", "think-error", "think-full", "dead"):
             await self.send(CHAT, model)
         for model in ("think-natively", "think-oddly"):
             await self.send(RESPONSES, model, stream=True)
-        with suppress(httpx.TransportError):  # it breaks off, and so must Abridge
+        with suppress(httpx.TransportError):  # the answer is cut off, so Abridge cuts it off too
             await self.send(CHAT, "think-cut", stream=True)
         await late
 
@@ -127,15 +127,15 @@ class Visitor:
         await self.client.get("/v1/models")
 
     async def leave(self) -> None:
-        """In the midst of an answer."""
-        wish = {"reasoning": {"summary": "auto"}}
-        body = {"model": "think-gated", "stream": True, **wish, **_asking(CHAT)}
+        """Disconnect during an answer."""
+        reasoning = {"reasoning": {"summary": "auto"}}
+        body = {"model": "think-gated", "stream": True, **reasoning, **_question(CHAT)}
         async with self.client.stream("POST", CHAT, json=body, headers=ANNA) as answer:
             await anext(answer.aiter_bytes())
         await until(lambda: not self.model.running)
 
     async def crowd(self) -> None:
-        """One more than there is room for."""
+        """Send one request more than the limit allows."""
         self.model.gate.clear()
         tasks = [
             asyncio.create_task(self.send(CHAT, "think-gated", stream=True)) for _ in range(ROOM)
@@ -147,19 +147,19 @@ class Visitor:
         self.model.gate.clear()
 
     async def bad_summaries(self) -> None:
-        """Also more at once than there is room for; at the end the breaker is open."""
+        """Provoke every failure of a summary; leave the breaker open."""
         await self.send(CHAT, "unlucky-empty", stream=True)
         await asyncio.gather(*(self.send(CHAT, "unlucky-slow", stream=True) for _ in range(ROOM)))
         for _ in range(3):
             await self.send(CHAT, "unlucky-fails", stream=True)
 
     async def conversations(self) -> None:
-        """What is returned sealed, dropped, kept, altered, and by somebody else."""
+        """Return histories sealed, stripped, edited, damaged and as another user."""
         reply = await self.message("think")
         plain = {key: reply[key] for key in reply if key != "reasoning_details"}
         await self.go_on("think", reply)
         await self.go_on("think", plain)
-        await self.go_on("think", reply, who=BERT)
+        await self.go_on("think", reply, headers=BERT)
         await self.go_on("think", {**reply, "content": "Something else."})
         await self.go_on("think", {**plain, "reasoning_content": "My own thought."})
         await self.go_on("forget", {**plain, "reasoning_content": "My own thought."})
@@ -177,7 +177,7 @@ class Visitor:
         await self.client.get(f"{RESPONSES}/{answer.json()['id']}", headers=ANNA)
 
     async def everything(self) -> None:
-        """Ends with the breaker open."""
+        """Send all of it once; leave the breaker open."""
         for visit in (
             self.each_style,
             self.odd_answers,
@@ -191,14 +191,14 @@ class Visitor:
             await visit()
 
 
-def _asking(path: str) -> dict[str, Any]:
+def _question(path: str) -> dict[str, Any]:
     return {"messages": [USER]} if path == CHAT else {"input": "Hi"}
 
 
 @dataclass
 class Stage:
-    """`metrics` are the addresses of those of both sidecars, the other of which has no summarizer
-    model; `play` is one round of everything."""
+    """Two sidecars, the second without a summarizer model: the addresses of their metrics, and one
+    round of all traffic."""
 
     metrics: tuple[str, str]
     play: Callable[[], Awaitable[None]]
@@ -213,11 +213,11 @@ async def stage() -> AsyncIterator[Stage]:
         sidecar(**settings(thinkers, small)) as first,
         sidecar("--upstream", f"{thinkers}/v1") as second,
         httpx.AsyncClient(base_url=first.url, trust_env=False, timeout=HANG) as one,
-        httpx.AsyncClient(base_url=second.url, trust_env=False, timeout=HANG) as other,
+        httpx.AsyncClient(base_url=second.url, trust_env=False, timeout=HANG) as without_model,
     ):
 
         async def play() -> None:
-            await Visitor(other, model).each_style()
+            await Visitor(without_model, model).each_style()
             await Visitor(one, model).everything()
 
         yield Stage((first.metrics, second.metrics), play)

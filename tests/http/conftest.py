@@ -1,4 +1,4 @@
-"""What the transport's tests share."""
+"""Share fixtures among the transport's tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["clock", "nothing_left", "pytest_asyncio_loop_factories"]
 
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Idle connections are not closed because they are idle."""
+    """Keep idle connections open for the whole test."""
     monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
 
 

@@ -1,4 +1,4 @@
-"""Requests, and what comes of them."""
+"""Make requests and read their responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def get(url: str, path: str = "/", headers: Iterable[tuple[bytes, bytes]] = ()) 
 
 
 def post(url: str, body: bytes | AsyncIterator[bytes], length: int | None = None) -> httpx.Request:
-    """Bytes, or a stream of `length` bytes, or of chunks."""
+    """Return a POST of bytes, or of a stream, of `length` bytes or in chunks."""
     if isinstance(body, bytes):
         return httpx.Request("POST", url, content=body)
     framing = (
@@ -38,7 +38,7 @@ async def send_request(transport: Transport, request: httpx.Request) -> bytes:
 
 
 def connections_in_use(transport: Transport) -> list[UpstreamConnection]:
-    """The connections that serve a request now."""
+    """Count the connections that serve a request now."""
     return [
         link
         for pool in transport._pools.values()

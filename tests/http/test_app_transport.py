@@ -1,4 +1,4 @@
-"""An ASGI app called as if over HTTP."""
+"""Test the transport that calls an ASGI app as if over HTTP."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_the_app_gets_the_request_in_a_copy_of_the_scope() -> None:
     assert SCOPE["state"] == {"pool": 1}
 
 
-async def test_what_the_app_does_to_its_scope_later_is_not_copied() -> None:
+async def test_later_changes_to_the_scope_are_not_copied() -> None:
     scope, paths = dict(SCOPE), []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -216,7 +216,7 @@ async def test_a_cancelled_call_stops_the_app_before_it_answered() -> None:
     assert ended == [{"type": "http.disconnect"}]
 
 
-async def test_what_the_app_does_after_its_answer_may_end() -> None:
+async def test_the_app_may_go_on_after_its_response() -> None:
     done = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -232,7 +232,7 @@ async def test_what_the_app_does_after_its_answer_may_end() -> None:
     assert done == ["written to the log"]
 
 
-async def test_an_app_that_fails_at_once_is_a_connection_that_fails(
+async def test_an_app_that_fails_at_once_is_a_connection_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -244,7 +244,7 @@ async def test_an_app_that_fails_at_once_is_a_connection_that_fails(
     assert "ValueError" in caplog.text
 
 
-async def test_an_app_that_says_nothing_is_a_connection_that_fails() -> None:
+async def test_an_app_without_a_response_is_a_connection_error() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         pass
 
@@ -253,7 +253,7 @@ async def test_an_app_that_says_nothing_is_a_connection_that_fails() -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("secret"), None])
-async def test_an_answer_that_breaks_off_fails_to_be_read(failure: Exception | None) -> None:
+async def test_a_response_that_is_cut_off_is_a_read_error(failure: Exception | None) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(START)
         await send(chunk(b"one"))
@@ -268,7 +268,7 @@ async def test_an_answer_that_breaks_off_fails_to_be_read(failure: Exception | N
     await response.aclose()
 
 
-async def test_an_app_that_is_cancelled_from_within_breaks_its_answer_off() -> None:
+async def test_an_app_that_cancels_itself_cuts_its_response_off() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await send(START)
         raise asyncio.CancelledError

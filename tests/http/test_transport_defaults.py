@@ -1,4 +1,4 @@
-"""What aiohttp does by default and a proxy must not do."""
+"""Test that the transport turns off what aiohttp does by default and a proxy must not do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.servers import Peer, Request, listen, refused
 
 
 class Recorder:
-    """A script that answers each request and keeps it."""
+    """A script that answers each request and records it."""
 
     def __init__(self, *headers: bytes, body: bytes = b"ok", status: bytes = b"200 OK") -> None:
         self.requests: list[Request] = []
@@ -70,7 +70,7 @@ async def test_a_path_is_not_quoted_again(transport: Transport, path: str) -> No
     assert upstream.requests[0].lines == [f"GET {path} HTTP/1.1".encode()]
 
 
-async def test_a_target_stands_in_for_what_a_url_cannot_say(transport: Transport) -> None:
+async def test_a_target_replaces_a_url_that_cannot_express_it(transport: Transport) -> None:
     upstream = Recorder()
     async with listen(upstream) as server:
         request = get(server.url, "/b")
@@ -183,7 +183,7 @@ async def test_an_idle_connection_is_kept_for_four_seconds(
         assert server.connections == connections
 
 
-async def test_a_method_that_may_be_repeated_is_not(transport: Transport) -> None:
+async def test_idempotent_methods_are_not_retried(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
 
@@ -193,13 +193,13 @@ async def test_a_method_that_may_be_repeated_is_not(transport: Transport) -> Non
         assert server.connections == 1
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(transport: Transport) -> None:
+async def test_an_untrusted_certificate_is_refused(transport: Transport) -> None:
     async with listen(Recorder(), ssl=certificate()) as server:
         with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
             await send_request(transport, get(server.url))
 
 
-async def test_a_certificate_may_be_vouched_for() -> None:
+async def test_a_trusted_certificate_is_accepted() -> None:
     trusting = ssl.create_default_context(cafile=PEM)
     upstream = Recorder()
     async with (

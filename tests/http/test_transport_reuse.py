@@ -1,4 +1,4 @@
-"""When a connection serves again, and when a request is sent again."""
+"""Test when a connection is reused and when a request is retried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def serve(peer: Peer) -> None:
 
 
 async def serve_once(peer: Peer) -> None:
-    """Answers one request, and closes upon the next."""
+    """Answer one request, then close upon the next."""
     await peer.request()
     await peer.answer(b"first")
     await peer.request()
@@ -43,14 +43,14 @@ async def test_a_request_on_a_stale_connection_is_sent_once_more(transport: Tran
         assert server.connections == 2
 
 
-async def test_a_reset_is_as_good_as_a_close(transport: Transport) -> None:
+async def test_a_reset_counts_as_a_close(transport: Transport) -> None:
     async with listen(serve_once_then_reset, serve) as server:
         await send_request(transport, post(server.url, b"a"))
         assert await send_request(transport, post(server.url, b"b")) == b"b"
         assert server.connections == 2
 
 
-async def test_it_is_sent_no_more_than_twice(transport: Transport) -> None:
+async def test_a_request_is_retried_only_once(transport: Transport) -> None:
     async def hang_up(peer: Peer) -> None:
         await peer.request()
 
@@ -124,7 +124,7 @@ async def test_a_connection_serves_one_request_after_another(transport: Transpor
         assert server.connections == 1
 
 
-async def test_upstream_may_ask_that_it_does_not(transport: Transport) -> None:
+async def test_connection_close_prevents_reuse(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.answer(b"ok", b"Connection: close")
@@ -137,7 +137,7 @@ async def test_upstream_may_ask_that_it_does_not(transport: Transport) -> None:
 
 
 @pytest.mark.usefixtures("for_long")
-async def test_what_is_said_unasked_answers_nobody(transport: Transport) -> None:
+async def test_unsolicited_data_answers_no_request(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.answer(b"mine")
@@ -154,7 +154,7 @@ async def test_what_is_said_unasked_answers_nobody(transport: Transport) -> None
         assert await send_request(transport, post(server.url, b"asked")) == b"asked"
 
 
-async def test_two_answers_to_one_request_are_one(transport: Transport) -> None:
+async def test_a_second_response_to_one_request_is_dropped(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         answer = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Bodies, piece by piece, in both directions."""
+"""Test streaming bodies in both directions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_an_answer_may_come_before_the_request_has_ended(transport: Transp
         await soon(noticed.wait())
 
 
-async def test_what_its_source_raises_ends_a_request(transport: Transport) -> None:
+async def test_an_exception_in_the_body_source_ends_the_request(transport: Transport) -> None:
     noticed = asyncio.Event()
 
     async def source() -> AsyncIterator[bytes]:
@@ -106,7 +106,9 @@ async def test_what_its_source_raises_ends_a_request(transport: Transport) -> No
         await soon(noticed.wait())
 
 
-async def test_what_its_source_raises_ends_an_early_answer_too(transport: Transport) -> None:
+async def test_an_exception_in_the_body_source_ends_an_early_response(
+    transport: Transport,
+) -> None:
     answered = asyncio.Event()
 
     async def source() -> AsyncIterator[bytes]:
@@ -128,7 +130,7 @@ async def test_what_its_source_raises_ends_an_early_answer_too(transport: Transp
 
 
 @pytest.mark.parametrize("declared", [4, 6])
-async def test_a_body_of_another_length_than_was_said_is_not_finished(
+async def test_a_body_of_another_length_than_declared_is_not_finished(
     transport: Transport, declared: int
 ) -> None:
     received = bytearray()
@@ -267,7 +269,7 @@ async def test_an_answer_without_a_body_leaves_the_connection_for_the_next(
         assert server.connections == 1
 
 
-async def test_interim_answers_are_passed_over(transport: Transport) -> None:
+async def test_interim_responses_are_skipped(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
@@ -277,7 +279,7 @@ async def test_interim_answers_are_passed_over(transport: Transport) -> None:
         assert await send_request(transport, get(server.url)) == b"final"
 
 
-async def test_it_serves_an_ordinary_httpx_client(transport: Transport) -> None:
+async def test_it_works_in_an_ordinary_httpx_client(transport: Transport) -> None:
     async def script(peer: Peer) -> None:
         while True:
             request = await peer.request()
@@ -312,7 +314,7 @@ async def test_each_loop_has_connections_of_its_own(transport: Transport) -> Non
         assert server.connections == 3
 
 
-async def test_it_goes_on_after_it_was_closed(transport: Transport) -> None:
+async def test_it_works_again_after_closing(transport: Transport) -> None:
     noticed = asyncio.Event()
 
     async def script(peer: Peer) -> None:

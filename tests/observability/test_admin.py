@@ -1,4 +1,4 @@
-"""Abridge's own paths."""
+"""Test the admin endpoints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from abridge.observability.admin import AdminEndpoints, Health
 from tests.support.asgi import call
 
 
-class Where(Collector):
-    """Notes in which thread the figures are collected."""
+class ThreadRecorder(Collector):
+    """A collector that records in which thread it runs."""
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
@@ -23,11 +23,11 @@ class Where(Collector):
         yield from ()
 
 
-async def test_streams_go_on_while_the_figures_of_many_are_collected() -> None:
-    registry, where = CollectorRegistry(), Where()
-    registry.register(where)
-    where.threads.clear()
+async def test_metrics_are_collected_outside_the_event_loop() -> None:
+    registry, recorder = CollectorRegistry(), ThreadRecorder()
+    registry.register(recorder)
+    recorder.threads.clear()
     response = await call(AdminEndpoints("", Health(), registry), "/metrics", b"", method="GET")
     assert response.status == 200
-    (thread,) = where.threads
+    (thread,) = recorder.threads
     assert thread is not threading.current_thread()

@@ -1,4 +1,4 @@
-"""A line for each request."""
+"""Test the log line of each request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHAT = {
 
 
 class Lines:
-    """What was logged of requests."""
+    """The log lines of requests."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self._caplog = caplog
@@ -107,7 +107,7 @@ async def test_a_summarized_stream(lines: Lines) -> None:
     assert 'summaries={"ok":1}' in text
 
 
-async def test_a_request_that_passes(lines: Lines) -> None:
+async def test_a_request_that_passes_untouched(lines: Lines) -> None:
     body = {"model": "m", "messages": []}
     await call(app(Answer.json(completion({"content": "Hi"})), mode="sidecar"), PATH, body)
     await call(app(Answer.json({})), "/v1/models", b"", method="GET")
@@ -128,7 +128,7 @@ async def test_a_request_that_passes(lines: Lines) -> None:
     ],
     ids=["an error", "a cut"],
 )
-async def test_what_went_wrong(
+async def test_a_failure_is_logged_with_its_cause(
     lines: Lines, answer: Answer, status: int, outcome: str, cause: str | None
 ) -> None:
     await call(app(answer), PATH, CHAT)
@@ -147,7 +147,7 @@ async def test_the_status_is_the_one_the_client_got(lines: Lines, kind: str) -> 
 
 @pytest.mark.parametrize("mode", ["mounted", "sidecar"])
 @pytest.mark.parametrize("steps", [[], chat_stream(THOUGHT, "Hi")[:9]], ids=["before", "amid"])
-async def test_what_the_server_ends_is_not_upstreams_fault(
+async def test_a_request_the_server_ends_is_not_upstreams_failure(
     lines: Lines, steps: list[Any], mode: str
 ) -> None:
     reached = asyncio.Event()
@@ -204,7 +204,7 @@ async def test_a_summary_that_failed(lines: Lines) -> None:
     assert (fields["calls"], fields["parts"], fields["outcome"]) == (1, 0, "ok")
 
 
-async def test_a_client_that_left(lines: Lines) -> None:
+async def test_a_client_that_disconnects(lines: Lines) -> None:
     reached = asyncio.Event()
     steps = [*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]
     request = begin(app(Answer(steps)), PATH, CHAT)
@@ -215,7 +215,7 @@ async def test_a_client_that_left(lines: Lines) -> None:
 
 
 @pytest.mark.parametrize("requested", ["a b", "x" * 200, 'a"\n{}', "ä"])
-async def test_an_id_that_is_none_is_not_taken(lines: Lines, requested: str) -> None:
+async def test_an_invalid_request_id_is_replaced(lines: Lines, requested: str) -> None:
     await call(app(Answer.json({})), PATH, {"model": "m"}, {"x-request-id": requested})
     assert as_json(lines.last)["id"].isalnum()
 
@@ -233,7 +233,7 @@ async def test_a_line_has_a_bound(lines: Lines) -> None:
     assert all(len(JsonFormatter().format(line)) < 2_000 for line in lines)
 
 
-async def test_nothing_is_said_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_logged_if_the_level_is_off(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "abridge.requests")
     await call(app(Answer(chat_stream(THOUGHT, "Hello."))), PATH, CHAT)
     assert not caplog.records
@@ -251,7 +251,7 @@ class TestSetUp:
             logging.getLogger(name).setLevel(level)
 
     @pytest.mark.parametrize("requested", [True, False])
-    def test_lines_for_requests_are_asked_for(self, requested: bool) -> None:  # noqa: FBT001
+    def test_request_lines_are_logged_only_on_request(self, requested: bool) -> None:  # noqa: FBT001
         set_up_logging(LogSettings(requests=requested))
         assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is requested
 

@@ -1,5 +1,5 @@
-"""Secrets and prompts, planted wherever a client, an upstream or a summarizer can say something,
-reach no log, whatever goes wrong."""
+"""Test that secrets and prompts from clients, upstreams and summarizers reach no log, whatever
+goes wrong."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def send_request(app: ASGIApp, path: str, body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 async def test_no_secret_is_logged_by_a_process(form: str) -> None:
-    """What it says is looked through at its end."""
+    """Check a process's whole output at its end."""
     upstream = Upstream(*(Answer(STREAMS[CHAT]), *answers(CHAT).values()))
     flags = ("--log-format", form, "--log-requests", "--summary", "auto", "--profile", "vllm")
     async with (
@@ -165,4 +165,4 @@ async def test_no_secret_is_logged_by_a_process(form: str) -> None:
     assert sum("abridge.requests" in line for line in lines) == 1 + len(answers(CHAT))
     if form == "json":
         assert all(isinstance(json.loads(line), dict) for line in lines)
-        assert not any(line.startswith(" ") for line in running.banner)  # as text has them
+        assert not any(line.startswith(" ") for line in running.banner)  # as escaped in text

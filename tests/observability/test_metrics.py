@@ -1,4 +1,4 @@
-"""What is counted."""
+"""Test the metrics of requests and summaries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WHERE = {"api": "chat", "upstream": "default"}
 
 
 class Counted:
-    """A request, and what it moved."""
+    """A request and the metrics it changed."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -114,7 +114,7 @@ async def test_summaries_by_outcome(
     assert counted.outcomes() == ({outcome: 1} if outcome else {})
 
 
-async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
+async def test_summary_outcomes_caused_by_settings(counted: Counted) -> None:
     stuck = Scripted(gate=asyncio.Event())
     stream = Answer(chat_stream(THOUGHT, "Hi"))
     await counted.send(stream, stuck, summary={"grace": 0.01, "first_token": 5})
@@ -125,7 +125,7 @@ async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
     assert counted.outcomes()["skipped"] == 1
 
 
-async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
+async def test_shed_summaries_are_counted(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
     app = abridged(
@@ -156,7 +156,7 @@ async def test_requests_by_outcome(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize(("on_failure", "outcome"), [("omit", "ok"), ("fail", "failed")])
-async def test_a_request_that_its_summary_ended_has_failed(
+async def test_a_request_that_its_summary_fails_has_failed(
     counted: Counted, on_failure: str, outcome: str
 ) -> None:
     await counted.send(
@@ -165,7 +165,7 @@ async def test_a_request_that_its_summary_ended_has_failed(
     assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
 
 
-async def test_a_client_that_left(counted: Counted) -> None:
+async def test_a_client_that_disconnects(counted: Counted) -> None:
     reached = asyncio.Event()
     upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]))
     app = abridged("mounted", upstream, writer=Scripted(), registry=counted.registry)
@@ -179,7 +179,7 @@ async def test_a_client_that_left(counted: Counted) -> None:
     assert counted.value("reasoning_characters_total", **WHERE) > 0
 
 
-async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
+async def test_held_bytes_are_a_gauge(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
     upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
@@ -199,7 +199,7 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize("figure", [-1, 10**400, 1.5, True, "11"])
-async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
+async def test_invalid_figures_are_ignored(counted: Counted, figure: object) -> None:
     usage = {"prompt_tokens": figure, "completion_tokens": 70, "total_tokens": figure}
     whole = {**completion({"content": "Hi", "reasoning": THOUGHT}), "usage": usage}
     await counted.send(Answer.json(whole))
@@ -255,7 +255,7 @@ async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None
     assert not {label for label in labels if "of-the-client" in label}
 
 
-async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) -> None:
+async def test_a_translated_request_is_counted_once(counted: Counted) -> None:
     answered: list[float] = []
     steps = [0.2, lambda: answered.append(monotonic()), b"{}"]
     lacking = Answer(steps, 404, {"content-type": "application/json"})
@@ -275,7 +275,7 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
 
 
 class TestModels:
-    """Which are told apart."""
+    """Test the model label."""
 
     async def send(self, counted: Counted, app: ASGIApp, *models: str) -> None:
         for model in models:
@@ -302,7 +302,7 @@ class TestModels:
         assert counted.value("requests_total", model="other") == 1
 
     @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
-    async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
+    async def test_an_invalid_model_name_gets_no_label(self, counted: Counted, name: str) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, name)
         assert len(generate_latest(counted.registry)) < 100_000
@@ -315,7 +315,7 @@ class TestModels:
 
 
 @pytest.mark.parametrize(
-    ("profile", "api", "wish"),
+    ("profile", "api", "wants_reasoning"),
     [
         ("deepseek", "chat", "demanded"),
         ("anthropic", "messages", "demanded"),
@@ -323,20 +323,20 @@ class TestModels:
         ("vllm", "chat", "free"),
     ],
 )
-def test_which_upstreams_want_their_reasoning_back(
-    counted: Counted, profile: str, api: str, wish: str
+def test_upstream_info_says_whether_upstream_wants_its_reasoning(
+    counted: Counted, profile: str, api: str, wants_reasoning: str
 ) -> None:
     upstream = {"name": "u", "profile": profile, "api": api}
     abridged("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
     given = {"upstream": "u", "profile": profile}
-    assert counted.value("upstream_info", **given, reasoning=wish) == 1
+    assert counted.value("upstream_info", **given, reasoning=wants_reasoning) == 1
     assert counted.value("upstream_info", **given) == 1
 
 
 class TestSummarizer:
-    """How it is doing, while it does."""
+    """Test the gauges of the summarizer."""
 
-    async def test_calls_that_are_under_way(self, counted: Counted) -> None:
+    async def test_calls_in_flight_are_a_gauge(self, counted: Counted) -> None:
         gate = asyncio.Event()
         app = abridged(
             "mounted",
@@ -354,7 +354,7 @@ class TestSummarizer:
         await request.finish()
         assert counted.value("summarizer_in_flight") == 0
 
-    async def test_the_breaker(self, counted: Counted) -> None:
+    async def test_the_breakers_state_is_a_gauge(self, counted: Counted) -> None:
         writer = Scripted("", error=ValueError("x"))
         settings = {"breaker_failures": 2, "breaker_seconds": 0.01}
         app = abridged(
@@ -375,21 +375,21 @@ class TestSummarizer:
 
 
 class TestTimes:
-    async def test_the_time_of_a_request_and_between_its_chunks(self, counted: Counted) -> None:
+    async def test_the_duration_of_a_request_and_the_time_per_chunk(self, counted: Counted) -> None:
         await counted.send(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
         for name in ("request_seconds", "chunk_seconds"):
             assert counted.value(f"{name}_count", **WHERE, model="m") == 1
         whole = counted.value("request_seconds_sum", **WHERE)
         assert whole >= counted.value("first_answer_seconds_sum", **WHERE)
 
-    async def test_a_whole_answer_has_no_pieces(self, counted: Counted) -> None:
+    async def test_an_unstreamed_answer_has_no_time_per_chunk(self, counted: Counted) -> None:
         await counted.send(Answer.json(completion({"content": "Hi", "reasoning": THOUGHT})))
         assert counted.value("request_seconds_count") == 1
         assert counted.value("chunk_seconds_count") == 0
 
 
 class TestOutcomes:
-    """What `requests_total` says of requests that were not answered as wished."""
+    """Test the outcomes in `requests_total` of requests that failed."""
 
     def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
         upstream = Upstream(answer)
@@ -404,7 +404,7 @@ class TestOutcomes:
         }
 
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_summary_whose_failure_is_the_answers(
+    async def test_a_summary_whose_failure_fails_the_answer(
         self, counted: Counted, *, stream: bool
     ) -> None:
         whole = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
@@ -427,18 +427,18 @@ class TestOutcomes:
         assert self.outcomes(counted) == {"refused": 1}
         assert counted.value("refusals_total", code="invalid_value") == 1
 
-    async def test_a_body_that_is_no_turn(self, counted: Counted) -> None:
+    async def test_a_body_that_is_no_answer_is_passed(self, counted: Counted) -> None:
         app = self.app(counted, Answer.json({"choices": None}))
         await call(app, "/v1/chat/completions", {**CHAT, "stream": False})
         assert self.outcomes(counted) == {"passed": 1}
 
-    async def test_an_untouched_request_that_breaks(self, counted: Counted) -> None:
+    async def test_an_untouched_request_that_breaks_has_failed(self, counted: Counted) -> None:
         app = self.app(counted, Answer([b"a", ValueError("broken")]))
         with pytest.raises(ValueError, match="broken"):
             await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
         assert self.outcomes(counted) == {"failed": 1}
 
-    async def test_an_answer_that_broke_off_is_told_in_a_line(
+    async def test_a_broken_answer_is_logged_in_one_line(
         self, counted: Counted, caplog: pytest.LogCaptureFixture
     ) -> None:
         broken = UpstreamBroken("The upstream fell silent.")
@@ -462,7 +462,7 @@ class TestOutcomes:
     async def test_reasoning_is_output_wherever_it_is_reported(
         self, counted: Counted, reported: tuple[int, int, int], output: int
     ) -> None:
-        """xAI's completion_tokens are without it, and are paid for with it."""
+        """xAI's completion_tokens leave reasoning out, though it is billed."""
         usage = dict(
             zip(("prompt_tokens", "completion_tokens", "total_tokens"), reported, strict=True)
         )
@@ -483,10 +483,10 @@ PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 @pytest.mark.parametrize("api", PATHS)
 class TestLedger:
-    """What summaries cost beside the answers: who wrote them, and in which style."""
+    """Test the cost of summaries by summarizer and style."""
 
     def begin(self, counted: Counted, api: str, style: str, writer: Scripted, *steps: Any) -> Call:
-        """A request for a summary in this style, of an answer in these steps, if not in full."""
+        """Send a request for a summary; the answer has these steps or is complete."""
         app = abridged(
             "sidecar",
             Upstream(Answer(steps or STREAMS[api])),
@@ -499,7 +499,7 @@ class TestLedger:
         return begin(app, PATHS[api], {**body, **given})
 
     def ledger(self, counted: Counted, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """All that a metric has counted, by these labels."""
+        """Return a metric's samples by these labels."""
         samples = [sample for metric in counted.registry.collect() for sample in metric.samples]
         return {
             tuple(sample.labels[label] for label in labels): sample.value
@@ -547,7 +547,9 @@ class TestLedger:
         once = dict.fromkeys(expected, 1)
         assert self.ledger(counted, "held_seconds_count", *columns) == once
 
-    async def test_what_was_spent_for_a_client_that_left(self, counted: Counted, api: str) -> None:
+    async def test_tokens_for_a_departed_client_are_counted(
+        self, counted: Counted, api: str
+    ) -> None:
         frames = [frame for frame in STREAMS[api] if b"Hello" not in frame]
         writer = Scripted()
         thought = [*frames[: len(frames) // 2], asyncio.Event()]
@@ -570,7 +572,7 @@ class TestLedger:
 
 
 def _share(request: Call) -> dict[str, Any]:
-    """The summarizer's share, as the client sees it."""
+    """Return the summarizer's share of usage as the client sees it."""
     frames = [line[6:] for line in request.data.splitlines() if b'reasoning_summary":{' in line]
     event = json.loads(frames[-1])
     usage: dict[str, Any] = event.get("response", event)["usage"]

@@ -1,4 +1,4 @@
-"""What a record says of a request that came to nothing, and who is told."""
+"""Test the records of requests that never began, and their sinks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def records() -> list[Record]:
     return []
 
 
-async def test_a_sink_that_fails_is_nothing_to_clients_nor_to_the_others(
+async def test_a_failing_sink_affects_neither_clients_nor_other_sinks(
     records: list[Record], caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(_: Record) -> None:
@@ -49,23 +49,23 @@ async def test_a_sink_that_fails_is_nothing_to_clients_nor_to_the_others(
     assert "a sink failed" in caplog.text
 
 
-class Unasked(Call):
-    """A request whose body does not come."""
+class BodilessRequest(Call):
+    """A request whose body never arrives."""
 
     async def receive(self) -> dict[str, object]:
         await self.left.wait()
         return {"type": "http.disconnect"}
 
 
-async def test_a_client_that_leaves_before_it_has_asked(records: list[Record]) -> None:
-    request = Unasked(app(records.append), scope_for(PATH)).start()
+async def test_a_client_that_leaves_before_its_request_is_complete(records: list[Record]) -> None:
+    request = BodilessRequest(app(records.append), scope_for(PATH)).start()
     request.left.set()
     await request.finish()
     assert [record.outcome for record in records] == ["left"]
 
 
-async def test_a_request_that_is_cancelled_before_it_was_asked(records: list[Record]) -> None:
-    request = Unasked(app(records.append), scope_for(PATH)).start()
+async def test_a_request_cancelled_before_it_is_complete(records: list[Record]) -> None:
+    request = BodilessRequest(app(records.append), scope_for(PATH)).start()
     assert request.task is not None
     await asyncio.sleep(0)
     request.task.cancel()

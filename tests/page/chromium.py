@@ -1,4 +1,4 @@
-"""A real Chromium, where the machine has one, driven by its DevTools over a WebSocket."""
+"""Drive a real Chromium, if installed, by its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ CTRL = 2
 
 
 class Tab:
-    """One page. `requests` are the addresses it asked for, `complaints` what the console was told
-    of errors, the policy's violations among them."""
+    """One page: `requests` are the addresses it requested, `complaints` the errors on its console,
+    including violations of the content security policy."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -95,7 +95,7 @@ class Tab:
         )
 
     async def get(self, script: str) -> Any:
-        """What an expression, or the promise it is, comes to."""
+        """Return the value of an expression, or of the promise it returns."""
         reply = await self.command(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -103,11 +103,11 @@ class Tab:
         return reply["result"].get("value")
 
     async def until(self, script: str) -> None:
-        """Wait until an expression is true; what it speaks of may not be there yet."""
+        """Wait until an expression is true; it may raise until then."""
         check = f"(() => {{ try {{ return !!({script}) }} catch {{ return false }} }})()"
         with suppress(TimeoutError):
             async with asyncio.timeout(HANG):
-                while not await self.get(check):  # noqa: ASYNC110 -- it tells nobody
+                while not await self.get(check):  # noqa: ASYNC110 -- there is no event to wait for
                     await asyncio.sleep(0.02)
                 return
         page_text = await self.get("document.body.innerText")
@@ -129,7 +129,7 @@ class Tab:
         await self.get(f"document.querySelector({json.dumps(selector)}).click()")
 
     async def posted(self, url: str) -> str:
-        """The whole body that came in answer to what was last posted there."""
+        """Return the whole response body of the last POST to this address."""
         reply = await self.command("Network.getResponseBody", requestId=self._posts[url])
         body = str(reply["body"])
         return base64.b64decode(body).decode() if reply["base64Encoded"] else body
@@ -156,7 +156,7 @@ class Tab:
 
 
 class Chromium:
-    """The browser's process, which knows nothing at its start."""
+    """The browser's process, with an empty profile."""
 
     def __init__(self, folder: str) -> None:
         self._port = Path(folder) / "DevToolsActivePort"
@@ -167,7 +167,7 @@ class Chromium:
         )
 
     def address(self) -> str:
-        """Where it is driven from, once it is ready."""
+        """Return the address of its DevTools once it is ready."""
         for _ in range(int(HANG / 0.05)):
             reply = self._port.read_text() if self._port.exists() else ""
             if "\n" in reply:
@@ -188,7 +188,7 @@ class Chromium:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[str]:
-    """The address of a browser for a module's tests."""
+    """Run a browser for a module's tests; return its address."""
     if PROGRAM is None:
         pytest.skip("no chromium on this machine")
     with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
@@ -201,7 +201,7 @@ def chromium() -> Iterator[str]:
 
 @asynccontextmanager
 async def new_tab(address: str) -> AsyncIterator[Tab]:
-    """A tab that shares nothing with those before."""
+    """Open a tab that shares nothing with earlier ones."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(address, max_msg_size=0) as socket,

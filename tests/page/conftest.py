@@ -1,4 +1,4 @@
-"""What the page's tests share."""
+"""Share fixtures among the page's tests."""
 
 from tests.page.chromium import chromium
 

@@ -1,4 +1,4 @@
-"""The journal: the last exchanges, and no word of them."""
+"""Test the journal: it keeps the last exchanges without their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def record(number: int = 0, **more: object) -> Record:
     return made
 
 
-def test_it_keeps_the_last_exchanges_newest_first() -> None:
+def test_the_last_exchanges_are_kept_newest_first() -> None:
     journal = Journal()
     for number in range(MAX_EXCHANGES + 7):
         journal.add(record(number))
@@ -81,13 +81,15 @@ def test_an_entry_has_times_and_counts_as_json() -> None:
         ({"style": "off", "answer": (1.0, 2.0)}, None),
     ],
 )
-def test_an_answer_waits_where_a_summary_is_due(more: dict[str, Any], held: float | None) -> None:
+def test_held_time_is_unknown_without_an_answer_or_a_summary_due(
+    more: dict[str, Any], held: float | None
+) -> None:
     journal = Journal()
     journal.add(record(engaged=True, **more))
     assert journal.newest_first()[0]["held"] == held
 
 
-def test_no_exchange_takes_much_room() -> None:
+def test_an_entry_has_a_bounded_size() -> None:
     journal = Journal()
     many = [ShownPart(float(number)) for number in range(10_000)]
     journal.add(record(model="m" * 10_000, parts=many))

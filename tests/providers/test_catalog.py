@@ -1,4 +1,4 @@
-"""The catalog: its rows are sound, and recordings of the providers agree with them."""
+"""Test the catalog: its rows are sound and agree with recordings of the providers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-# What was recorded
+# Recordings
 
 RECORDED = {
     "alibaba-": "qwen",
@@ -127,7 +127,7 @@ def recorded(recording: Recording) -> Profile:
 
 
 def read(recording: Recording, profile: Profile) -> tuple[str, str, Observation]:
-    """The reasoning and the answer that a row's reader finds, and what it saw."""
+    """Return the reasoning and answer that a row's reader finds, and its observations."""
     api = CHAT if recording.api == "chat" else RESPONSES
     reader = api.reader(profile, Display(), 1 << 22)
     if recording.streamed:
@@ -163,7 +163,7 @@ def test_every_recorded_provider_has_a_row() -> None:
 
 
 def returned(name: str) -> list[dict[str, Any]]:
-    """The assistant's messages in a recorded request that was answered."""
+    """Return the assistant's messages in a recorded request that succeeded."""
     body = json.loads((RECORDINGS / f"{name}.request.json").read_text())
     return [message for message in body["messages"] if message["role"] == "assistant"]
 

@@ -1,4 +1,4 @@
-"""What `auto` learns of an upstream from its answers."""
+"""Test what `auto` learns of an upstream from its answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": 
 
 
 def seen_in(api: Api, answer: list[bytes] | dict[str, Any], *, raw: bool = True) -> Observation:
-    """What a reader saw in a stream, or in a whole body."""
+    """Return what a reader observed in a stream or a whole body."""
     reader = api.reader(AUTO, Display(show_raw=raw), 1 << 20)
     if isinstance(answer, dict):
         reader.read_whole(json.dumps(answer).encode())
@@ -41,7 +41,7 @@ def seen_in(api: Api, answer: list[bytes] | dict[str, Any], *, raw: bool = True)
     return reader.observed()
 
 
-# What readers see
+# Observations
 
 
 MESSAGES: list[tuple[dict[str, Any], Observation]] = [
@@ -91,7 +91,7 @@ def test_a_chat_reader_sees_where_reasoning_is(message: dict[str, Any], seen: Ob
 
 
 @pytest.mark.parametrize("raw", [True, False])
-def test_it_sees_what_it_hides(*, raw: bool) -> None:
+def test_a_chat_reader_observes_reasoning_that_it_hides(*, raw: bool) -> None:
     assert (
         seen_in(CHAT, chat_stream(THOUGHT, "Hi", field="reasoning"), raw=raw).place == "reasoning"
     )
@@ -111,7 +111,7 @@ def test_it_sees_what_it_hides(*, raw: bool) -> None:
 def test_a_responses_reader_sees_whether_a_summary_is_one(
     item: dict[str, Any], name: str, *, is_raw: bool | None
 ) -> None:
-    """Whatever it was told before: the profile in force may be learned, and out of date."""
+    """The profile in force may be learned and out of date, so it must not matter."""
     output = [item, message_item(1, "Hi")]
     for answer in (responses_stream(output), [json.dumps(response(output)).encode()]):
         reader = RESPONSES.reader(PROFILES[name], Display(), 1 << 20)
@@ -122,17 +122,17 @@ def test_a_responses_reader_sees_whether_a_summary_is_one(
         assert reader.observed() == Observation(summary_is_raw=is_raw)
 
 
-# What is made of it
+# Conclusions
 
 
-def test_nothing_seen_changes_nothing() -> None:
+def test_without_observations_nothing_changes() -> None:
     learned = Learned()
     learned.record("m", NO_OBSERVATION)
     assert learned.refine(AUTO, "m") is AUTO
     assert learned.refine(AUTO, "another") is AUTO
 
 
-def test_reasoning_goes_back_where_it_came_from() -> None:
+def test_reasoning_is_returned_in_the_field_it_came_from() -> None:
     learned = Learned()
     learned.record("m", Observation("reasoning"))
     refined = learned.refine(AUTO, "m")
@@ -141,7 +141,7 @@ def test_reasoning_goes_back_where_it_came_from() -> None:
     assert learned.refine(AUTO, "another") is AUTO
 
 
-def test_the_latest_counts_and_silence_does_not() -> None:
+def test_the_latest_observation_counts_and_none_changes_nothing() -> None:
     learned = Learned()
     for seen in (Observation("reasoning_content"), Observation("reasoning"), NO_OBSERVATION):
         learned.record("m", seen)
@@ -155,7 +155,7 @@ def test_text_does_not_override_what_only_a_server_can_show() -> None:
     assert learned.refine(AUTO, "m").returns.place == "reasoning"
 
 
-def test_text_counts_where_there_is_nothing_else() -> None:
+def test_text_counts_if_there_is_nothing_else() -> None:
     learned = Learned()
     learned.record("m", Observation("tags"))
     assert learned.refine(AUTO, "m").returns.place == "tags"

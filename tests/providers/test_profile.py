@@ -1,4 +1,4 @@
-"""The effect of a profile on a request."""
+"""Test the effect of a profile on a request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_effort_is_in_the_providers_field(
     assert PROFILES[name].thinking_fields(effort) == expected
 
 
-def test_it_is_nested_where_the_provider_nests_it() -> None:
+def test_the_effort_is_nested_where_the_provider_nests_it() -> None:
     expected = Profile("p", effort_field="output_config.effort").thinking_fields("high")
     assert expected == {"output_config": {"effort": "high"}}
 
@@ -88,7 +88,7 @@ def test_fields_that_a_reasoning_model_rejects_are_removed(
     assert body.keys() == {"model", *remaining}
 
 
-def test_what_stands_beside_a_nested_field_stays() -> None:
+def test_siblings_of_a_nested_field_stay() -> None:
     body = {"reasoning": {"effort": "low", "summary": "auto"}}
     assert PROFILES["xai"].drop_rejected(body, "grok-4") == ("reasoning.effort",)
     assert body == {"reasoning": {"summary": "auto"}}

@@ -1,4 +1,4 @@
-"""What the proxy's tests share."""
+"""Share fixtures among the proxy's tests."""
 
 from __future__ import annotations
 

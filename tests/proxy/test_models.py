@@ -1,4 +1,4 @@
-"""`GET /models`, where several upstreams have some."""
+"""Test `GET /models` with several upstreams."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def proxy(
 
     def answer(request: httpx.Request) -> httpx.Response:
         requests.append(request)
-        given = answers[request.url.host.removesuffix(".test")]
-        if isinstance(given, Exception):
-            raise given
-        return given
+        outcome = answers[request.url.host.removesuffix(".test")]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     return Proxy(settings(*upstreams), httpx.MockTransport(answer)), requests
 
@@ -69,7 +69,7 @@ async def test_an_upstream_that_fails_is_left_out(failure: httpx.Response | Exce
     assert await ids(app) == ["a", "c"]
 
 
-async def test_a_list_beyond_all_measure_is_left_out_and_not_read_on() -> None:
+async def test_an_oversized_list_is_left_out_and_not_read_further() -> None:
     closed = asyncio.Event()
 
     class Endless(httpx.AsyncByteStream):
@@ -87,7 +87,7 @@ async def test_a_list_beyond_all_measure_is_left_out_and_not_read_on() -> None:
     assert closed.is_set()
 
 
-async def test_if_all_fail_that_is_an_error() -> None:
+async def test_if_all_upstreams_fail_the_response_is_an_error() -> None:
     app, _ = proxy(dict.fromkeys(("one", "two", "three"), httpx.ConnectError("no")))
     answer = await call(app, "/v1/models", b"", method="GET")
     assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
@@ -114,7 +114,7 @@ async def test_each_upstream_is_asked_so_that_the_lists_can_be_joined(
         assert request.url.query == b"limit=2"
 
 
-async def test_they_are_asked_at_once() -> None:
+async def test_upstreams_are_asked_concurrently() -> None:
     all_asked = asyncio.Barrier(3)
 
     async def answer(request: httpx.Request) -> httpx.Response:
@@ -155,7 +155,7 @@ async def test_other_requests_go_to_one_upstream(method: str, path: str) -> None
     assert len(requests) == 1
 
 
-async def test_one_upstream_s_list_is_its_own() -> None:
+async def test_a_single_upstreams_list_passes_unchanged() -> None:
     whole = httpx.Response(200, text='{"data" : [], "first_id": null}', headers={"etag": "x"})
     app, _ = proxy({"one": whole}, THREE[:1])
     answer = await call(app, "/v1/models", b"", method="GET")

@@ -1,4 +1,4 @@
-"""When the client leaves, everything stops; nothing else does."""
+"""Test that everything stops when the client disconnects, and only then."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_upstream_notices_that_an_upload_was_given_up(
     assert not complaints(caplog)
 
 
-async def test_upstream_notices_that_a_client_has_left_which_did_not_read() -> None:
+async def test_upstream_notices_that_a_client_that_did_not_read_has_left() -> None:
     noticed = asyncio.Event()
     sent = 0
 
@@ -107,7 +107,7 @@ async def test_upstream_notices_that_a_client_has_left_which_did_not_read() -> N
         assert await chain.ended() is None
 
 
-async def test_a_client_that_leaves_before_it_has_asked_is_asked_nothing() -> None:
+async def test_a_client_that_leaves_before_its_request_ends_reaches_no_upstream() -> None:
     proxy, upstream = proxy_for()
     running = Call(proxy, scope_for("/v1/responses"))
     running.left.set()
@@ -120,7 +120,7 @@ async def test_a_client_that_leaves_before_it_has_asked_is_asked_nothing() -> No
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
-async def test_a_send_that_fails_since_the_client_has_left_is_no_error(after: int) -> None:
+async def test_a_failing_send_to_a_departed_client_is_no_error(after: int) -> None:
     closed = asyncio.Event()
 
     class Endless(httpx.AsyncByteStream):
@@ -207,7 +207,7 @@ async def test_a_client_that_does_not_read_the_error_response_is_not_waited_for(
     assert not running.sent
 
 
-async def test_a_client_that_stays_can_ask_again() -> None:
+async def test_a_client_can_send_another_request() -> None:
     async def script(peer: Peer) -> None:
         while True:
             request = await peer.request()
@@ -220,7 +220,7 @@ async def test_a_client_that_stays_can_ask_again() -> None:
         assert chain.upstream.connections == 1
 
 
-async def test_what_receive_raises_is_the_server_s_own() -> None:
+async def test_an_exception_from_receive_propagates() -> None:
     async def answer(request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0)
         return httpx.Response(200)

@@ -1,4 +1,4 @@
-"""What a request becomes on its way, and an answer on its way back."""
+"""Test what forwarding changes in requests and responses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHAT = "/v1/chat/completions"
         ("http://u.test/api/v1", "@evil.test/", "/@evil.test/"),
     ],
 )
-async def test_the_base_url_stands_for_the_leading_v1(base: str, path: str, target: str) -> None:
+async def test_the_base_url_replaces_the_leading_v1(base: str, path: str, target: str) -> None:
     proxy, upstream = proxy_for(base)
     await call(proxy, path, b"")
     assert upstream.target == target.encode()
@@ -99,7 +99,7 @@ async def test_a_query_stays_as_the_client_wrote_it() -> None:
     assert upstream.target == b"/v1/models?a=%26&b=c+d&&e=%zz"
 
 
-async def test_it_is_written_to_upstream_byte_for_byte() -> None:
+async def test_a_request_is_forwarded_byte_for_byte() -> None:
     seen: list[Request] = []
 
     async def script(peer: Peer) -> None:
@@ -119,7 +119,7 @@ async def test_it_can_be_mounted() -> None:
     assert upstream.target == b"/base/chat/completions"
 
 
-async def test_host_says_nothing_about_where_a_request_goes() -> None:
+async def test_the_host_header_does_not_choose_the_upstream() -> None:
     proxy, upstream = proxy_for("http://u.test:8080/v1")
     headers = {"host": "evil.test", "x-forwarded-host": "evil.test", "forwarded": "host=evil.test"}
     await call(proxy, CHAT, {}, headers=headers)
@@ -174,7 +174,7 @@ HOP_BY_HOP = {
 }
 
 
-async def test_headers_of_the_connection_go_no_further() -> None:
+async def test_hop_by_hop_headers_are_not_forwarded() -> None:
     proxy, upstream = proxy_for()
     given = {**HOP_BY_HOP, "expect": "100-continue", "accept": "*/*", "cookie": "a=1"}
     await call(proxy, CHAT, b"{}", headers=given)
@@ -187,7 +187,7 @@ async def test_headers_of_the_connection_go_no_further() -> None:
     }
 
 
-async def test_headers_of_the_other_connection_do_not_come_back() -> None:
+async def test_hop_by_hop_headers_are_not_returned() -> None:
     upstream = FakeUpstream(
         httpx.Response(200, headers={**HOP_BY_HOP, "X-Kept": "1"}, content=b"ok")
     )
@@ -195,7 +195,7 @@ async def test_headers_of_the_other_connection_do_not_come_back() -> None:
     assert (await call(proxy, CHAT, {})).headers == {"x-kept": "1", "content-length": "2"}
 
 
-async def test_what_is_meant_for_abridge_goes_no_further() -> None:
+async def test_abridges_own_headers_are_not_forwarded() -> None:
     proxy, upstream = proxy_for()
     await call(proxy, CHAT, {}, headers={"x-abridge-summary": "auto", "x-abridgement": "kept"})
     assert "x-abridge-summary" not in upstream.request.headers
@@ -244,10 +244,10 @@ async def test_the_client_s_credential_goes_through() -> None:
     assert CREDENTIALS.items() <= dict(upstream.request.headers).items()
 
 
-async def test_an_upstream_s_own_key_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_upstreams_own_key_replaces_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
     proxy, upstream = proxy_for({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
-    monkeypatch.delenv("UPSTREAM_KEY")  # it was read at the start
+    monkeypatch.delenv("UPSTREAM_KEY")  # the key was read at the start
     await call(proxy, CHAT, {}, headers=CREDENTIALS)
     assert upstream.request.headers.get_list("authorization") == ["Bearer sk-upstream"]
     assert not upstream.request.headers.keys() & CREDENTIALS.keys() - {"authorization"}
@@ -264,7 +264,7 @@ async def test_an_upstream_s_key_may_be_in_a_file(
     assert upstream.request.headers["authorization"] == "Bearer sk-file"
 
 
-async def test_a_key_that_is_not_there_stops_the_start() -> None:
+async def test_a_missing_key_stops_the_start() -> None:
     with pytest.raises(SettingsError, match="api_key_env"):
         Proxy(settings({"base_url": "http://u.test", "api_key_env": "NO_SUCH_KEY"}))
 
@@ -289,7 +289,7 @@ async def test_every_method_is_forwarded(method: str) -> None:
         (b"expect: 100-continue\r\ncontent-length: 3\r\n\r\nabc", [b"3"], b"abc"),
     ],
 )
-async def test_a_body_that_is_here_whole_says_its_length(
+async def test_a_complete_body_is_sent_with_its_length(
     sent: bytes, length: list[bytes], body: bytes
 ) -> None:
     seen: list[Request] = []
@@ -306,7 +306,7 @@ async def test_a_body_that_is_here_whole_says_its_length(
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_that_comes_in_pieces_goes_on_in_pieces(chunked: bool) -> None:  # noqa: FBT001
+async def test_a_streamed_body_is_forwarded_in_pieces(chunked: bool) -> None:  # noqa: FBT001
     framing = b"transfer-encoding: chunked" if chunked else b"content-length: 6"
 
     async def script(peer: Peer) -> None:
@@ -323,7 +323,7 @@ async def test_a_body_that_comes_in_pieces_goes_on_in_pieces(chunked: bool) -> N
         assert (await soon(client.response())).body == b"ok"
 
 
-async def test_a_body_has_one_length() -> None:
+async def test_conflicting_lengths_are_not_forwarded() -> None:
     proxy, upstream = proxy_for()
     lengths = [(b"content-length", b"1"), (b"content-length", b"9")]
     await Call(proxy, {**scope_for(CHAT), "headers": lengths}, b"{}").start().finish()
@@ -350,7 +350,7 @@ async def test_answers_without_a_body(method: str, status: bytes, length: list[b
         assert chain.upstream.connections == 1
 
 
-async def test_each_event_is_passed_on_when_it_comes() -> None:
+async def test_each_event_is_forwarded_at_once() -> None:
     seen = asyncio.Semaphore(0)
     events = [b"data: %d\n\n" % number for number in range(10)]
 

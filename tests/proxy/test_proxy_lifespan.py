@@ -1,4 +1,4 @@
-"""How a proxy lives: its lifespan, what it keeps open, what it holds for a slow client."""
+"""Test the proxy's lifespan, its open connections and its backpressure."""
 
 from __future__ import annotations
 

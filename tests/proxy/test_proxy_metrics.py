@@ -1,4 +1,4 @@
-"""What the proxy counts, and notes on a request's record."""
+"""Test the proxy's metrics and its fields of a request's record."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Breaks(httpx.AsyncByteStream):
         raise httpx.ReadError("cut")
 
 
-async def test_a_break_within_a_list_is_one_too(registry: CollectorRegistry) -> None:
+async def test_a_break_within_a_list_of_models_is_a_failure(registry: CollectorRegistry) -> None:
     two = [{"name": name, "base_url": f"http://{name}.test"} for name in "ab"]
     cut = httpx.MockTransport(lambda _: httpx.Response(200, stream=Breaks()))
     await call(Proxy(settings(*two), cut, registry), "/v1/models", b"", method="GET")
@@ -82,7 +82,7 @@ async def test_a_break_within_the_response_is_a_failure(registry: CollectorRegis
     assert total(registry, "upstream_failures_total", cause="broken") == 1
 
 
-async def test_what_is_under_way_and_what_is_turned_away(registry: CollectorRegistry) -> None:
+async def test_requests_in_flight_and_refused_are_counted(registry: CollectorRegistry) -> None:
     go = asyncio.Event()
 
     async def answer(_: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Proxies to try, and what their upstreams are asked."""
+"""Proxies under test and their recording upstreams."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.servers import Listener, Script, listen, serve, until
 
 
 def settings(*upstreams: str | dict[str, Any], **tables: Any) -> Settings:
-    """An upstream is told by its base_url alone, or by its table."""
+    """Return settings for upstreams, each given by its base_url or its table."""
     entries = [entry if isinstance(entry, dict) else {"base_url": entry} for entry in upstreams]
     return Settings.model_validate({"upstreams": entries, **tables})
 
 
 class FakeUpstream:
-    """A transport that answers all alike, and keeps what it was asked."""
+    """A transport that answers every request alike and records it."""
 
     def __init__(self, answer: httpx.Response | Exception | None = None) -> None:
         self.requests: list[httpx.Request] = []
@@ -53,7 +53,7 @@ def proxy_for(*upstreams: str | dict[str, Any], **tables: Any) -> tuple[Proxy, F
 
 
 class ObservedApp:
-    """An app, and how each of its requests ended."""
+    """An app that records how each of its requests ended."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -69,7 +69,7 @@ class ObservedApp:
         finally:
             task = asyncio.current_task()
             assert task is not None
-            assert not task.cancelling()  # that is the server's
+            assert not task.cancelling()  # a task of the server's
             self.ends.append(end)
 
 
@@ -91,7 +91,7 @@ class ServedProxy:
 async def serve_proxy(
     *scripts: Script, path: str = "/v1", **tables: Any
 ) -> AsyncIterator[ServedProxy]:
-    """A proxy, really served, before an upstream that plays `scripts`."""
+    """Serve a proxy before an upstream that plays `scripts`."""
     async with listen(*scripts) as upstream:
         proxy = Proxy(settings(upstream.url + path, **tables))
         observed = ObservedApp(proxy)

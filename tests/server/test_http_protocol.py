@@ -1,4 +1,4 @@
-"""The connections of the sidecar's clients, over real sockets."""
+"""Test the server's HTTP protocol over real sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
 
 
 async def names(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers with the request's header names and values, once its body is read."""
+    """Answer with the request's headers once its body is read."""
     while (await receive()).get("more_body"):
         pass
     body = b"\n".join(name + b"=" + value for name, value in scope["headers"])
@@ -45,9 +45,9 @@ async def names(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.mark.parametrize("pause", [False, True])
-async def test_a_trailer_is_no_header(pause: bool) -> None:  # noqa: FBT001
+async def test_trailers_do_not_become_headers(pause: bool) -> None:  # noqa: FBT001
     async with served(names) as url, connect(url) as client:
-        for _ in range(2):  # nor one of the next request's
+        for _ in range(2):  # nor a header of the next request
             await client.send(CHUNKED)
             if pause:
                 await asyncio.sleep(0.05)
@@ -57,7 +57,7 @@ async def test_a_trailer_is_no_header(pause: bool) -> None:  # noqa: FBT001
 
 
 class Scripted:
-    """Hears its request, then answers with `pieces`, if it `answers`; `heard` is what it heard."""
+    """An app that reads the request into `received`, then answers with `pieces`."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = pieces
@@ -93,13 +93,13 @@ HEAD = b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n"
 
 
 class TestSilence:
-    """In time that is put forward, a tenth of the silence at a step."""
+    """Test idle timeouts with a clock advanced in steps of a tenth of the timeout."""
 
     async def pass_by(self, clock: Clock, seconds: float) -> None:
         for _ in range(round(seconds / SILENCE * 10)):
             await clock.advance(SILENCE / 10)
 
-    async def test_a_body_that_stops_coming_is_a_request_that_timed_out(self, clock: Clock) -> None:
+    async def test_a_stalled_request_body_gets_a_408(self, clock: Clock) -> None:
         app = Scripted()
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD + b"a")
@@ -112,7 +112,7 @@ class TestSilence:
             await soon(app.over.wait())
             assert app.left
 
-    async def test_a_body_that_comes_slowly_is_waited_for(self, clock: Clock) -> None:
+    async def test_a_slow_request_body_is_waited_for(self, clock: Clock) -> None:
         app = Scripted(b"ok")
         async with served(app) as url, connect(url) as client:
             await client.send(HEAD)
@@ -132,7 +132,7 @@ class TestSilence:
             await self.pass_by(clock, 2 * SILENCE)
             assert await soon(client.reader.read()) == b""
 
-    async def test_an_answer_is_waited_for(self, clock: Clock) -> None:
+    async def test_a_slow_response_is_waited_for(self, clock: Clock) -> None:
         app = Scripted(b"ok")
         app.go_on.clear()
         async with served(app) as url, connect(url) as client:
@@ -141,7 +141,7 @@ class TestSilence:
             app.go_on.set()
             assert (await soon(client.response())).body == b"ok"
 
-    async def test_a_body_that_the_server_does_not_take_is_no_silence(self, clock: Clock) -> None:
+    async def test_a_body_the_app_does_not_read_is_no_timeout(self, clock: Clock) -> None:
         size = 8 << 20
         app = Scripted(b"ok")
         app.go_on.clear()

@@ -1,4 +1,4 @@
-"""The sidecar as a process: that it says where it is, and how it leaves."""
+"""Test `abridge serve` as a process: its start, its shutdown and its log."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
 BOTH = ("--admin-port", "0")
 
 
-def thinker() -> Upstream:
+def reasoning_upstream() -> Upstream:
     return Upstream(Answer(FRAMES))
 
 
-def slow(gate: asyncio.Event) -> Upstream:
-    """It waits in the midst of thinking."""
+def pausing_upstream(gate: asyncio.Event) -> Upstream:
+    """Return an upstream that pauses during its reasoning."""
     return Upstream(Answer([*BEGINNING, gate, *FRAMES[len(BEGINNING) :]]))
 
 
-async def until_text(client: httpx.AsyncClient, url: str, wanted: str) -> None:
-    """A request is counted when it is over, which may be after its client has all of it."""
+async def until_text(client: httpx.AsyncClient, url: str, expected: str) -> None:
+    """Wait for a text in the metrics; a request may be counted after its client has read all."""
     async with asyncio.timeout(HANG):
-        while wanted not in (await client.get(url)).text:  # noqa: ASYNC110 -- it is another process
+        while expected not in (await client.get(url)).text:  # noqa: ASYNC110 -- another process
             await asyncio.sleep(0.02)
 
 
 class TestStart:
-    async def test_the_banner_says_what_runs_where(self) -> None:
+    async def test_the_banner_names_the_addresses(self) -> None:
         flags = ("--summary", "concise", "--profile", "vllm", "--api", "chat", *BOTH)
         async with sidecar("--upstream", "http://127.0.0.1:9/v1", *flags) as running:
             first, upstream, summarizer, style, metrics = running.banner
@@ -56,7 +56,7 @@ class TestStart:
             assert metrics.endswith("/metrics")
             assert running.admin != running.url
 
-    async def test_file_environment_and_flags_each_win_over_the_one_before(
+    async def test_flags_override_the_environment_which_overrides_the_file(
         self, tmp_path: Path
     ) -> None:
         file = tmp_path / "abridge.toml"
@@ -76,7 +76,7 @@ class TestStart:
 
     async def test_health_and_metrics_are_on_both_ports(self) -> None:
         async with (
-            serve(thinker()) as upstream,
+            serve(reasoning_upstream()) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
             client() as session,
         ):
@@ -87,9 +87,9 @@ class TestStart:
             for base in (f"{running.url}/abridge", running.admin):
                 await until_text(session, f"{base}/metrics", 'outcome="ok"')
 
-    async def test_it_summarizes_and_adds_no_header_of_a_server(self) -> None:
+    async def test_it_summarizes_and_sends_no_server_header(self) -> None:
         async with (
-            serve(thinker()) as upstream,
+            serve(reasoning_upstream()) as upstream,
             sidecar("--upstream", f"{upstream}/v1") as running,
             client() as session,
         ):
@@ -100,7 +100,7 @@ class TestStart:
 
 class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    async def test_an_idle_one_leaves_at_once_and_well(self, number: signal.Signals) -> None:
+    async def test_an_idle_server_exits_at_once_with_code_0(self, number: signal.Signals) -> None:
         flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
         async with sidecar(*flags, **DRAIN) as running, client() as session:
             await session.get(f"{running.admin}/healthz")
@@ -109,9 +109,9 @@ class TestEnd:
             assert number.name in running.said
             assert "Traceback" not in running.said
 
-    async def test_it_is_not_ready_but_accepts_during_the_delay(self) -> None:
+    async def test_during_the_drain_delay_it_is_unready_but_accepts(self) -> None:
         async with (
-            serve(thinker()) as upstream,
+            serve(reasoning_upstream()) as upstream,
             sidecar(
                 *("--upstream", f"{upstream}/v1", *BOTH),
                 ABRIDGE_SERVER__DRAIN_DELAY="600",
@@ -122,7 +122,7 @@ class TestEnd:
             await until_status(session, f"{running.admin}/readyz", 503)
             assert await status(session, f"{running.url}/abridge/readyz") == 503
             assert await status(session, f"{running.admin}/healthz") == 200
-            for _ in range(5):  # for longer than a server takes to see that it shall exit
+            for _ in range(5):  # longer than a server takes to notice a signal
                 async with client() as newcomer:
                     response = await newcomer.post(f"{running.url}/v1/responses", json=REQUEST)
                 assert check_responses(response.content).text == "Hello."
@@ -130,10 +130,10 @@ class TestEnd:
             running.signal()
             assert await running.end() == 0
 
-    async def test_a_stream_that_runs_is_finished_behind_the_closed_door(self) -> None:
+    async def test_a_running_stream_finishes_after_the_port_is_closed(self) -> None:
         gate = asyncio.Event()
         async with (
-            serve(slow(gate)) as upstream,
+            serve(pausing_upstream(gate)) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
             client() as session,
             streaming(session, running.url, REQUEST) as reading,
@@ -147,9 +147,9 @@ class TestEnd:
             assert seen.text == "Hello."
             assert await running.end() == 0
 
-    async def test_a_stream_that_takes_too_long_is_told_so(self) -> None:
+    async def test_a_stream_past_the_drain_time_gets_an_error(self) -> None:
         async with (
-            serve(slow(asyncio.Event())) as upstream,
+            serve(pausing_upstream(asyncio.Event())) as upstream,
             sidecar(
                 *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
             ) as running,
@@ -183,9 +183,9 @@ class TestEnd:
             assert "Traceback" not in running.said
 
     @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-    async def test_a_second_signal_hurries(self, second: signal.Signals) -> None:
+    async def test_a_second_signal_ends_draining(self, second: signal.Signals) -> None:
         async with (
-            serve(slow(asyncio.Event())) as upstream,
+            serve(pausing_upstream(asyncio.Event())) as upstream,
             sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
             client() as session,
             streaming(session, running.url, REQUEST) as reading,
@@ -196,7 +196,7 @@ class TestEnd:
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
 
-    async def test_a_client_that_takes_nothing_does_not_keep_it(self) -> None:
+    async def test_a_client_that_does_not_read_does_not_delay_the_exit(self) -> None:
         flood = Answer([b"data: x\n\n" * 100_000] * 50)
         async with (
             serve(Upstream(flood)) as upstream,
@@ -214,7 +214,7 @@ class TestEnd:
 
 
 class TestLog:
-    async def test_a_broken_upstream_takes_one_line(self) -> None:
+    async def test_a_broken_upstream_is_logged_in_one_line(self) -> None:
         broken = Answer([*BEGINNING, OSError("gone")])
         async with (
             serve(Upstream(broken), log_level="critical") as upstream,

@@ -1,4 +1,4 @@
-"""How fifty streams, and what was counted of them, come to their end."""
+"""Test draining with fifty streams, and the metrics of their end."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PATIENT = {"ABRIDGE_SERVER__DRAIN_DELAY": "600", "ABRIDGE_SERVER__DRAIN": "600"}
 NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
 FINISHED, STUCK, LATE = 40, 10, 5
 FRESH = 20
-"""So many new connections in a row have found every worker there is, as good as surely."""
+"""This many new connections in a row reach every worker, almost surely."""
 
 
-def asking_for(kind: str) -> dict[str, object]:
+def request_of(kind: str) -> dict[str, object]:
     return {"model": "m", "input": kind, "stream": True, "reasoning": {"summary": "auto"}}
 
 
 class Slow(Upstream):
-    """What is asked to wait does so in the midst of thinking, and in vain if it is stuck."""
+    """An upstream that pauses during its reasoning until the gate opens, or forever."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,14 +47,14 @@ class Slow(Upstream):
 
 
 class Scraper:
-    """Prometheus, with no rest: `last` is what it was told last."""
+    """A client that scrapes continuously; `last` is the last result."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.last = Figures("")
 
     async def __call__(self) -> None:
-        """Until nobody is there any more."""
+        """Scrape until the server is gone."""
         async with client() as session:
             while await status(session, self._url):
                 try:
@@ -68,13 +68,13 @@ async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> N
     async with asyncio.timeout(HANG):
         in_a_row = 0
         while in_a_row < FRESH:
-            found = await status(session, f"{running.url}/abridge/readyz")
-            assert found in (200, 503)
-            in_a_row = in_a_row + 1 if found == 503 else 0
+            code = await status(session, f"{running.url}/abridge/readyz")
+            assert code in (200, 503)
+            in_a_row = in_a_row + 1 if code == 503 else 0
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
+async def test_every_stream_gets_an_end_and_the_last_scrape_counts_all(workers: int) -> None:
     upstream = Slow()
     async with (
         serve(upstream) as url,
@@ -88,7 +88,7 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
     ):
         kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))
         readings = [
-            await streams.enter_async_context(streaming(session, running.url, asking_for(kind)))
+            await streams.enter_async_context(streaming(session, running.url, request_of(kind)))
             for kind in kinds
         ]
         await until_told(
@@ -101,17 +101,17 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
         await until_status(session, f"{running.admin}/readyz", 503)
         await until_none_is_ready(session, running)
         for _ in range(LATE):
-            late = await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            late = await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
             assert check_responses(late.content).text == "Hello."
 
-        running.signal()  # enough of the delay
+        running.signal()  # ends the drain delay
         await until_status(session, f"{running.url}/abridge/readyz", 0)
         upstream.gate.set()
         for reading in readings[:FINISHED]:
             assert check_responses(await soon(reading)).kinds[-1] == "response.completed"
         assert not any(reading.done() for reading in readings[FINISHED:])
 
-        running.signal()  # enough of waiting
+        running.signal()  # ends draining
         for reading in readings[FINISHED:]:
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
         assert await running.end() == 0
@@ -122,7 +122,7 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
 
 
 class TestLastScrape:
-    """With an admin port, on which somebody has once collected the metrics."""
+    """With an admin port whose metrics were scraped before."""
 
     @pytest.mark.parametrize("workers", [1, 2])
     async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
@@ -136,10 +136,10 @@ class TestLastScrape:
             client() as session,
         ):
             await scrape(session, running.metrics)
-            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
             running.signal()
             await running.until("waiting for the last metrics")
-            await asyncio.sleep(0.5)  # for longer than a server takes to end
+            await asyncio.sleep(0.5)  # longer than a server takes to end
             assert await status(session, f"{running.admin}/readyz") == 503
             scraped = await scrape(session, running.metrics)
             assert scraped.total("requests_total", outcome="ok") == 1
@@ -155,14 +155,14 @@ class TestLastScrape:
                 client() as session,
             ):
                 await scrape(session, running.metrics)
-                await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+                await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
                 running.signal()
                 await running.until("waiting for the last metrics")
                 for _ in range(signals - 1):
                     running.signal()
                 assert await running.end() == 0
 
-    async def test_no_wait_if_everything_was_scraped(self) -> None:
+    async def test_the_server_does_not_wait_if_everything_was_scraped(self) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(
@@ -171,7 +171,7 @@ class TestLastScrape:
             client() as session,
         ):
             await scrape(session, running.metrics)
-            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
             await until_told(
                 session, running.metrics, lambda scraped: scraped.total("requests_total") == 1
             )

@@ -1,4 +1,4 @@
-"""Links, images and HTML are taken out, however the text arrives."""
+"""Test that links, images and HTML are removed, however the text is split."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def in_pieces(text: str, sizes: list[int]) -> str:
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
-def test_it_takes_out_what_leads_elsewhere(text: str, expected: str) -> None:
+def test_links_images_and_html_are_removed(text: str, expected: str) -> None:
     assert clean(text) == expected
     assert in_pieces(text, [1] * len(text)) == expected
 
 
 @pytest.mark.parametrize("text", UNCHANGED)
-def test_it_keeps_ordinary_text(text: str) -> None:
+def test_ordinary_text_stays(text: str) -> None:
     assert clean(text).replace(": //", "://") == text
 
 
@@ -71,7 +71,7 @@ def test_it_keeps_ordinary_text(text: str) -> None:
         pytest.param("<javascript:alert(1)>", "< javascript:alert(1)>", id="another scheme"),
     ],
 )
-def test_what_taking_out_puts_together_is_parted(text: str, expected: str) -> None:
+def test_text_that_removal_would_join_into_a_link_stays_apart(text: str, expected: str) -> None:
     assert clean(text) == expected
 
 
@@ -86,18 +86,18 @@ fragments = st.lists(
 
 
 @given(fragments | st.text(), st.lists(st.integers(0, 9)))
-def test_how_it_arrives_makes_no_difference(text: str, sizes: list[int]) -> None:
+def test_any_split_gives_the_same_text(text: str, sizes: list[int]) -> None:
     assert in_pieces(text, sizes) == clean(text)
 
 
 @given(fragments)
-def test_nothing_that_leads_elsewhere_is_left(text: str) -> None:
+def test_no_link_image_or_html_is_left(text: str) -> None:
     cleaned = clean(text).lower()
     assert not re.search(r"https?://|\]\(|<script|<img|<a\b|<!|\]:", cleaned)
 
 
 @given(fragments, st.integers(1, 5))
-def test_what_is_held_back_is_bounded(text: str, size: int) -> None:
+def test_held_back_text_is_bounded(text: str, size: int) -> None:
     cleaner = Cleaner()
     for start in range(0, len(text), size):
         cleaner.feed(text[start : start + size])
@@ -108,7 +108,7 @@ def test_what_is_held_back_is_bounded(text: str, size: int) -> None:
     "opening",
     ["**", "<img ", "<!--", "[", "![", "[a](", "[a](b(", "https://e.example/", "`<div "],
 )
-def test_what_never_ends_is_let_go(opening: str) -> None:
+def test_an_unclosed_construct_is_released(opening: str) -> None:
     cleaner = Cleaner()
     cleaner.feed(opening)
     most = 0
@@ -120,14 +120,14 @@ def test_what_never_ends_is_let_go(opening: str) -> None:
     assert cleaner.feed(" and then. ") or cleaner.buffered_chars < LOOKBACK_CHARS
 
 
-def test_a_bold_title_comes_whole() -> None:
+def test_a_bold_title_is_emitted_whole() -> None:
     cleaner = Cleaner()
     pieces = ("**Adding ", "the ", "numbers*", "*", "\n\nI ", "add")
     cleaned = [cleaner.feed(piece) for piece in pieces]
     assert cleaned == ["", "", "", "**Adding the numbers**", "\n\nI ", "add"]
 
 
-def test_a_title_that_breaks_off_is_not_lost() -> None:
+def test_a_title_that_is_cut_off_is_not_lost() -> None:
     cleaner = Cleaner()
     assert cleaner.feed("**Adding the") == ""
     assert cleaner.end() == "**Adding the"

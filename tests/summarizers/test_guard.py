@@ -1,4 +1,4 @@
-"""What stands between a response and a summarizer."""
+"""Test the guard around a summarizer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Scripted:
-    """Says what it is given: texts, what was spent, errors to raise, things to wait for."""
+    """A summarizer that yields texts and usage, raises errors and awaits events from a script."""
 
     name = "scripted"
 
@@ -76,24 +76,24 @@ def refusal(made: Guard) -> str:
     return refused.code
 
 
-# What is said
+# Output
 
 
-async def test_text_comes_as_it_is_said_then_what_was_spent() -> None:
+async def test_text_streams_and_usage_comes_last() -> None:
     assert await collect_output(guard(), "So ", "it is.", SPENT) == ["So ", "it is.", SPENT]
 
 
-async def test_text_is_clean() -> None:
+async def test_text_is_cleaned() -> None:
     pieces = await collect_output(guard(), "See [this](htt", "p://e.example) <b", ">now</b>.")
     assert "".join(map(str, pieces)) == "See this now."
     assert all(pieces)
 
 
-async def test_what_was_held_back_comes_at_the_end() -> None:
+async def test_held_back_text_is_released_at_the_end() -> None:
     assert await collect_output(guard(), "**So it ", "is", SPENT) == ["**So it is", SPENT]
 
 
-async def test_what_was_spent_comes_once_and_last() -> None:
+async def test_usage_is_reported_once_and_last() -> None:
     assert await collect_output(guard(), SummarizerUsage(), "So it is.", SPENT, " Yes.") == [
         "So it is.",
         " Yes.",
@@ -106,7 +106,7 @@ async def test_blanks_before_the_first_word_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("script", [(), ("",), (" ", "\n"), ("<b></b>", " "), ("![](http://x)",)])
-async def test_nothing_said_is_a_failure_that_still_cost(script: tuple[str, ...]) -> None:
+async def test_empty_output_is_a_failure_with_its_cost(script: tuple[str, ...]) -> None:
     failed = await error(guard(), *script, SPENT)
     assert (failed.code, failed.spent, failed.model) == ("empty", SPENT.tokens, SPENT.model)
 
@@ -118,10 +118,10 @@ async def test_text_beyond_the_ceiling_is_not_waited_for() -> None:
     assert scripted.closed
 
 
-# What goes wrong
+# Failures
 
 
-async def test_a_failure_is_told_with_what_it_cost() -> None:
+async def test_a_failure_is_reported_with_its_cost() -> None:
     failed = await error(
         guard(), "So ", SummarizerError("upstream_error", "Status 500.", spent=Tokens(1))
     )
@@ -145,7 +145,7 @@ async def test_a_foreign_exception_is_named_in_the_log_but_never_quoted(
     ]
 
 
-async def test_a_summarizer_that_is_none_fails_like_any_other() -> None:
+async def test_an_invalid_summarizer_fails_like_any_other() -> None:
     class Broken:
         name = "broken"
 
@@ -156,12 +156,12 @@ async def test_a_summarizer_that_is_none_fails_like_any_other() -> None:
         await anext(guard().summarize(Broken(), PASSAGE))
 
 
-async def test_a_call_has_so_much_time_in_all() -> None:
+async def test_a_call_has_a_total_timeout() -> None:
     failed = await error(guard(timeout=0.01), SPENT, "So ", asyncio.Event())
     assert (failed.code, failed.spent) == ("timeout", SPENT.tokens)
 
 
-async def test_an_iterator_that_is_no_generator_will_do() -> None:
+async def test_an_iterator_that_is_no_generator_is_accepted() -> None:
     class Once:
         name = "once"
         left = True
@@ -204,7 +204,7 @@ async def test_a_review_sees_each_part_whole_and_may_change_it() -> None:
 
 
 @pytest.mark.parametrize("verdict", [None, "", " "])
-async def test_a_review_may_withhold_a_part_which_still_cost(verdict: str | None) -> None:
+async def test_a_review_may_withhold_a_part_and_its_cost_counts(verdict: str | None) -> None:
     async def review(_: str) -> str | None:
         return verdict
 
@@ -232,10 +232,10 @@ async def test_a_review_shares_the_time_of_its_call() -> None:
     assert (await error(guard(review, timeout=0.01), "So it is.")).code == "timeout"
 
 
-# How many at once
+# Concurrency
 
 
-def test_only_so_many_calls_run_at_once() -> None:
+def test_concurrent_calls_are_limited() -> None:
     made = guard(max_in_flight=2)
     first, second = permit(made), permit(made)
     assert made.in_flight == 2
@@ -283,7 +283,7 @@ async def test_a_success_between_them_starts_the_count_anew() -> None:
     assert not made.is_open
 
 
-async def test_after_a_while_one_trial_is_let_through_and_its_success_closes_the_breaker() -> None:
+async def test_after_the_pause_one_successful_trial_closes_the_breaker() -> None:
     clock = Clock()
     made = guard(clock=clock, breaker_failures=1, breaker_seconds=30)
     await error(made, FAIL)

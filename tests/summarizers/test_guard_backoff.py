@@ -1,11 +1,11 @@
-"""Routes that keep answers waiting in vain are not waited for."""
+"""Test that routes whose summaries keep missing the grace are not waited for."""
 
 from __future__ import annotations
 
 from abridge.summarizers.guard import BACKOFF_SECONDS, MAX_ROUTES, GraceBackoff
 
 
-def test_two_misses_running_make_a_route_wait_free_for_a_while() -> None:
+def test_two_misses_in_a_row_suspend_waiting_on_a_route() -> None:
     patience = GraceBackoff()
     patience.note_miss("a", 0.0)
     assert patience.grace("a", 1.0, 5.0) == 5.0
@@ -15,7 +15,7 @@ def test_two_misses_running_make_a_route_wait_free_for_a_while() -> None:
     assert patience.grace("a", 1.0 + BACKOFF_SECONDS, 5.0) == 5.0
 
 
-def test_a_summary_in_time_between_them_breaks_the_run() -> None:
+def test_a_summary_in_time_resets_the_count() -> None:
     patience = GraceBackoff()
     patience.note_miss("a", 0.0)
     patience.note_success("a")
@@ -23,7 +23,7 @@ def test_a_summary_in_time_between_them_breaks_the_run() -> None:
     assert patience.grace("a", 2.0, 5.0) == 5.0
 
 
-def test_the_first_miss_after_the_while_makes_another() -> None:
+def test_the_first_miss_after_the_pause_starts_another() -> None:
     patience = GraceBackoff()
     patience.note_miss("a", 0.0)
     patience.note_miss("a", 0.0)
@@ -31,14 +31,14 @@ def test_the_first_miss_after_the_while_makes_another() -> None:
     assert patience.grace("a", BACKOFF_SECONDS + 1, 5.0) == 0.0
 
 
-def test_misses_without_any_grace_do_not_lengthen_it() -> None:
+def test_misses_without_grace_do_not_extend_the_pause() -> None:
     patience = GraceBackoff()
     for now in (0.0, 0.0, 10.0, 20.0):
         patience.note_miss("a", now)
     assert patience.grace("a", BACKOFF_SECONDS, 5.0) == 5.0
 
 
-def test_routes_are_apart() -> None:
+def test_routes_are_independent() -> None:
     patience = GraceBackoff()
     patience.note_miss("a", 0.0)
     patience.note_miss("b", 0.0)
@@ -47,7 +47,7 @@ def test_routes_are_apart() -> None:
     assert patience.grace("b", 1.0, 5.0) == 5.0
 
 
-def test_only_so_many_routes_are_remembered() -> None:
+def test_the_number_of_remembered_routes_is_limited() -> None:
     patience = GraceBackoff()
     for route in ("first", *map(str, range(MAX_ROUTES))):
         patience.note_miss(route, 0.0)

@@ -1,7 +1,7 @@
-"""Print what becomes of a text field that only the row of one new provider names.
+"""Print how a text field that only a new provider's row names is handled.
 
 Run as a separate process: the row is added to the source of the catalog before anything else is
-imported, as for a provider that is added.
+imported.
 """
 
 from __future__ import annotations

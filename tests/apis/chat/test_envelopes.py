@@ -1,4 +1,4 @@
-"""Reasoning that clients of Chat Completions carry, sealed, from one request to the next."""
+"""Test sealed reasoning that Chat Completions clients carry to the next request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Json = dict[str, Any]
 USER = {"role": "user", "content": "Hi"}
 ANSWER = "The sum is 100."
 SECRETS = [text for text in pieces(THOUGHT) if "\n" not in text and text not in ANSWER]
-"""What would be found of the reasoning, streamed or not."""
+"""Substrings of the reasoning to search for, streamed or not."""
 
 LISTS: list[ListField] = ["reasoning_details", "thinking_blocks"]
 EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
@@ -107,11 +107,11 @@ ACCEPTED = [
     for expose in ("auto", "none", "both")
     if (dialect, expose) != ("content list", "both")
 ]
-"""No strict client takes a list of content in a delta."""
+"""Strict clients accept no list of content in a delta."""
 
 
 def messages_of_client(stream: bytes) -> dict[int, Json]:
-    """The messages of each choice, as the official client adds them up."""
+    """Return the message of each choice, accumulated by the official client."""
     check_chat(stream)
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
     for _, data in frames(stream):
@@ -124,8 +124,8 @@ def messages_of_client(stream: bytes) -> dict[int, Json]:
     }
 
 
-def carried_on(message: Json) -> Json:
-    """What upstream gets of a message: a client's next request, opened by another replica."""
+def returned_to_upstream(message: Json) -> Json:
+    """Return what upstream gets of a returned message, opened by another replica."""
     body = json.loads(json.dumps({"model": "thinker-1", "messages": [USER, message, USER]}))
     carried: Json = unseal(ChatHistory(body))["messages"][1]
     return carried
@@ -172,7 +172,7 @@ class TestOriginalFrames:
             for key in ("role", "content", "tool_calls", "refusal")
             if key in received
         }
-        assert carried_on(received) == {**answer, **originals(stream)}
+        assert returned_to_upstream(received) == {**answer, **originals(stream)}
 
     @pytest.mark.parametrize(("dialect", "expose"), ACCEPTED)
     def test_reasoning_in_each_dialect_comes_back(
@@ -182,7 +182,11 @@ class TestOriginalFrames:
         stream = [ROLE, *map(chunk, thought_in(dialect)), *answer, *STOP]
         received = run(stream, expose=expose, envelope=envelope)
         assert len(blobs(received)) == 1
-        assert carried_on(received) == {"role": "assistant", "content": ANSWER, **originals(stream)}
+        assert returned_to_upstream(received) == {
+            "role": "assistant",
+            "content": ANSWER,
+            **originals(stream),
+        }
 
     @pytest.mark.parametrize("expose", EXPOSURES)
     @pytest.mark.parametrize("dialect", DIALECTS)
@@ -194,7 +198,7 @@ class TestOriginalFrames:
         upstream = {"role": "assistant", "content": ANSWER, **originals(stream)}
         received = whole(upstream, expose=expose, envelope=envelope)
         assert len(blobs(received)) == 1
-        assert carried_on(received) == upstream
+        assert returned_to_upstream(received) == upstream
 
     @pytest.mark.parametrize("streamed", [True, False])
     def test_hidden_reasoning_is_nowhere_in_the_clear(
@@ -221,8 +225,8 @@ class TestOriginalFrames:
         out = chat(seal=sealer().seal, envelope=envelope).stream(b"".join(stream))
         received = messages_of_client(out)
         assert [len(blobs(received[index])) for index in range(3)] == [1, 0, 1]
-        assert carried_on(received[0])["reasoning"] == "I am 0."
-        assert carried_on(received[2])["reasoning"] == "I am 2."
+        assert returned_to_upstream(received[0])["reasoning"] == "I am 0."
+        assert returned_to_upstream(received[2])["reasoning"] == "I am 2."
 
     def test_the_envelope_comes_right_before_the_finish(self, envelope: ListField) -> None:
         for stream in STREAMS.values():
@@ -241,11 +245,11 @@ class TestOriginalFrames:
         stream = b"".join(STREAMS["two stretches"])
         cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
         out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
-        assert carried_on(messages_of_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
+        assert returned_to_upstream(messages_of_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
 
 
 class TestIndex:
-    """Strict clients take an index for a place in the list, and add up what has the same."""
+    """Strict clients read an index as a position in the list and merge equal ones."""
 
     ENCRYPTED: ClassVar = {"type": "reasoning.encrypted", "data": "opaque", "index": 1}
 
@@ -262,12 +266,12 @@ class TestIndex:
         received = run(stream, expose=expose)
         assert [entry["index"] for entry in received["reasoning_details"]] == [*before, 2]
         assert received["reasoning_details"][-2]["data"] == "opaque"
-        assert carried_on(received)["reasoning_details"] == [text, self.ENCRYPTED]
+        assert returned_to_upstream(received)["reasoning_details"] == [text, self.ENCRYPTED]
         body = whole(
             {"content": ANSWER, "reasoning_details": [text, self.ENCRYPTED]}, expose=expose
         )
         assert body["reasoning_details"][-1]["index"] == 2
-        assert carried_on(body)["reasoning_details"] == [text, self.ENCRYPTED]
+        assert returned_to_upstream(body)["reasoning_details"] == [text, self.ENCRYPTED]
 
     @pytest.mark.parametrize("envelope", LISTS)
     @pytest.mark.parametrize("expose", ["both", "summary", "raw"])
@@ -280,7 +284,7 @@ class TestIndex:
         assert [entry["index"] for entry in details] == list(range(len(details)))
         assert len(received[envelope]) == (len(details) if envelope == "reasoning_details" else 1)
         assert received[envelope][-1]["index"] == len(received[envelope]) - 1
-        assert carried_on(received) == {
+        assert returned_to_upstream(received) == {
             "role": "assistant",
             "content": ANSWER,
             "reasoning_content": THOUGHT,
@@ -332,8 +336,8 @@ def test_without_reasoning_to_seal_no_byte_changes(deltas: list[Json], expose: E
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_all_but_the_envelope_is_as_without_it(stream: list[bytes]) -> None:
-    """One that cannot be made, since nobody could open it."""
+def test_without_sealing_only_the_envelope_is_missing(stream: list[bytes]) -> None:
+    """The writer has no way to seal one."""
     data = b"".join(stream)
     assert chat(seal=lambda _: "").stream(data) == chat().stream(data)
 
@@ -358,12 +362,12 @@ def test_an_answer_is_sealed_once() -> None:
     assert len(sealed) == 1
 
 
-# Over a bridge
+# Translated
 
 
 def thoughts(message: Json) -> list[MessagePart]:
     """Return the reasoning that an upstream of another API would get."""
-    body = {"model": "thinker-1", "messages": [USER, carried_on(message), USER]}
+    body = {"model": "thinker-1", "messages": [USER, returned_to_upstream(message), USER]}
     parts = [part for speech in read_request(body).messages for part in speech.parts]
     return [
         ReasoningPart(part.text, part.summary, part.state, part.is_signature)
@@ -453,7 +457,7 @@ def test_minted_call_ids_are_those_in_the_envelope() -> None:
 
 
 def test_reasoning_repeated_in_opaque_state_comes_back_once() -> None:
-    """Ollama has it there in the clear."""
+    """Ollama has it there in clear text."""
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
     pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
     received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
@@ -507,24 +511,24 @@ def test_everything_in_a_stretch_comes_back_in_order(
         ContentDelta(0, None, "Yes"),
     ]
     out = b"".join(map(writer.write, [*events, Finished(0, None, "stop")]))
-    meant: list[ReasoningPart] = []
+    expected: list[ReasoningPart] = []
     text = ""
     for event in stretch:
         if isinstance(event, ReasoningDelta):
             text += event.text
         elif isinstance(event, ProviderState) and event.signs:
-            meant.append(ReasoningPart(text, state=event.data, is_signature=True))
+            expected.append(ReasoningPart(text, state=event.data, is_signature=True))
             text = ""
         elif isinstance(event, ProviderState):
-            meant += [ReasoningPart(text)] * bool(text)
-            meant += [ReasoningPart(state=event.data)] * (event.data != text.strip())
+            expected += [ReasoningPart(text)] * bool(text)
+            expected += [ReasoningPart(state=event.data)] * (event.data != text.strip())
             text = ""
-    meant += [ReasoningPart(text)] * bool(text)
-    assert thoughts(messages_of_client(out)[0]) == _signed(meant)
+    expected += [ReasoningPart(text)] * bool(text)
+    assert thoughts(messages_of_client(out)[0]) == _signed(expected)
 
 
 def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
-    """A signature that comes alone signs what comes before it, if nothing else does."""
+    """Attach a lone signature to the unsigned reasoning before it."""
     joined: list[ReasoningPart] = []
     for thought in thoughts:
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""Text held back because it may become a tag: none is lost, and nothing overtakes it."""
+"""Test text held back as a possible tag: none is lost or overtaken."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ class TestOtherFields:
             for text in texts
         ]
         pipeline = chat(expose=expose)
-        spoken = choices(pipeline.stream(b"".join([ROLE, *stream, *STOP])))
+        read = choices(pipeline.stream(b"".join([ROLE, *stream, *STOP])))
         for seen in (
-            [choice.get("text", ()) for choice in spoken],
-            [choice["delta"].get("copies", ()) for choice in spoken],
-            [choice.get("logprobs", {}).get("content", ()) for choice in spoken],
+            [choice.get("text", ()) for choice in read],
+            [choice["delta"].get("copies", ()) for choice in read],
+            [choice.get("logprobs", {}).get("content", ()) for choice in read],
         ):
             assert [text for several in seen for text in several] == texts[passed]
         assert pipeline.reader.dropped == dropped
@@ -125,7 +125,7 @@ class TestOtherFields:
         assert [chunk.get("citations") for chunk in seen.chunks] == [None, ["u"], None, None]
         assert seen.choices[0].text == "<b>"
 
-    def test_a_chunk_without_anything_else_goes_nowhere(self) -> None:
+    def test_a_chunk_with_nothing_else_is_dropped(self) -> None:
         held = chunk({"content": "<"}, service_tier=None, x_vendor=None, usage=None)
         seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
         assert len(seen.chunks) == 3

@@ -1,4 +1,4 @@
-"""The fields in which providers put their reasoning."""
+"""Test the fields in which providers put their reasoning."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from abridge.providers.catalog import TEXT_FIELDS
 
 
 def test_the_text_fields_are_those_that_rows_name() -> None:
-    """A place that is misspelt in a row would be taken for one more."""
+    """A misspelt field in a row would count as another field."""
     assert TEXT_FIELDS == ("reasoning_content", "reasoning")
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What becomes of a field that only a new row names."""
+    """Return how a field that only a new row names is handled."""
     command = [sys.executable, "-m", "tests.apis.chat.newcomer"]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60, env=paths)  # noqa: S603 -- fixed
@@ -30,23 +30,25 @@ def found() -> dict[str, Any]:
 
 @pytest.mark.parametrize("profile", ["newcomer", "auto"])
 class TestNewTextField:
-    """One more row is all it takes."""
+    """Test that one more row is enough."""
 
-    def test_its_reasoning_is_found(self, found: dict[str, Any], profile: str) -> None:
+    def test_reasoning_in_a_new_text_field_is_found(
+        self, found: dict[str, Any], profile: str
+    ) -> None:
         assert found[f"{profile} both"]["reasoning"] == found["thought"]
         assert found[f"{profile} both"]["reasoning_content"].startswith("**Part**")
         assert found[f"{profile} seen"] == "thoughts"
 
-    def test_a_summary_alone_takes_its_place(self, found: dict[str, Any], profile: str) -> None:
+    def test_a_summary_replaces_a_new_text_field(self, found: dict[str, Any], profile: str) -> None:
         assert found[f"{profile} summary"].keys() == {"thoughts", "content"}
         assert found[f"{profile} summary"]["thoughts"].startswith("**Part**")
         assert found[f"{profile} whole"]["thoughts"].startswith("**Part**")
 
-    def test_it_is_hidden(self, found: dict[str, Any], profile: str) -> None:
+    def test_a_new_text_field_is_hidden(self, found: dict[str, Any], profile: str) -> None:
         assert "thoughts" not in found[f"{profile} hidden"]
         assert not any(text in found[f"{profile} hidden"] for text in found["thought"].split(". "))
 
-    def test_it_is_remembered(self, found: dict[str, Any], profile: str) -> None:
+    def test_a_new_text_field_is_remembered(self, found: dict[str, Any], profile: str) -> None:
         assert found[f"{profile} recorded"] == [[{"thoughts": found["thought"]}]]
 
 

@@ -1,4 +1,4 @@
-"""Chat Completions streams that leave out what the rules demand, and how they come out."""
+"""Test repairing Chat Completions streams that leave out required fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_missing_fields_are_supplied(sloppy: list[bytes], expose: Exposure) -> N
 
 @needs_openapi
 def test_every_chunk_matches_the_description(sloppy: list[bytes]) -> None:
-    """All but a finish reason of null, which many providers leave out."""
+    """Except for a finish reason of null, which many providers leave out."""
     seen = check_chat(chat(expose="none").stream(b"".join(sloppy)))
     for each in seen.chunks:
         for choice in each["choices"]:

@@ -1,4 +1,4 @@
-"""Chat Completions, translated for clients of other APIs."""
+"""Test reading Chat Completions for clients of other APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw reasoning that is hidden is nowhere in the bytes, wherever else upstream has put it."""
+"""Test that hidden raw reasoning is nowhere in the bytes, wherever upstream has put it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat Completions streams: every dialect in, one order out."""
+"""Test writing Chat Completions streams: every dialect in, one order out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(chunks: list[bytes], **settings: Any) -> ChatStream:
 
 
 def thought_in(field: str) -> list[dict[str, Any]]:
-    """The deltas in which a dialect spells THOUGHT."""
+    """Return the deltas in which a dialect spells THOUGHT."""
     texts = pieces(THOUGHT)
     match field:
         case "reasoning_details":
@@ -495,7 +495,7 @@ class TestEnds:
             assert pipeline.reader.dropped == 1
 
     @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
-    def test_half_a_frame_at_the_end_goes_nowhere(self, expose: str) -> None:
+    def test_half_a_frame_at_the_end_is_dropped(self, expose: str) -> None:
         half = chunk({"reasoning_content": "secret"})[:-25]
         seen = check_chat(chat(expose=expose).stream(ROLE + half))
         assert seen.error is not None
@@ -541,12 +541,12 @@ def test_malformed_blocks_are_not_fatal() -> None:
 
 def test_a_native_summary_passes_unchanged_without_a_call() -> None:
     details = [{"type": "reasoning.summary", "summary": "I add.", "index": 0}]
-    spoken = chunk({"reasoning": "I add.", "reasoning_details": details})
+    with_both = chunk({"reasoning": "I add.", "reasoning_details": details})
     pipeline = chat()
-    out = pipeline.stream(b"".join([ROLE, spoken, chunk({"content": "So."}), *STOP]))
-    assert spoken in out
+    out = pipeline.stream(b"".join([ROLE, with_both, chunk({"content": "So."}), *STOP]))
+    assert with_both in out
     assert not pipeline.passages
-    assert spoken not in chat(expose="none").stream(b"".join([ROLE, spoken, *STOP]))
+    assert with_both not in chat(expose="none").stream(b"".join([ROLE, with_both, *STOP]))
 
 
 @pytest.mark.parametrize("text", ["\n", "late"])

@@ -1,4 +1,4 @@
-"""Chat Completions, written of the events of an upstream of another API."""
+"""Test writing Chat Completions from events of another API."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def summarized(number: int, *parts: str, **more: Any) -> dict[str, Any]:
 
 
 def listed(seen: ChatStream, name: str) -> list[dict[str, Any]]:
-    """The entries of a list that deltas add up to, as the official client does it."""
+    """Return the list entries that deltas add up to, as the official client does it."""
     entries: list[dict[str, Any]] = []
     for chunk in seen.chunks:
         for choice in chunk.get("choices", ()):
@@ -367,7 +367,7 @@ class TestUsage:
         assert chunks[-1]["choices"] == []
         assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
-    def test_usage_that_nobody_reported_is_null(self) -> None:
+    def test_unreported_usage_is_null(self) -> None:
         last = run([*self.OUTPUT], more={"usage": None}).chunks[-1]
         assert last["usage"] is None
         assert last["reasoning_summary_usage"]["total_tokens"] == 15
@@ -412,7 +412,7 @@ def test_a_stream_and_a_body_agree() -> None:
         assert not faults("CreateChatCompletionStreamResponse", chunk)
 
 
-def test_a_frame_of_upstreams_never_passes() -> None:
+def test_upstreams_frames_never_pass() -> None:
     writer = CHAT.translating_writer(PROFILES["auto"], Display(), RequestEcho(), MUCH)
     writer.write(ResponseStarted(None, None, "resp_1", "m", 1))
     assert b"upstream" not in writer.write(Passthrough(None, b"data: upstream\n\n"))

@@ -1,4 +1,4 @@
-"""Chat Completions that are no stream: the same rules, patched into the body."""
+"""Test writing unstreamed Chat Completions: the same rules, patched into the body."""
 
 from __future__ import annotations
 

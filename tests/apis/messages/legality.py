@@ -1,6 +1,6 @@
-"""Check that translated events are legal, and put them into few words.
+"""Check that translated events are legal, and summarize them.
 
-It knows only what `abridge.core.events` promises of them.
+It relies only on what `abridge.core.events` promises.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from abridge.core.events import (
 
 @dataclass
 class ReadAnswer:
-    """`lines` is what was told, in order: pieces of one thing joined."""
+    """The events as lines in order, adjacent pieces of one kind joined."""
 
     lines: list[tuple[str, ...]] = field(default_factory=list)
     calls: list[list[str]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class ReadAnswer:
 
 
 def check_events(events: Sequence[Event]) -> ReadAnswer:
-    """What the events tell, all of them being legal."""
+    """Check that the events are legal; return the answer they make."""
     answer, begun, item = ReadAnswer(), False, None
     for event in events:
         assert event.frame is None, "what is told has no frame"

@@ -1,4 +1,4 @@
-"""Scripted answers of Anthropic's: whole, and as they would stream."""
+"""Scripted Anthropic answers, whole and streamed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tool_use(number: int = 0, name: str = "look", **arguments: Any) -> Block:
 
 
 def search(number: int = 0) -> list[Block]:
-    """What a tool of the server's leaves in an answer."""
+    """Return the block that a server's tool leaves in an answer."""
     call = {"type": "server_tool_use", "id": f"srv_{number}", "name": "web_search", "input": {}}
     result = {"type": "web_search_tool_result", "tool_use_id": f"srv_{number}", "content": []}
     return [call, result]
@@ -87,7 +87,7 @@ def finish(reason: str = "end_turn") -> list[bytes]:
 
 
 def stream(content: list[Block], reason: str = "end_turn") -> list[bytes]:
-    """The events in which these blocks stream."""
+    """Return the events in which these blocks stream."""
     frames = [begin(), event("ping")]
     for index, block in enumerate(content):
         frames += [*_block(index, block), stop(index)]
@@ -120,6 +120,6 @@ def reader(limit: int = 1 << 20) -> MessagesReader:
 
 
 def read_frames(frames: list[bytes], by: MessagesReader | None = None) -> list[Event]:
-    """All that is told of a stream."""
+    """Return all events read from a stream."""
     by = by or reader()
     return [*(event for frame in frames for event in by.read(frame)), *by.end()]

@@ -1,4 +1,4 @@
-"""Anthropic's own types of a request, as its official client has them."""
+"""Check requests against the types of Anthropic's official client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANTHROPIC = find_spec("anthropic") is not None
 needs_anthropic = pytest.mark.skipif(not ANTHROPIC, reason="the anthropic package is not installed")
 
 SAMPLING = ("temperature", "top_p", "top_k")
-"""What the API still takes from older models, and the client's newest types leave out."""
+"""Parameters that older models still accept, but the client's newest types leave out."""
 
 
 @cache
@@ -24,13 +24,13 @@ def _types() -> Any:
 
 
 def check_request(body: dict[str, Any]) -> None:
-    """Raises where the body is none of a request; a key that no type knows is a fault, too."""
+    """Raise if the body is no request or has a key that no type knows."""
     stated = {key: value for key, value in body.items() if key not in SAMPLING}
     assert _plain(_types().validate_python(stated)) == stated
 
 
 def _plain(value: Any) -> Any:
-    """Iterables are validated only as they are read."""
+    """Turn iterables into lists, since they are validated only as they are read."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, str | int | float | None):

@@ -1,4 +1,4 @@
-"""Anthropic's errors, translated for a client of OpenAI's."""
+"""Test translating Anthropic's errors for a client of OpenAI's APIs."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def test_anything_else_is_left_as_it_is(body: bytes) -> None:
     assert translate_error(body, MESSAGES, CHAT) == body
 
 
-def test_the_row() -> None:
+def test_the_registry_row_translates_errors() -> None:
     assert (MESSAGES.name, MESSAGES.path) == ("messages", "/messages")
     assert MESSAGES.headers == {"anthropic-version": "2023-06-01"}

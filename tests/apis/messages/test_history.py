@@ -1,4 +1,4 @@
-"""The history of a Messages request: its turns, and the changes made to them."""
+"""Test the history of a Messages request: its turns, and the changes made to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def result(number: int = 0, given: str = "7") -> Block:
 
 
 def request(*content: Any, **more: Any) -> dict[str, Any]:
-    """A conversation whose messages are by turns the user's and the assistant's."""
+    """Return a request whose messages are the user's and the assistant's in turn."""
     roles = ("user", "assistant")
     messages = [{"role": roles[at % 2], "content": given} for at, given in enumerate(content)]
     return {"model": "claude-opus-4-5", "system": "Be brief.", "messages": messages, **more}
@@ -60,7 +60,7 @@ class TestTurns:
         assert turns[2].calls == (ToolCall("toolu_0", "look", '{"a": 1}'),)
         assert turns[2].reasoning_texts == ("Hm.",)
 
-    def test_what_is_no_text_counts_too(self) -> None:
+    def test_content_other_than_text_counts_too(self) -> None:
         image = {"type": "image", "source": {"type": "url", "url": "https://a.test/b.png"}}
         (_, one), (_, other) = (
             MessagesHistory(request([text("Hi"), *more])).turns for more in ([], [image])
@@ -83,7 +83,7 @@ class TestTurns:
         ],
     )
     def test_a_recorded_turn_is_recognized_when_it_returns(self, content: list[Block]) -> None:
-        """However it was heard, and whichever pieces the client returns it in."""
+        """Whichever way it was read, and whichever pieces the client returns it in."""
         one, other = reader(), reader()
         read_frames(stream(content), one)
         other.read_whole(json.dumps(message(content)).encode())
@@ -99,7 +99,7 @@ class TestTurns:
         )
 
     def returned(self, content: list[Block]) -> Turn:
-        """As a client of OpenAI's returns it, all its reasoning dropped."""
+        """Return the content as an OpenAI client returns it, without its reasoning."""
         given = "".join(block["text"] for block in content if block["type"] == "text")
         calls = [
             ToolCallPart(block["id"], block["name"], json.dumps(block["input"], indent=1))
@@ -180,7 +180,7 @@ class TestABudgetInARoundOfCalls:
             (["Hi"], True),
         ],
     )
-    def test_one_that_began_without_thinking_goes_on_without(
+    def test_a_round_that_began_without_thinking_continues_without(
         self, content: list[Any], *, stays: bool
     ) -> None:
         budget, adaptive = self.THINKING

@@ -1,4 +1,4 @@
-"""Anthropic Messages answers, read: streams and bodies, and what goes wrong with them."""
+"""Test reading Anthropic Messages answers: streams, bodies and failures."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class TestUsage:
         assert seen is not None
         assert seen.usage == Tokens(23, 70, 93, 50, cached=7, cache_written=5)
 
-    def test_what_nobody_reported_is_unknown(self) -> None:
+    def test_unreported_usage_is_unknown(self) -> None:
         seen = whole([text("Hi")], usage=None).end
         assert seen is not None
         assert seen.usage is None
@@ -330,7 +330,7 @@ class TestRepairs:
             event("message_start", message=7),
         ],
     )
-    def test_events_that_make_no_sense_are_counted_and_dropped(self, odd: bytes) -> None:
+    def test_malformed_events_are_counted_and_dropped(self, odd: bytes) -> None:
         by = reader()
         frames = stream([text("Hi")])
         frames.insert(3, odd)
@@ -374,7 +374,7 @@ class TestFailures:
         seen = streamed([begin(), start(0, tool_use(0, a=1))])
         assert seen.calls == [["toolu_0", "look", ""]]
 
-    def test_an_error_body_and_what_is_no_body(self) -> None:
+    def test_an_error_body_and_an_invalid_body_are_failures(self) -> None:
         error = {"type": "error", "error": {"type": "api_error", "message": "Oops"}}
         seen = check_events(reader().read_whole(json.dumps(error).encode())).end
         assert seen is not None
@@ -397,7 +397,7 @@ class TestRecordedTurns:
             assert [call.name for call in recorded.turn.calls] == ["look", "look"]
             assert check_events(events).items == 2
 
-    def test_without_reasoning_there_is_nothing_to_keep(self) -> None:
+    def test_without_reasoning_no_turn_is_recorded(self) -> None:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
             assert by.recorded_turns() == []
 
@@ -426,7 +426,7 @@ def test_the_sequencer_takes_the_events() -> None:
         driver.write(part, "said")
     assert driver.ended.ok
     assert len(driver.ended.summaries) == 2
-    assert [said.text for said in driver.emitted if isinstance(said, ContentDelta)] == ["So."]
+    assert [event.text for event in driver.emitted if isinstance(event, ContentDelta)] == ["So."]
 
 
 BLOCKS = st.lists(
@@ -466,7 +466,7 @@ def test_whole_and_streamed_agree(content: list[Block]) -> None:
 def test_events_are_legal_in_whatever_order_blocks_come(
     content: list[Block], data: st.DataObject
 ) -> None:
-    """Events lost, repeated and out of order."""
+    """Events may be lost, repeated and out of order."""
     frames = stream(content)
     check_events(read_frames(data.draw(st.lists(st.sampled_from(frames), max_size=40))))
     check_events(read_frames(data.draw(st.permutations(frames))))
@@ -501,13 +501,13 @@ KINDS = ("thinking", "redacted_thinking", "text", "tool_use")
 
 
 def contents(events: list[dict[str, Any]]) -> list[Block]:
-    """A stream's blocks, put together by hands that know nothing of the reader."""
+    """Assemble a stream's blocks independently of the reader."""
     blocks: list[Block] = []
-    for said in events:
-        if said["type"] == "content_block_start":
-            blocks.append(dict(said["content_block"]))
-        elif said["type"] == "content_block_delta":
-            for key, value in said["delta"].items():
+    for each in events:
+        if each["type"] == "content_block_start":
+            blocks.append(dict(each["content_block"]))
+        elif each["type"] == "content_block_delta":
+            for key, value in each["delta"].items():
                 if key != "type":
-                    blocks[said["index"]][key] += value
+                    blocks[each["index"]][key] += value
     return blocks

@@ -1,4 +1,4 @@
-"""Requests written in the format of Anthropic Messages."""
+"""Test writing requests in the format of Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def message_of(role: Role, *parts: MessagePart | str) -> Message:
 def write(
     *given_messages: Message, profile: str = "auto", **request_fields: Any
 ) -> TranslatedRequest:
-    """What is written; where Anthropic's own types are at hand, they accept it."""
+    """Write a request; check it with Anthropic's own types if they are installed."""
     request_fields = {
         "model": BUDGET,
         "messages": list(given_messages or [message_of("user", "Hi")]),
@@ -80,14 +80,14 @@ def write(
 
 
 def body(*given_messages: Message, **request_fields: Any) -> Json:
-    """What is written where all of it can be."""
+    """Return the body, having checked that nothing is left out."""
     written = write(*given_messages, **request_fields)
     assert written.unsupported == []
     return written.body
 
 
 def messages(*given_messages: Message, **request_fields: Any) -> list[tuple[str, list[str]]]:
-    """The roles, and the kinds of their blocks."""
+    """Return the roles and the kinds of their blocks."""
     return [
         (message["role"], [block["type"] for block in message["content"]])
         if isinstance(message["content"], list)
@@ -112,7 +112,7 @@ REDACTED = ReasoningPart(state="ZGF0YQ==")
 
 
 class TestMessages:
-    def test_the_least_of_a_question(self) -> None:
+    def test_a_minimal_request(self) -> None:
         assert body() == {
             "model": BUDGET,
             "max_tokens": 4096,
@@ -161,7 +161,7 @@ class TestMessages:
         )
         assert written_body["system"] == "Now be brief."
 
-    def test_speeches_of_one_side_become_one_message(self) -> None:
+    def test_adjacent_messages_of_one_role_become_one(self) -> None:
         assert messages(
             message_of("user", "Hi"),
             message_of("user", "there"),
@@ -311,7 +311,7 @@ class TestParts:
             AudioPart("AAAA", "wav"),
         ],
     )
-    def test_what_cannot_be_carried_is_named(self, part: MessagePart) -> None:
+    def test_unsupported_content_is_named(self, part: MessagePart) -> None:
         request_fields = [message_of("user", "Hi", part)]
         assert unsupported_params(*request_fields, param_names={"messages": "input"}) == [
             ("input", True)
@@ -322,7 +322,7 @@ class TestParts:
             ("messages", True)
         ]
 
-    def test_what_is_foreign_is_named_as_the_client_names_it(self) -> None:
+    def test_unsupported_fields_are_named_as_the_client_names_them(self) -> None:
         foreign = UnknownPart({"type": "item_reference"}, "input[0]")
         assert unsupported_params(message_of("user", "Hi", foreign)) == [("input[0]", True)]
         assert unsupported_params(
@@ -416,7 +416,7 @@ class TestTools:
         (offered,) = body(tools=[Tool("local_shell", "local_shell")])["tools"]
         assert "command" in offered["input_schema"]["properties"]
 
-    def test_hosted_tools_are_unfit(self) -> None:
+    def test_hosted_tools_are_unsupported(self) -> None:
         hosted = Tool("file_search", "hosted", param="tools[1]")
         written = write(tools=[LOOK, hosted])
         assert [(left.param, left.essential) for left in written.unsupported] == [
@@ -548,12 +548,12 @@ class TestThinking:
         written_body = body(model=NEWEST, effort="low", extra={"output_config": client_thinking})
         assert written_body["output_config"] == client_thinking
 
-    def test_what_the_client_adds_replaces_nothing_of_the_question(self) -> None:
+    def test_extra_fields_do_not_replace_translated_ones(self) -> None:
         assert body(extra={"messages": [], "model": "other"})["model"] == BUDGET
 
 
 class TestSampling:
-    def test_figures_go_along(self) -> None:
+    def test_sampling_parameters_are_sent(self) -> None:
         written_body = body(params={"temperature": 0, "top_k": 5})
         assert (written_body["temperature"], written_body["top_k"]) == (0, 5)
         assert body(params={"top_p": 0.5})["top_p"] == 0.5
@@ -563,7 +563,7 @@ class TestSampling:
         assert not {"temperature", "top_p"} & written_body.keys()
 
     @pytest.mark.parametrize("model", MODELS)
-    def test_above_one_it_is_refused_by_name(self, model: str) -> None:
+    def test_a_temperature_above_one_is_refused_by_name(self, model: str) -> None:
         assert unsupported_params(model=model, params={"temperature": 1.5}) == [
             ("temperature", True)
         ]
@@ -576,7 +576,7 @@ class TestSampling:
             (name, False) for name in values
         ]
 
-    def test_thinking_leaves_little_of_it(self) -> None:
+    def test_thinking_restricts_sampling(self) -> None:
         values = {"temperature": 0.5, "top_p": 0.97, "top_k": 5}
         written = write(effort="low", params=values)
         assert written.body["top_p"] == 0.97
@@ -609,7 +609,7 @@ class TestTheRest:
         assert body(params=values)["stop_sequences"] == ["END"]
         assert body(params=values)["metadata"] == {"user_id": "s1"}
 
-    def test_a_blank_stop_is_unfit(self) -> None:
+    def test_a_blank_stop_is_unsupported(self) -> None:
         written = write(params={"stop": ["\n", "END"]})
         assert written.body["stop_sequences"] == ["END"]
         assert [(left.param, left.essential) for left in written.unsupported] == [("stop", True)]
@@ -641,7 +641,7 @@ class TestTheRest:
             ({"service_tier": "flex"}, False),
         ],
     )
-    def test_what_cannot_be_carried_is_named(self, values: Json, *, matters: bool) -> None:
+    def test_unsupported_content_is_named(self, values: Json, *, matters: bool) -> None:
         (name,) = values
         assert unsupported_params(params=values) == [(name, matters)]
 
@@ -649,7 +649,7 @@ class TestTheRest:
 @needs_anthropic
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("effort", [None, "none", "low", "max"])
-def test_a_full_question_is_a_request_for_every_model(model: str, effort: str | None) -> None:
+def test_a_full_request_is_valid_for_every_model(model: str, effort: str | None) -> None:
     parts = [SIGNED, REDACTED, "So.", CALL]
     written = write(
         message_of("system", "Be brief."),
@@ -687,7 +687,7 @@ def test_a_model_is_recognized_by_any_of_its_names(name: str, like: str) -> None
 
 
 def read_recorded_request(given: Json) -> ModelRequest:
-    """A request of Anthropic's as a question, read by hands that know nothing of the writer."""
+    """Read an Anthropic request, independently of the writer."""
     given_messages = []
     for message in given["messages"]:
         parts = [PARTS[block["type"]](block) for block in message["content"]]
@@ -742,7 +742,7 @@ def test_recorded_requests_are_written_as_they_were(name: str) -> None:
 
 
 def _less(value: Any, entries: list[tuple[str, Any]]) -> Any:
-    """A body without the entries that say nothing."""
+    """Return a body without empty entries."""
     if isinstance(value, dict):
         remaining = {key: inner for key, inner in value.items() if (key, inner) not in entries}
         return {key: _less(inner, entries) for key, inner in remaining.items()}
@@ -753,6 +753,6 @@ def _less(value: Any, entries: list[tuple[str, Any]]) -> Any:
 @pytest.mark.parametrize(
     "wrong", [{"bogus": 1}, {"messages": [{"role": "user", "content": [{"type": "texts"}]}]}]
 )
-def test_anthropics_types_refuse_what_is_no_request(wrong: Json) -> None:
+def test_anthropics_types_refuse_invalid_requests(wrong: Json) -> None:
     with pytest.raises((AssertionError, ValueError)):
         check_request({**body(), **wrong})

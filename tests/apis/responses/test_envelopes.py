@@ -1,4 +1,4 @@
-"""Reasoning that clients of the Responses API carry, sealed, from one request to the next."""
+"""Test sealed reasoning that Responses clients carry to the next request."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ EXPOSURES: list[Exposure] = ["auto", "both", "summary", "raw", "none"]
 
 
 def returned(output: Items, keeps: str) -> dict[str, Any]:
-    """Return the next request of a client that returns all of the items; what the API requires; or,
-    as Codex does, the summary and the blob."""
+    """Return the items as a client returns them.
+
+    That is all of them, what the API requires or, as Codex does, the summary and the blob."""
     kept = {
         "all": lambda item: item,
         "no content": lambda item: {key: item[key] for key in item if key != "content"},
@@ -87,8 +88,8 @@ def returned(output: Items, keeps: str) -> dict[str, Any]:
     return {"model": "thinker-1", "input": [USER, *items, USER]}
 
 
-def carried_on(output: Items, keeps: str = "all") -> Items:
-    """What upstream gets of the answer: a client's next request, opened by another replica."""
+def returned_to_upstream(output: Items, keeps: str = "all") -> Items:
+    """Return what upstream gets of a returned answer, opened by another replica."""
     body = json.loads(json.dumps(returned(output, keeps)))
     items: Items = unseal(ResponsesHistory(body))["input"][1:-1]
     return items
@@ -113,13 +114,13 @@ class TestSameApi:
     def test_upstream_gets_what_a_client_that_sees_everything_would_send(
         self, output: Items, expose: Exposure, keeps: str
     ) -> None:
-        assert carried_on(run(output, expose=expose).response["output"], keeps) == output
+        assert returned_to_upstream(run(output, expose=expose).response["output"], keeps) == output
 
-    def test_streamed_or_not(self, output: Items, expose: Exposure) -> None:
+    def test_streamed_and_whole_answers_agree(self, output: Items, expose: Exposure) -> None:
         body = json.dumps(response(output)).encode()
         whole = json.loads(responses(seal=sealer().seal, expose=expose).whole(body))
         assert all(sealed(whole["output"]))
-        assert carried_on(whole["output"]) == output
+        assert returned_to_upstream(whole["output"]) == output
 
     def test_the_very_same_blob_is_in_the_item_and_in_the_response(
         self, output: Items, expose: Exposure
@@ -131,7 +132,7 @@ class TestSameApi:
         assert all(map(is_envelope, done))
         assert len(set(done)) == len(done)
 
-    def test_no_item_begins_with_one(self, output: Items, expose: Exposure) -> None:
+    def test_no_item_begins_with_an_envelope(self, output: Items, expose: Exposure) -> None:
         added = [event for event in run(output, expose=expose).events if "added" in event["type"]]
         assert not any(sealed(event["item"] for event in added if "item" in event))
 
@@ -193,7 +194,7 @@ def test_where_there_is_nothing_to_seal_not_a_byte_changes(output: Items, expose
 
 
 def test_without_a_blob_the_response_is_unchanged() -> None:
-    """One that cannot be made, since nobody could open it."""
+    """The writer has no way to seal one."""
     stream = b"".join(responses_stream(OUTPUTS["state of its own"]))
     assert responses(seal=lambda _: "").stream(stream) == responses().stream(stream)
 
@@ -201,12 +202,14 @@ def test_without_a_blob_the_response_is_unchanged() -> None:
 def test_a_broken_answer_can_be_continued() -> None:
     output = OUTPUTS["between calls"]
     stream = responses_stream(output)
-    for kept in range(1, len(stream)):
+    for length in range(1, len(stream)):
         pipeline = responses(seal=sealer().seal, expose="summary")
-        seen = check_responses(pipeline.stream(b"".join(stream[:kept])))
+        seen = check_responses(pipeline.stream(b"".join(stream[:length])))
         assert seen.response["status"] == "failed"
         assert b"odd numbers" not in pipeline.out
-        remaining = carried_on([item for item in seen.response["output"] if any(sealed([item]))])
+        remaining = returned_to_upstream(
+            [item for item in seen.response["output"] if any(sealed([item]))]
+        )
         for item in remaining:
             (whole,) = (known for known in output if known["id"] == item["id"])
             partial, complete = ("".join(map(_text, part["content"])) for part in (item, whole))
@@ -220,31 +223,31 @@ def _text(part: dict[str, str]) -> str:
 
 @settings(max_examples=30)
 @given(st.data())
-def test_however_the_stream_is_cut(data: st.DataObject) -> None:
+def test_a_stream_cut_anywhere_can_be_continued(data: st.DataObject) -> None:
     output = OUTPUTS["between calls"]
     stream = b"".join(responses_stream(output))
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
     pipeline = responses(seal=sealer().seal, expose="summary")
     seen = check_responses(pipeline.stream(stream, cuts))
-    assert carried_on(seen.response["output"]) == output
+    assert returned_to_upstream(seen.response["output"]) == output
 
 
 def test_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_reads_it() -> None:
-    """Ollama reads `encrypted_content`, in which it has the reasoning in the clear."""
+    """Ollama reads `encrypted_content`, where it has the reasoning in clear text."""
     summary = [{"type": "summary_text", "text": THOUGHT}]
     masked = {**reasoning_item(0, "", encrypted_content=THOUGHT), "summary": summary}
     stream = b"".join(responses_stream([masked, message_item(1, "So.")]))
     pipeline = responses(seal=sealer().seal, expose="summary", profile=PROFILES["ollama"])
     seen = check_responses(pipeline.stream(stream))
     assert b"odd numbers" not in pipeline.out
-    assert carried_on(seen.response["output"])[0]["encrypted_content"] == THOUGHT
+    assert returned_to_upstream(seen.response["output"])[0]["encrypted_content"] == THOUGHT
 
 
 def test_an_item_without_an_id_is_known_by_the_one_it_was_given() -> None:
     sloppy = [{**item, "id": ""} for item in OUTPUTS["one item"]]
     seen = run(sloppy, expose="summary")
     (item,) = seen.reasoning
-    back = carried_on(seen.response["output"])[0]
+    back = returned_to_upstream(seen.response["output"])[0]
     assert back == {**OUTPUTS["one item"][0], "id": item.id}
 
 
@@ -264,8 +267,8 @@ def translate(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStrea
 
 
 def thoughts(output: Items, keeps: str = "all") -> list[MessagePart]:
-    """What an upstream of another API gets of the reasoning."""
-    body = {"model": "thinker-1", "input": carried_on(output, keeps)}
+    """Return what an upstream of another API gets of the reasoning."""
+    body = {"model": "thinker-1", "input": returned_to_upstream(output, keeps)}
     speeches = read_request(body).messages
     return [
         ReasoningPart(part.text, part.summary, part.state, part.is_signature)
@@ -332,7 +335,7 @@ class TestBridged:
         assert [item["type"] for item in output] == ["reasoning", "message"]
         assert thoughts(output) == TOLD
 
-    def test_and_the_blocks_of_messages_theirs(self, expose: Exposure) -> None:
+    def test_messages_blocks_keep_their_signatures(self, expose: Exposure) -> None:
         blocks = [
             messages.thinking("One.", "s1"),
             messages.redacted("opaque"),
@@ -343,7 +346,7 @@ class TestBridged:
         for event in messages.read_frames(messages.stream(blocks)):
             pipeline.do(pipeline.weaver.upstream(event, 0.0))
         output = check_responses(bytes(pipeline.out)).response["output"]
-        assert sealed(output) == [True, False, True]  # opaque state is no more to be sealed
+        assert sealed(output) == [True, False, True]  # opaque state needs no sealing
         assert thoughts(output) == TOLD
 
     def test_opaque_state_alone_passes_as_it_is(self, expose: Exposure) -> None:
@@ -404,7 +407,7 @@ def test_all_of_a_stretch_comes_back_in_order(
 
 
 def _joined(pieces: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
-    """Text without a break is one."""
+    """Join adjacent text without state."""
     joined: list[tuple[str, str, bool]] = []
     for text, data, signs in pieces:
         if not (text or data):
@@ -417,7 +420,7 @@ def _joined(pieces: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
 
 
 def test_without_a_blob_a_translated_response_is_unchanged() -> None:
-    """State beyond what one item can hold in items of its own, too."""
+    """Also state that needs items of its own."""
     stream = b"".join([*(chunk({"thinking_blocks": [block]}) for block in BLOCKS), *STOP])
     assert bridged("chat", RESPONSES, seal=lambda _: "").stream(stream) == bridged(
         "chat", RESPONSES

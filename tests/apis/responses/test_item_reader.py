@@ -1,4 +1,4 @@
-"""Responses streams that leave out what the rules demand, and how they come out."""
+"""Test repairing Responses streams that leave out required events and fields."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TestServers:
 
     @needs_openapi
     def test_their_streams_come_out_as_openai_describes_them(self, server: str) -> None:
-        """But for the details of a usage that they do not report, which nobody invents."""
+        """Except for usage details that they do not report, which are not invented."""
         seen = check_responses(responses().stream(b"".join(SLOPPY[server]())))
         faults = {fault for each in seen.events for fault in event_faults(each)}
         assert all(fault.startswith("response/usage") for fault in faults)
@@ -172,7 +172,7 @@ class TestTheAnswer:
         assert seen.response["output"] == items
 
     def test_an_item_of_any_other_type_keeps_all_its_events(self) -> None:
-        """What follows waits for its end."""
+        """Later items wait for its end."""
         stream = events([SEARCH, message_item(1, TEXT)])
         at = {"output_index": 0, "item_id": "ws_1"}
         searching = event("web_search_call.searching", **at)
@@ -220,7 +220,7 @@ class TestTheAnswer:
 class TestTheResponse:
     BARE = ("error", "instructions", "metadata", "model", "output", "tools", "created_at")
 
-    def test_it_is_whole_from_its_beginning(self) -> None:
+    def test_the_response_is_complete_from_its_beginning(self) -> None:
         stream = events(TURN)
         for each in stream[:2]:
             each["response"] = {"id": "resp_1"}
@@ -228,7 +228,7 @@ class TestTheResponse:
         assert all(key in seen.events[0]["response"] for key in self.BARE)
         assert seen.events[0]["response"]["status"] == "in_progress"
 
-    def test_its_id_stays(self) -> None:
+    def test_the_response_id_stays(self) -> None:
         stream = events(TURN)
         stream[-1]["response"]["id"] = "resp_2"
         assert run(stream).response["id"] == "resp_1"
@@ -250,7 +250,7 @@ class TestTheResponse:
         assert check_responses(responses().stream(b"".join(bare))).text == TEXT
 
     @pytest.mark.parametrize("mark", [True, False])
-    def test_it_ends_with_or_without_done(self, mark: bool) -> None:  # noqa: FBT001
+    def test_the_stream_ends_with_or_without_done(self, mark: bool) -> None:  # noqa: FBT001
         stream = responses_stream(TURN) + ([b"data: [DONE]\n\n"] if mark else [])
         assert check_responses(responses().stream(b"".join(stream))).text == TEXT
         assert sse.frame_data(stream[-1]) is not None

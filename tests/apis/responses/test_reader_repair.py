@@ -1,4 +1,4 @@
-"""Responses streams that upstream does not quite keep in order, and what becomes of them."""
+"""Test repairing Responses streams that are out of order or inconsistent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CREATED = {"type": "response.created", "response": response([], status="in_progr
 
 
 def events(output: list[Event] = OUTPUT, **more: Any) -> list[Event]:
-    """The events in which these items stream, to be changed."""
+    """Return the events in which these items stream, for editing."""
     stream = b"".join(responses_stream(output, **more)).decode()
     read = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: ")]
     return [
@@ -56,7 +56,7 @@ def run(stream: list[Event], **settings: Any) -> tuple[Pipeline, ResponsesStream
 
 
 def final_output(stream: list[Event]) -> list[Any]:
-    """The final response's output, of a stream that is not to be checked."""
+    """Return the final response's output of an unchecked stream."""
     out = responses(write=text_of).stream(b"".join(numbered(*stream)))
     output = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]["output"]
     assert isinstance(output, list)
@@ -64,13 +64,13 @@ def final_output(stream: list[Event]) -> list[Any]:
 
 
 def summaries(seen: ResponsesStream) -> list[list[str]]:
-    """What the final response's reasoning items say."""
+    """Return the summaries in the final response's reasoning items."""
     items = [item for item in seen.response["output"] if item["type"] == "reasoning"]
     return [[part["text"] for part in item["summary"]] for item in items]
 
 
 def ending(output: Any, kind: str = "completed") -> list[Event]:
-    """The usual stream, but for what its last event says of the output."""
+    """Return the usual stream with another output in its last event."""
     stream = events()
     final = {**stream[-1]["response"], "output": output, "status": kind}
     return [*stream[:-1], {"type": f"response.{kind}", "response": final}]
@@ -109,7 +109,7 @@ class TestTheFinalResponse:
         _, seen = run(ending(OUTPUT[::-1]))
         assert summaries(seen) == SUMMARIES
 
-    def test_what_is_no_object_in_it_is_left_alone(self) -> None:
+    def test_output_entries_that_are_no_objects_are_left_alone(self) -> None:
         _, seen = run(ending([*OUTPUT]))
         output = final_output(ending([None, "x", *OUTPUT]))
         assert output == [None, "x", *seen.response["output"]]
@@ -128,7 +128,7 @@ class TestTheFinalResponse:
         assert output.reconcile([]) == []
 
     @pytest.mark.parametrize("more", [{}, {"content": []}])
-    def test_what_was_only_streamed_is_in_the_item_and_the_final_response(
+    def test_text_that_was_only_streamed_is_in_the_item_and_the_final_response(
         self, more: Event
     ) -> None:
         bare = {"id": "rs_0", "type": "reasoning", "summary": [], **more}
@@ -158,18 +158,18 @@ class TestTheFinalResponse:
         question = {"role": "user", "content": "x"}
         body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         answer = await call(app, "/v1/responses", {**body, "input": [question]}, headers)
-        shown = check_responses(answer.data).response["output"]
-        assert shown[0]["summary"]
-        assert shown[0]["content"] == []
+        output = check_responses(answer.data).response["output"]
+        assert output[0]["summary"]
+        assert output[0]["content"] == []
         result = {"type": "function_call_output", "call_id": call_id, "output": "1"}
-        await call(app, "/v1/responses", {**body, "input": [question, *shown, result]}, headers)
+        await call(app, "/v1/responses", {**body, "input": [question, *output, result]}, headers)
         assert upstream.asked[1].json["input"] == [question, *sent, result]
 
 
 class TestIds:
     @staticmethod
     def rotated(stream: list[Event]) -> list[Event]:
-        """As GitHub Copilot has it: another id in each event but the one that adds the item."""
+        """GitHub Copilot sends another id in each event after the one that adds the item."""
 
         def other(event: Event, count: int) -> Event:
             if "item_id" in event:
@@ -188,7 +188,7 @@ class TestIds:
         assert seen.response == run(events())[1].response
         assert pipeline.reader.faults == 0
 
-    def test_native_parts_too(self) -> None:
+    def test_native_parts_keep_the_id_too(self) -> None:
         item = {**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": "Theirs."}]}
         _, seen = run(self.rotated(events([item, message_item(1, "So.")])))
         assert seen.summary == ["Theirs."]
@@ -200,7 +200,7 @@ class TestIds:
         assert summaries(seen) == SUMMARIES
 
     def test_events_that_name_only_the_id_get_the_index(self) -> None:
-        """As llama.cpp has it."""
+        """llama.cpp does so."""
         stream = [
             {key: value for key, value in event.items() if key != "output_index"}
             for event in events()
@@ -228,12 +228,12 @@ class TestIds:
         items = [event["item"] for event in stream if "item" in event]
         for item in [*items, *stream[-1]["response"]["output"]]:
             del item["id"]
-        shown = [item["summary"] for item in final_output(stream) if item["type"] == "reasoning"]
-        assert [[part["text"] for part in summary] for summary in shown] == SUMMARIES
+        read = [item["summary"] for item in final_output(stream) if item["type"] == "reasoning"]
+        assert [[part["text"] for part in summary] for summary in read] == SUMMARIES
 
 
 def reasoning(*inside: Event, item: Event, added: Event | None = None) -> list[Event]:
-    """A stream whose reasoning item is left open when its message begins."""
+    """Return a stream whose reasoning item is still open when its message begins."""
     bare = {"id": "rs_0", "type": "reasoning", "summary": [], **(added or {})}
     message = message_item(1, "So.")
     return [

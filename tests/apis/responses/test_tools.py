@@ -1,4 +1,4 @@
-"""Tools of Responses' own kinds, and the calls of them."""
+"""Test tools of Responses' own kinds, and calls to them."""
 
 from __future__ import annotations
 

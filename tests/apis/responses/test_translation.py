@@ -1,4 +1,4 @@
-"""The Responses API, translated for clients of other APIs."""
+"""Test reading the Responses API for clients of other APIs."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TestSealed:
 
     @pytest.mark.parametrize("raw", [True, False])
     def test_state_that_repeats_the_reasoning_is_not_opaque(self, *, raw: bool) -> None:
-        """It is translated as raw reasoning, or hidden as that."""
+        """It is translated, or hidden, as raw reasoning."""
         for item in (reasoning_item(0, THOUGHT), summarized(0, THOUGHT)):
             output = [{**item, "encrypted_content": THOUGHT}, message_item(1, ANSWER)]
             turn = translated(responses_stream(output), raw=raw)
@@ -146,7 +146,7 @@ class TestNative:
 
 
 class TestRepair:
-    """What a sloppy upstream leaves out is found in what it does send."""
+    """Test that what a sloppy upstream leaves out is recovered from what it sends."""
 
     OUTPUT = (reasoning_item(0, THOUGHT), message_item(1, ANSWER), call_item(2, "add", "{}"))
     DELTAS = (

@@ -1,4 +1,4 @@
-"""Raw reasoning that is to be hidden, in all the places where upstreams put it on Responses."""
+"""Test hiding raw reasoning in every place where upstreams put it on Responses."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_a_snapshot_of_the_response_holds_no_more_than_is_shown(
     messages = [{"content": THOUGHT}]
     snapshot = response([FULL], status=state, input_messages=messages, output_messages=messages)
     seen = run(expose, ADDED, RAW, {"type": f"response.{state}", "response": snapshot})
-    shown = next(event for event in seen.events if event["type"] == f"response.{state}")
-    assert shown["response"]["output"] == [{**BARE, "content": []}]
+    snapshot = next(event for event in seen.events if event["type"] == f"response.{state}")
+    assert snapshot["response"]["output"] == [{**BARE, "content": []}]
 
 
 def test_an_error_that_carries_the_response_carries_no_more_than_is_shown(
@@ -139,7 +139,7 @@ def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Expo
 
 
 class TestOfAnyKind:
-    """Any event of a reasoning item may contain reasoning."""
+    """Any event of a reasoning item may contain raw reasoning."""
 
     EVENTS = (
         of_item("response.content_part.added", part={"type": "text", "text": THOUGHT}),
@@ -226,7 +226,7 @@ def test_reasoning_that_was_only_streamed_is_recognized_in_opaque_state(
 
 
 class TestASummaryThatIsTheReasoning:
-    """As Ollama has it, and no profile says so."""
+    """Ollama does so, and no profile says so."""
 
     MASKED: ClassVar = {
         **BARE,

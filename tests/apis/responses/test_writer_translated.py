@@ -1,4 +1,4 @@
-"""The Responses API, composed of what an upstream of another API told."""
+"""Test writing Responses from events of another API."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ REQUIRED = [
     "safety_identifier",
     "prompt_cache_key",
 ]
-"""What openresponses' compliance suite looks for."""
+"""The fields that the openresponses compliance suite requires."""
 
 
 def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
@@ -229,7 +229,7 @@ class TestResponse:
         response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED).response
         assert (response["created_at"], response["completed_at"]) == (1_700_000_000, 1_800_000_000)
 
-    def test_without_a_name_or_a_time_of_upstreams_it_has_the_requests(self) -> None:
+    def test_without_upstreams_model_and_time_it_has_the_requests(self) -> None:
         writer = make_writer(self.ASKED)
         events = [ResponseStarted(None, None, "", "", 0), ResponseEnded(None, None, ok=True)]
         response = check_responses(b"".join(map(writer.write, events))).response
@@ -287,7 +287,7 @@ class TestExposure:
         )
         assert seen.response["output"][0]["encrypted_content"] == "sig1.s1"
 
-    def test_an_item_holds_one_and_the_rest_go_in_items_of_their_own(self) -> None:
+    def test_each_item_holds_one_state_and_others_get_their_own_items(self) -> None:
         seals = [ProviderState(0, None, 0, data) for data in ("a", "b", "c")]
         seen = write(
             ReasoningStarted(0, None, 0),
@@ -460,17 +460,17 @@ class TestEnds:
 
 
 class TestUsage:
-    def test_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
+    def test_merged_usage_adds_to_the_totals_and_lists_the_share(self) -> None:
         usage = run(chat_stream(THOUGHT, ANSWER)).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"] + 15
         assert usage["output_tokens_details"]["reasoning_tokens"] == 50
         assert usage["reasoning_summary"]["total_tokens"] == 15
 
-    def test_separate_the_totals_stay_upstreams(self) -> None:
+    def test_separate_usage_leaves_upstreams_totals(self) -> None:
         usage = run(chat_stream(THOUGHT, ANSWER), merged=False).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"]
 
-    def test_what_nobody_reported_is_null(self) -> None:
+    def test_unreported_usage_is_null(self) -> None:
         response = run(chat_stream(THOUGHT, ANSWER, usage=None)).response
         assert response["usage"] is None
         assert response["reasoning_summary_usage"]["total_tokens"] == 15

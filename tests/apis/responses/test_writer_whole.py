@@ -1,4 +1,4 @@
-"""Responses that are no stream: the same rules, patched into the body."""
+"""Test writing unstreamed Responses: the same rules, patched into the body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(output: list[dict[str, Any]], more: dict[str, Any] | None = None, **sett
     return json.loads(responses(**settings).whole(body))
 
 
-def test_the_summary_is_in_the_item_and_raw_beside_it() -> None:
+def test_the_summary_and_raw_reasoning_are_in_the_item() -> None:
     item = run(OUTPUT)["output"][0]
     assert item["summary"][0]["type"] == "summary_text"
     assert item["summary"][0]["text"].startswith("**Part**")

@@ -1,4 +1,4 @@
-"""`abridge serve` sends its spans to a collector."""
+"""Test that `abridge serve` sends its spans to a collector."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary":
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 ON = {"ABRIDGE_TRACING__ENABLED": "true"}
 NEVER = {"OTEL_BSP_SCHEDULE_DELAY": "600000"}
-"""What is sent is sent at the end."""
+"""Spans are sent only at the end."""
 ALONE = {"ABRIDGE_HISTORY__STORE": "none"}
-"""As several workers want it that share no store."""
+"""Several workers need a shared store or none."""
 
 
 @dataclass
 class Collector:
-    """Takes what is exported."""
+    """A collector that records the requests it gets."""
 
-    came: list[ExportTraceServiceRequest] = field(default_factory=list)
+    requests: list[ExportTraceServiceRequest] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +49,7 @@ class Collector:
         while more:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
-        self.came.append(ExportTraceServiceRequest.FromString(body))
+        self.requests.append(ExportTraceServiceRequest.FromString(body))
         self.paths.add(scope["path"])
         headers = [(b"content-type", b"application/x-protobuf")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -59,7 +59,7 @@ class Collector:
     def spans(self) -> list[Span]:
         return [
             span
-            for request in self.came
+            for request in self.requests
             for of_resource in request.resource_spans
             for of_scope in of_resource.scope_spans
             for span in of_scope.spans
@@ -67,7 +67,7 @@ class Collector:
 
     @property
     def resource(self) -> dict[str, str]:
-        output = self.came[0].resource_spans[0].resource.attributes
+        output = self.requests[0].resource_spans[0].resource.attributes
         return {one.key: one.value.string_value for one in output}
 
 
@@ -78,7 +78,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def traced(collector: str, *flags: str, requests: int = 1, **environ: str) -> str:
-    """What a sidecar said that answered so many requests and was told to leave."""
+    """Return the output of a sidecar that served this many requests and was stopped."""
     environ = {**ON, "OTEL_EXPORTER_OTLP_ENDPOINT": collector, **environ}
     async with (
         serve(Upstream(Answer(FRAMES))) as url,
@@ -114,7 +114,7 @@ async def test_spans_are_sent_before_it_ends(workers: str) -> None:
 
 
 @posix
-async def test_its_name_may_be_another() -> None:
+async def test_the_service_name_can_be_set() -> None:
     collector = Collector()
     async with serve(collector) as url:
         await traced(url, OTEL_SERVICE_NAME="llm-edge")
@@ -126,11 +126,11 @@ async def test_nothing_is_exported_if_nothing_is_sampled() -> None:
     collector = Collector()
     async with serve(collector) as url:
         await traced(url, OTEL_TRACES_SAMPLER="always_off")
-    assert not collector.came
+    assert not collector.requests
 
 
 @posix
-async def test_a_collector_that_is_not_there_holds_nothing_and_is_told_of_once() -> None:
+async def test_a_missing_collector_blocks_nothing_and_is_logged_once() -> None:
     patient = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "600000"}
     output = await traced(refused(), requests=20, **patient)
     lines = [line for line in output.splitlines() if "opentelemetry" in line]
@@ -140,7 +140,7 @@ async def test_a_collector_that_is_not_there_holds_nothing_and_is_told_of_once()
     assert len(output.splitlines()) < 10, output
 
 
-def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export")
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     words = ("serve", "--upstream", "http://127.0.0.1:9/v1")
@@ -152,7 +152,7 @@ def test_what_is_missing_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_each_thing_is_said_once() -> None:
+def test_repeated_messages_are_logged_once() -> None:
     def output(message: str, *about: object) -> bool:
         line = logging.LogRecord("x", logging.WARNING, "x", 1, message, about, None)
         return seldom.filter(line)

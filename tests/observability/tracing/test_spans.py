@@ -1,4 +1,4 @@
-"""Spans of requests, and how they lead from the client to upstream."""
+"""Test the spans of requests and how trace context propagates."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def app(spans: Spans, upstream: Upstream, form: Form = "mounted", **more: Any) -
 
 
 def within(spans: Spans) -> None:
-    """Each span is, in time and in trace, within its parent, if that was drawn here."""
+    """Check that each span lies within its parent, in time and trace."""
     drawn = {span.id: span for span in spans.all}
     assert len(drawn) == len(spans.all)
     for span in spans.all:
@@ -118,7 +118,7 @@ class TestShape:
         assert [span.error for span in spans.all] == [None] * 3
         within(spans)
 
-    async def test_what_upstream_is_asked_is_inference(self, spans: Spans) -> None:
+    async def test_an_upstream_call_is_an_inference_span(self, spans: Spans) -> None:
         upstream = Upstream(STREAM[CHAT])
         where = {"name": "far", "base_url": "https://upstream.test/v1", "profile": "mistral"}
         one = app(spans, upstream, "sidecar", upstreams=[where])
@@ -147,7 +147,7 @@ class TestShape:
             "gen_ai.usage.cache_creation.input_tokens": 0,
         }
 
-    async def test_what_a_summarizer_is_asked(self, spans: Spans) -> None:
+    async def test_a_summarizers_call_is_an_inference_span(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, STREAMING)
         _, child = spans.below(spans.request)
         assert child.span.attributes == {
@@ -177,7 +177,7 @@ class TestShape:
         assert [span["abridge.part"] for span in parts] == list(range(1, len(parts) + 1))
         within(spans)
 
-    async def test_over_a_bridge(self, spans: Spans) -> None:
+    async def test_a_translated_request(self, spans: Spans) -> None:
         upstream = Upstream(STREAM[CHAT])
         one = app(spans, upstream, upstreams=[{"api": "chat"}])
         await call(one, RESPONSES, {**REQUESTS[RESPONSES], "stream": True})
@@ -207,25 +207,25 @@ class TestShape:
         assert spans.tree() == {"chat CLIENT": {}}
         within(spans)
 
-    async def test_what_asks_no_model(self, spans: Spans) -> None:
+    async def test_a_request_to_no_model_has_no_inference_span(self, spans: Spans) -> None:
         await call(app(spans, Upstream(Answer.json({}))), "/v1/models", b"", method="GET")
         assert (spans.request.name, spans.request.kind) == ("GET", "SERVER")
         assert spans.tree() == {"GET CLIENT": {}}
         assert "gen_ai" not in spans.text()
 
-    async def test_a_method_of_the_clients_own(self, spans: Spans) -> None:
+    async def test_an_unknown_method(self, spans: Spans) -> None:
         await call(app(spans, Upstream(Answer.json({}))), "/v1/x", b"", method="PRIVATE")
         assert spans.tree() == {"HTTP CLIENT": {}}
         assert (spans.request.name, spans.request["http.request.method"]) == ("HTTP", "_OTHER")
         assert "PRIVATE" not in spans.text()
 
-    async def test_names_have_a_bound(self, spans: Spans) -> None:
+    async def test_span_names_are_bounded(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, {**STREAMING, "model": "m" * 5000})
         for span in spans.all:
             assert len(span.name) < 300
             assert all(len(str(value)) < 300 for value in (span.span.attributes or {}).values())
 
-    async def test_half_a_character_keeps_no_span_from_being_sent(self, spans: Spans) -> None:
+    async def test_a_lone_surrogate_does_not_prevent_export(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, {**STREAMING, "model": "\ud83d"})
         sent = encode_spans([drawn.span for drawn in spans.all]).SerializeToString()
         assert b"chat ?" in sent
@@ -260,9 +260,7 @@ class TestShape:
         assert answered.complete
         assert spans.tree() == {"chat CLIENT": {}}
 
-    async def test_the_request_is_the_current_span_for_nobody_afterwards(
-        self, spans: Spans
-    ) -> None:
+    async def test_the_current_span_is_reset_after_a_request(self, spans: Spans) -> None:
         one = app(spans, Upstream(STREAM[CHAT]))
         for _ in range(2):
             await call(one, CHAT, STREAMING)
@@ -294,7 +292,7 @@ class TestTrouble:
         assert "SECRET" not in spans.text()
 
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
-    async def test_an_upstream_that_is_not_there(self, spans: Spans, body: dict[str, Any]) -> None:
+    async def test_an_unreachable_upstream(self, spans: Spans, body: dict[str, Any]) -> None:
         def absent(_: httpx.Request) -> httpx.Response:
             raise httpx.ConnectError("SECRET")
 
@@ -346,7 +344,7 @@ class TestTrouble:
         assert (spans.request["abridge.summaries.timeout"], spans.request.error) == (1, None)
         assert "SECRET" not in spans.text()
 
-    async def test_a_call_that_is_not_waited_for(self, spans: Spans) -> None:
+    async def test_a_call_that_is_given_up(self, spans: Spans) -> None:
         stuck = Scripted(gate=asyncio.Event())
         one = app(
             spans,
@@ -429,8 +427,8 @@ class TestTrouble:
         within(spans)
 
 
-class TestLeading:
-    """`traceparent`, from whoever asks to whoever is asked."""
+class TestPropagation:
+    """Test how `traceparent` propagates from clients to upstreams and summarizers."""
 
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
     @pytest.mark.parametrize("body", [PLAIN, STREAMING])
@@ -483,7 +481,7 @@ class TestLeading:
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
     @pytest.mark.parametrize("api", ["same", "responses"])
     async def test_to_the_requests_own_model(self, spans: Spans, form: Form, api: str) -> None:
-        """Its call comes by here again, and is no second request."""
+        """The call passes through Abridge again and is no second request."""
         answer = STREAM[CHAT if api == "same" else RESPONSES]
         upstream = Upstream(answer)
         where = {"api": api} if form == "mounted" else {"api": api, "base_url": "http://u.test/v1"}
@@ -510,7 +508,7 @@ class TestLeading:
         assert not [name for name in inner.span.attributes or () if "usage" in name]
         within(spans)
 
-    async def test_what_nobody_keeps_is_led_on_as_such(self) -> None:
+    async def test_an_unsampled_trace_propagates_as_unsampled(self) -> None:
         spans = Spans(TracerProvider(ParentBased(ALWAYS_OFF), shutdown_on_exit=False))
         upstream, registry = Upstream(STREAM[CHAT]), CollectorRegistry()
         one = app(spans, upstream, registry=registry)
@@ -525,7 +523,7 @@ class TestLeading:
     @pytest.mark.parametrize(
         "expected", ["nothing", TRACEPARENT[:-3], f"00-{'0' * 32}-{PARENT}-01", "x" * 5000]
     )
-    async def test_from_a_client_who_says_it_wrong(self, spans: Spans, expected: str) -> None:
+    async def test_an_invalid_traceparent_is_ignored(self, spans: Spans, expected: str) -> None:
         upstream = Upstream(STREAM[CHAT])
         await call(app(spans, upstream), CHAT, STREAMING, {"traceparent": expected})
         assert spans.request.parent is None
@@ -537,7 +535,7 @@ class TestLeading:
         self,
         enabled: bool,  # noqa: FBT001
     ) -> None:
-        """Without a provider, or with tracing off."""
+        """Test both no provider and tracing off."""
         upstream = Upstream(STREAM[CHAT])
         one = abridged("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1"}
@@ -550,8 +548,8 @@ class TestLeading:
         assert upstream.asked[-1].header("traceparent") is None
 
 
-class TestBeside:
-    """What else tells of a trace."""
+class TestCorrelation:
+    """Test traces in logs and metrics."""
 
     async def test_the_log(self, spans: Spans, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level("INFO", "abridge.requests")
@@ -628,7 +626,7 @@ class TestSecrets:
         assert len(spans.all) > 1
         assert not [word for word in PLANTED if word in text]
 
-    async def test_what_is_searched_is_all_there_is(self, spans: Spans) -> None:
+    async def test_the_search_covers_every_field_of_a_span(self, spans: Spans) -> None:
         await call(app(spans, Upstream(STREAM[CHAT])), CHAT, STREAMING)
         text = spans.text()
         for word in ("chat m", "gen_ai.usage.output_tokens", "abridge.summaries.ok", CHAT):
@@ -636,7 +634,7 @@ class TestSecrets:
 
 
 class TestWithout:
-    """OpenTelemetry is an extra."""
+    """Test without OpenTelemetry, which is an extra."""
 
     @pytest.mark.parametrize("package", ["opentelemetry", "opentelemetry.trace"])
     def test_a_package_that_is_missing_is_named(
@@ -653,9 +651,9 @@ class TestWithout:
             "tracing.enabled: needs the package opentelemetry, which comes with asgi-abridge[otel]"
         )
 
-    def test_off_nothing_is_imported(self) -> None:
-        """In a process that cannot: it summarizes all the same."""
-        expected = run(  # noqa: S603 -- this test's own words
+    def test_nothing_is_imported_if_tracing_is_off(self) -> None:
+        """Run in a process that cannot import it: summaries work all the same."""
+        expected = run(  # noqa: S603 -- fixed command
             [sys.executable, "-c", OFF],
             capture_output=True,
             check=True,

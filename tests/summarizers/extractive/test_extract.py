@@ -1,4 +1,4 @@
-"""The embedded summarizer copies what matters."""
+"""Test the extractive summarizer: it copies the sentences that matter."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bare(text: str) -> str:
 
 
 def copies(summary: str, text: str) -> int:
-    """Of how many pieces of `text` all of `said` can be put together; 1000 if it cannot."""
+    """Count the pieces of `text` that `summary` is made of; 1000 if it is not."""
     rest, source, count = bare(summary), bare(text), 0
     while rest:
         size = next((size for size in range(len(rest), 0, -1) if rest[:size] in source), 0)
@@ -78,7 +78,7 @@ def copies(summary: str, text: str) -> int:
     ],
 )
 @pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
-def test_the_conclusion_is_said(text: str, conclusion: str, style: SummaryStyle) -> None:
+def test_the_conclusion_is_included(text: str, conclusion: str, style: SummaryStyle) -> None:
     assert conclusion in part(text, style, whole=True)
     assert conclusion in part(text, style)
 
@@ -89,7 +89,7 @@ def test_concise_is_the_conclusion_without_a_title() -> None:
     )
 
 
-def test_of_two_conclusions_the_later_counts() -> None:
+def test_the_later_of_two_conclusions_counts() -> None:
     text = "So the answer is four letters. The word has an e in it. So the answer is three letters."
     assert part(text, "concise") == "So the answer is three letters."
 
@@ -106,7 +106,7 @@ def test_auto_titles_a_part_of_several_only() -> None:
     assert "**" not in alone
 
 
-def test_auto_says_a_short_reasoning_nearly_whole() -> None:
+def test_auto_copies_short_reasoning_almost_entirely() -> None:
     text = "Okay, the user asks for 2+2. Hmm. This is arithmetic. So it is 4."
     assert part(text, whole=True) == "The user asks for 2+2. This is arithmetic. So it is 4."
 
@@ -124,13 +124,13 @@ def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
         assert noise not in summary
 
 
-def test_what_is_said_again_is_said_once() -> None:
+def test_repeated_sentences_are_copied_once() -> None:
     text = "So the answer is three letters. " * 3 + "I need to list all the colours too. " * 3
     summary = part(text * 5, "detailed").partition("\n\n")[2]
     assert summary == "So the answer is three letters. I need to list all the colours too."
 
 
-def test_a_title_is_no_earlier_one() -> None:
+def test_a_title_is_not_repeated() -> None:
     text = "I need to gather the ingredients. First, I should preheat the oven well." * 4
     first = part(text).partition("\n")[0].strip("*")
     second = part(text, titles=(first.upper(),)).partition("\n")[0].strip("*")
@@ -157,11 +157,11 @@ def test_whitespace_has_no_gist(text: str, style: SummaryStyle) -> None:
 
 
 @pytest.mark.parametrize("text", ["No, -", "Okay. So", "Hmm...", "Wait!", "— 3 —", "x"])
-def test_a_scrap_is_said_as_it_is(text: str) -> None:
+def test_a_scrap_is_copied_as_it_is(text: str) -> None:
     assert copies(part(text, "concise"), text) == 1
 
 
-def test_code_alone_still_says_something() -> None:
+def test_code_alone_still_gives_a_summary() -> None:
     assert part("for (i = 0; i < n; i++) {\n  sum += i;\n}\n", whole=True).startswith("for (i = 0;")
 
 
@@ -174,7 +174,7 @@ def test_links_and_markup_are_not_copied() -> None:
     assert "http" not in part("https://evil.example/?q=1", whole=True)
 
 
-def test_of_long_reasoning_head_and_tail_are_read() -> None:
+def test_only_head_and_tail_of_long_reasoning_are_read() -> None:
     middle = "So the answer is the middle one. " * (2 * MAX_INPUT_CHARS // 33)
     summary = part(
         f"I need to look first. {middle} Therefore, we deploy the blue cluster.", "detailed"
@@ -194,7 +194,9 @@ styles = st.sampled_from(["concise", "auto", "detailed"])
 
 
 @given(fragments | st.text(), styles, st.sampled_from([True, False]))
-def test_all_it_says_stands_in_the_reasoning(text: str, style: SummaryStyle, whole: object) -> None:
+def test_every_sentence_is_from_the_reasoning(
+    text: str, style: SummaryStyle, whole: object
+) -> None:
     summary = part(text, style, whole=bool(whole))
     assert copies(summary, text) <= 24
     assert len(summary) <= 2 * len(text) + 80
@@ -244,7 +246,7 @@ def test_the_recorded_counting_of_letters_comes_to_three() -> None:
     assert part(text, "concise") == "So answer is 3."
 
 
-async def test_it_costs_nothing_and_says_so() -> None:
+async def test_it_reports_zero_tokens() -> None:
     summary = [
         piece async for piece in ExtractiveSummarizer().summarize(Passage(ENGLISH, "concise"))
     ]
@@ -256,7 +258,7 @@ async def test_it_yields_no_empty_text() -> None:
     assert summary == [SummarizerUsage(Tokens(0, 0, 0), "extractive")]
 
 
-async def test_many_at_once_take_turns_with_everything_else() -> None:
+async def test_many_summaries_do_not_block_the_event_loop() -> None:
     summarizer, ticks, seen = ExtractiveSummarizer(), count(), []
 
     async def write() -> None:

@@ -1,4 +1,4 @@
-"""Reasoning taken apart into sentences."""
+"""Test splitting reasoning into sentences."""
 
 from __future__ import annotations
 

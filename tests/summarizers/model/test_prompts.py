@@ -1,4 +1,4 @@
-"""What a summarizer model is told."""
+"""Test the prompts of a summarizer model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible model as a summarizer."""
+"""Test an OpenAI-compatible model as a summarizer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOKENS = Tokens(11, 70, 81, 50, 0, 0)
 
 
 class Stream(httpx.AsyncByteStream):
-    """A body in pieces. An exception among them is raised in its place."""
+    """A body in pieces; an exception among them is raised in its place."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self.pieces = pieces
@@ -53,7 +53,7 @@ class Stream(httpx.AsyncByteStream):
 
 
 class Upstream(httpx.AsyncBaseTransport):
-    """Answers every request with the same, and keeps the last."""
+    """A transport that answers every request alike and records the last."""
 
     def __init__(
         self, stream: Stream, *, status: int = 200, kind: str = "text/event-stream"
@@ -91,7 +91,7 @@ async def summarize_once(upstream: Transport, **more: Any) -> tuple[str, Summari
 
 
 async def failure(upstream: Transport, **more: Any) -> tuple[str, SummarizerError]:
-    """What was said before the failure, and the failure."""
+    """Return the text before the failure, and the failure."""
     text = ""
     try:
         async for piece in summarizer_for(upstream, **more).summarize(
@@ -109,10 +109,10 @@ STREAMS: dict[str, Callable[[str], list[bytes]]] = {
 }
 
 
-# What is asked
+# The request
 
 
-async def test_on_chat_completions() -> None:
+async def test_a_request_on_chat_completions() -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
     await summarize_once(upstream, key="sk-1")
     assert upstream.request is not None
@@ -138,7 +138,7 @@ async def test_on_chat_completions() -> None:
     }
 
 
-async def test_on_responses() -> None:
+async def test_a_request_on_responses() -> None:
     upstream = Upstream(Stream(*responses_stream([message_item(0, TEXT)])))
     await summarize_once(upstream, api="responses")
     assert upstream.request is not None
@@ -187,7 +187,7 @@ async def test_ogx_trap_each_call_has_a_marker_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("model", "asked_for"), [("gpt-5-mini", None), ("gpt-4.1-mini", 0.3)])
-async def test_the_model_is_not_sent_what_it_refuses(model: str, asked_for: float | None) -> None:
+async def test_fields_the_model_rejects_are_not_sent(model: str, asked_for: float | None) -> None:
     upstream = Upstream(Stream(*chat_stream("", TEXT)))
     settings = SummarizerSettings(kind="model", base_url=BASE, model=model, profile="openai")
     summarizer = ModelSummarizer.from_settings(settings, upstream, None)
@@ -200,17 +200,17 @@ async def test_the_key_is_in_no_representation() -> None:
     assert "sk-secret" not in repr(vars(summarizer))
 
 
-# What is read
+# The response
 
 
 def one_by_one(frames: list[bytes]) -> list[bytes]:
-    """A byte at a time."""
+    """Yield the frames a byte at a time."""
     whole = b"".join(frames)
     return [whole[place : place + 1] for place in range(len(whole))]
 
 
 @pytest.mark.parametrize("split", [list, one_by_one])
-async def test_a_chat_stream_is_told_as_it_comes(
+async def test_a_chat_stream_is_passed_on_as_it_arrives(
     split: Callable[[list[bytes]], list[bytes]],
 ) -> None:
     upstream = Upstream(Stream(*split(chat_stream("", TEXT))))
@@ -218,7 +218,7 @@ async def test_a_chat_stream_is_told_as_it_comes(
     assert upstream.stream.closed
 
 
-async def test_a_responses_stream_is_told_as_it_comes() -> None:
+async def test_a_responses_stream_is_passed_on_as_it_arrives() -> None:
     upstream = Upstream(Stream(*responses_stream([message_item(0, TEXT)])))
     result = await summarize_once(upstream, api="responses")
     assert result == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
@@ -280,7 +280,7 @@ async def test_the_summarizers_own_reasoning_never_shows(api: str, frames: list[
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_what_only_begins_like_a_tag_is_text(api: str) -> None:
+async def test_text_that_only_begins_like_a_tag_is_text(api: str) -> None:
     frames = STREAMS[api]("<thin")
     assert (await summarize_once(Upstream(Stream(*frames)), api=api))[0] == "<thin"
 
@@ -305,9 +305,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("api", "answer"), WHOLE)
-async def test_a_body_where_a_stream_was_asked_for_is_read_too(
-    api: str, answer: dict[str, Any]
-) -> None:
+async def test_a_whole_body_instead_of_a_stream_is_read(api: str, answer: dict[str, Any]) -> None:
     data = json.dumps(answer).encode()
     upstream = Upstream(Stream(data[:50], data[50:]), kind="application/json; charset=utf-8")
     assert await summarize_once(upstream, api=api) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
@@ -327,7 +325,7 @@ async def test_a_body_where_a_stream_was_asked_for_is_read_too(
         ),
     ],
 )
-async def test_a_length_stop_keeps_what_was_said(api: str, frames: list[bytes]) -> None:
+async def test_a_length_stop_keeps_the_text_so_far(api: str, frames: list[bytes]) -> None:
     text, spent = await summarize_once(Upstream(Stream(*frames)), api=api)
     assert text == TEXT
     assert spent.tokens is not None
@@ -338,7 +336,7 @@ async def test_usage_that_is_not_reported_is_not_invented() -> None:
     assert await summarize_once(upstream) == (TEXT, SummarizerUsage(None, "thinker-1"))
 
 
-async def test_a_model_that_is_not_named_is_the_one_that_was_asked() -> None:
+async def test_an_unnamed_model_is_the_one_requested() -> None:
     frames = [
         frame({"choices": [{"index": 0, "delta": {"content": TEXT}, "finish_reason": "stop"}]})
     ]
@@ -353,7 +351,7 @@ async def test_a_stream_without_its_last_line_is_whole_once_it_has_finished() ->
     assert await summarize_once(upstream) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
-async def test_what_follows_the_end_is_not_waited_for() -> None:
+async def test_data_after_the_end_is_not_waited_for() -> None:
     class Endless(Stream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             for piece in self.pieces:
@@ -367,7 +365,7 @@ async def test_what_follows_the_end_is_not_waited_for() -> None:
     assert upstream.stream.closed
 
 
-async def test_what_follows_at_once_is_read_so_that_the_connection_stays() -> None:
+async def test_data_that_follows_at_once_is_read_to_keep_the_connection() -> None:
     class Counted(Stream):
         exhausted = False
 
@@ -390,11 +388,11 @@ async def test_leaving_early_closes_the_response() -> None:
     assert upstream.stream.closed
 
 
-# What goes wrong
+# Failures
 
 
 @pytest.mark.parametrize("status", [302, 400, 401, 404, 429, 500, 503])
-async def test_a_status_is_told_and_nothing_of_the_body(status: int) -> None:
+async def test_an_error_names_the_status_and_nothing_of_the_body(status: int) -> None:
     body = b'{"error": {"message": "secret prompt"}}'
     upstream = Upstream(Stream(body), status=status, kind="application/json")
     text, error = await failure(upstream)
@@ -467,7 +465,7 @@ async def test_a_broken_answer_is_an_error_that_quotes_nothing(
         (httpx.ReadTimeout("secret"), "timeout"),
     ],
 )
-async def test_a_call_that_does_not_come_about(raised: Exception, code: str) -> None:
+async def test_a_call_that_cannot_be_made(raised: Exception, code: str) -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise raised
 
@@ -511,7 +509,7 @@ async def test_a_transport_for_synchronous_use_is_refused() -> None:
         await summarize_once(transport)
 
 
-async def test_mock_transports_will_do() -> None:
+async def test_mock_transports_are_accepted() -> None:
     answer = completion({"content": TEXT})
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=answer))
     assert (await summarize_once(transport))[0] == TEXT

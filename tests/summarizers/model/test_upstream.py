@@ -1,4 +1,4 @@
-"""The request's own model writes its summary."""
+"""Test summaries written by the request's own model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def summarize_once(
     return [piece async for piece in summarizer.summarize(Passage("why"))], seen
 
 
-async def test_on_chat_completions_the_app_is_asked_as_the_client_asked_it() -> None:
+async def test_on_chat_completions_the_call_resembles_the_clients_request() -> None:
     pieces, seen = await summarize_once(
         chat_stream("hm", "So it is."), CHAT, "openai", SCOPE["path"]
     )
