@@ -18,7 +18,7 @@ from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import Call, begin, call, scope_for
-from tests.support.attribution import gist, unmarked
+from tests.support.attribution import attribution_texts, without_attributions
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import settings_for
 from tests.support.servers import until
@@ -128,7 +128,7 @@ class TestTransparency:
         upstream = Upstream(Answer.json({"error": {"message": "bad"}}, 400))
         answer = await call(wrap(upstream), CHAT_PATH, body)
         assert answer.status == 400
-        assert upstream.asked[0].body == body
+        assert upstream.requests[0].body == body
 
     async def test_a_response_in_the_background_is_not_engaged(self) -> None:
         stream = responses_stream(OUTPUT)
@@ -136,7 +136,7 @@ class TestTransparency:
         body = {"model": "m", "input": "x", "background": True, "reasoning": {"summary": "auto"}}
         answer = await call(wrap(upstream, scripted), RESPONSES_PATH, body)
         assert answer.data == b"".join(stream)
-        assert not scripted.asked
+        assert not scripted.requests
 
 
 class TestRequestedSummary:
@@ -155,19 +155,19 @@ class TestRequestedSummary:
         assert (
             "'auto', 'concise', 'detailed'" in error["message"] or "'concise'" in error["message"]
         )
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_the_old_name_is_understood(self) -> None:
         scripted = Scripted()
         body = {**CHAT, "reasoning": {"generate_summary": "detailed"}}
         await call(wrap(thinker(), scripted), CHAT_PATH, body)
-        assert scripted.asked[0].style == "detailed"
+        assert scripted.requests[0].style == "detailed"
 
     async def test_a_header_can_request_a_summary(self) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted)
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-summary": "concise"})
-        assert scripted.asked[0].style == "concise"
+        assert scripted.requests[0].style == "concise"
         assert check_chat(answer.data).choices[0].fields["reasoning_content"] == scripted.text
 
     async def test_the_body_wins_over_the_header_and_the_header_over_the_default(self) -> None:
@@ -183,7 +183,9 @@ class TestRequestedSummary:
             app = wrap(thinker(), scripted, summary={"default": default})
             headers = {"x-abridge-summary": header} if header else {}
             await call(app, CHAT_PATH, body, headers)
-            assert [passage.style for passage in scripted.asked] == ([expected] if expected else [])
+            assert [passage.style for passage in scripted.requests] == (
+                [expected] if expected else []
+            )
 
     async def test_a_wrong_header_is_a_400_that_names_it(self) -> None:
         for name in ("x-abridge-summary", "x-abridge-usage"):
@@ -213,7 +215,7 @@ class TestRequestedSummary:
         scripted = Scripted()
         app = wrap(thinker(), scripted, summary={"default": "auto"})
         await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
-        assert not scripted.asked
+        assert not scripted.requests
 
     async def test_a_summarizers_own_call_hides_no_less(self) -> None:
         app = wrap(thinker(), Scripted(), reasoning={"expose": "none"})
@@ -240,7 +242,7 @@ class TestHiding:
         answer = await call(app, CHAT_PATH, CHAT)
         assert b"odd" not in answer.data
         assert check_chat(answer.data).choices[0].text == "Hello."
-        assert not scripted.asked
+        assert not scripted.requests
 
     async def test_a_response_in_the_background_is_refused(self) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
@@ -268,7 +270,7 @@ class TestHiding:
         upstream = thinker()
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, body)
         assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_json")
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
     async def test_reasoning_is_hidden_from_requests_in_other_encodings(
@@ -331,7 +333,7 @@ class TestHiding:
         app = wrap(upstream, reasoning={"expose": "none"})
         answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
         assert answer.status == 404
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("method", ["GET", "DELETE"])
     @pytest.mark.parametrize(
@@ -353,7 +355,7 @@ class TestHiding:
         app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
         answer = await call(app, unquote(path), b"", method=method, raw_path=path.encode())
         assert answer.status == 404
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_1", CHAT_PATH])
     async def test_preflight_requests_pass(self, path: str) -> None:
@@ -402,7 +404,7 @@ class TestRequestBody:
         upstream = thinker()
         body = {**ASKING, "padding": "x" * 2000}
         answer = await call(wrap(upstream, limits={"body": 1000}), CHAT_PATH, body)
-        assert upstream.asked[0].json == body
+        assert upstream.requests[0].json == body
         assert b"odd" in answer.data
 
     async def test_a_long_body_is_a_413_where_there_is_a_policy(self) -> None:
@@ -410,7 +412,7 @@ class TestRequestBody:
         app = wrap(upstream, limits={"body": 1000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, {**CHAT, "padding": "x" * 2000})
         assert answer.status == 413
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_content_length_alone_refuses_a_long_body(self) -> None:
         async def receive() -> Message:
@@ -445,7 +447,7 @@ class TestRequestBody:
         slow = Call(app, scope_for(CHAT_PATH, body), body)
         slow.gate.clear()
         slow.start()
-        await until(lambda: bool(upstream.asked))
+        await until(lambda: bool(upstream.requests))
         refused = await call(app, CHAT_PATH, body)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert refused.json["error"]["code"] == "overloaded"
@@ -460,24 +462,26 @@ class TestRequestBody:
         coding = "gzip" if pack is gzip.compress else "deflate"
         body = pack(json.dumps(ASKING).encode())
         await call(wrap(upstream, scripted), CHAT_PATH, body, {"content-encoding": coding})
-        assert scripted.asked
-        assert upstream.asked[0].header("content-encoding") is None
-        assert int(upstream.asked[0].header("content-length") or 0) == len(upstream.asked[0].body)
+        assert scripted.requests
+        assert upstream.requests[0].header("content-encoding") is None
+        assert int(upstream.requests[0].header("content-length") or 0) == len(
+            upstream.requests[0].body
+        )
 
     async def test_an_encoded_body_without_a_summary_passes_unchanged(self) -> None:
         upstream = thinker()
         body = gzip.compress(json.dumps(CHAT).encode())
         await call(wrap(upstream), CHAT_PATH, body, {"content-encoding": "gzip"})
-        assert upstream.asked[0].body == body
-        assert upstream.asked[0].header("content-encoding") == "gzip"
+        assert upstream.requests[0].body == body
+        assert upstream.requests[0].header("content-encoding") == "gzip"
 
     @pytest.mark.parametrize("body", [b'{"summary": "plain"}', gzip.compress(b"x" * 100_000), b""])
     async def test_a_body_that_cannot_be_decoded_is_left_to_upstream(self, body: bytes) -> None:
         upstream = thinker()
         app, headers = wrap(upstream, limits={"body": 10_000}), {"content-encoding": "gzip"}
         assert (await call(app, CHAT_PATH, body, headers)).status == 200
-        assert upstream.asked[0].body == body
-        assert upstream.asked[0].header("content-encoding") == "gzip"
+        assert upstream.requests[0].body == body
+        assert upstream.requests[0].header("content-encoding") == "gzip"
 
     async def test_a_body_that_unpacks_large_is_refused_where_there_is_a_policy(
         self,
@@ -487,18 +491,18 @@ class TestRequestBody:
         app = wrap(upstream, limits={"body": 10_000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, body, {"content-encoding": "gzip"})
         assert answer.status == 400
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_an_unchanged_body_is_not_encoded_anew(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))
         spaced = b'{ "model":"m",  "input":"x", "reasoning": {"summary":"auto"}, "n": 1.50 }'
         await call(wrap(upstream, Scripted()), RESPONSES_PATH, spaced)
-        assert upstream.asked[0].body == spaced
+        assert upstream.requests[0].body == spaced
 
     async def test_numbers_past_64_bits_survive_a_change(self) -> None:
         upstream = thinker()
         await call(wrap(upstream, Scripted()), CHAT_PATH, {**ASKING, "seed": 2**70})
-        assert upstream.asked[0].json["seed"] == 2**70
+        assert upstream.requests[0].json["seed"] == 2**70
 
 
 class TestScope:
@@ -523,7 +527,7 @@ class TestScope:
         scripted = Scripted()
         app = wrap(thinker(), scripted)
         await call(app, f"/llm{CHAT_PATH}", ASKING, {"host": "x/v1/embeddings"}, root_path="/llm")
-        assert len(scripted.asked) == 1
+        assert len(scripted.requests) == 1
 
     async def test_context_variables_and_exceptions_are_the_applications_own(self) -> None:
         class Odd(Exception):
@@ -662,7 +666,7 @@ class TestSummarizers:
         answer = await call(app, CHAT_PATH, ASKING, {"authorization": "Bearer sk-mine"})
         seen = check_chat(answer.data)
         assert seen.choices[0].fields["reasoning_content"] == "**Adding**\n\nI add."
-        own = upstream.asked[1]
+        own = upstream.requests[1]
         assert own.path == CHAT_PATH
         assert own.header("authorization") == "Bearer sk-mine"
         assert own.header("x-abridge-call") == "summary"
@@ -766,8 +770,8 @@ class TestAttribution:
             answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
             came = sse.split_frames(answer.data)
             (made,) = [place for place, frame in enumerate(came) if frame != sent[place]]
-            assert unmarked(json.loads(came[made][6:])) == json.loads(sent[made][6:])
-            assert gist(check_chat(answer.data).choices[0].led) == [[THOUGHT]]
+            assert without_attributions(json.loads(came[made][6:])) == json.loads(sent[made][6:])
+            assert attribution_texts(check_chat(answer.data).choices[0].attributions) == [[THOUGHT]]
 
     async def test_attribution_alone_changes_nothing_else_of_a_response(self) -> None:
         output = [*OUTPUT, call_item(2, "look", "{}")]
@@ -780,7 +784,7 @@ class TestAttribution:
         whole = await call(
             wrap(Upstream(Answer.json(response(output))), **self.ON), RESPONSES_PATH, body
         )
-        assert unmarked(whole.json) == response(output)
+        assert without_attributions(whole.json) == response(output)
         assert check_responses(answer.data).response == whole.json
 
     async def test_a_background_response_is_not_attributed(self) -> None:

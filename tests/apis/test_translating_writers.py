@@ -27,16 +27,18 @@ from abridge.core.model_request import Tool
 from abridge.core.usage import SummaryShare, Tokens
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import check_chat, check_responses
-from tests.support.pipeline import COMPOSERS, MUCH, Minting
-from tests.support.translated import Told, read_turn
+from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
+from tests.support.translated import TranslatedTurn, read_turn
 
 APIS = ("chat", "responses")
 REQUEST = RequestEcho()
 END = ResponseEnded(None, None, ok=True)
 
 
-def make_writer(api: str, asked: RequestEcho = REQUEST, limit: int = MUCH) -> Writer:
-    return COMPOSERS[api](PROFILES["auto"], Display(show_raw=True), asked, limit, Minting())
+def make_writer(api: str, echo: RequestEcho = REQUEST, limit: int = LIMIT) -> Writer:
+    return TRANSLATING_WRITERS[api](
+        PROFILES["auto"], Display(show_raw=True), echo, limit, Minting()
+    )
 
 
 def streamed(api: str, *events: Event, **how: Any) -> bytes:
@@ -51,7 +53,7 @@ def whole(api: str, *events: Event) -> dict[str, Any]:
     return body
 
 
-def streamed_and_whole(api: str, *events: Event) -> list[Told]:
+def streamed_and_whole(api: str, *events: Event) -> list[TranslatedTurn]:
     body = json.dumps(whole(api, *events)).encode()
     return [read_turn(api, streamed(api, *events)), read_turn(api, body, streamed=False)]
 
@@ -60,8 +62,8 @@ def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
     said = [ContentDelta(lane, None, text) for lane, text in texts]
     stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
-    for told in streamed_and_whole("responses", *said, *stops):
-        assert (told.answer.text, told.answer.stop) == ("AB", "stop")
+    for turn in streamed_and_whole("responses", *said, *stops):
+        assert (turn.answer.text, turn.answer.stop) == ("AB", "stop")
     assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
 
 
@@ -96,8 +98,8 @@ def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
 
     monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
-    told = read_turn("responses", streamed("responses", *events))
-    assert len(told.answer.calls) == 2
+    turn = read_turn("responses", streamed("responses", *events))
+    assert len(turn.answer.calls) == 2
     assert len(parsed) < 10
 
 
@@ -107,8 +109,8 @@ def test_any_number_of_calls_may_end_in_any_order() -> None:
         ToolCallDelta(0, None, call_index=number, arguments="{}")
         for number in reversed(range(1000))
     ]
-    told = read_turn("responses", streamed("responses", *heads, *ends))
-    assert [call.id for call in told.answer.calls] == [f"call_{n}" for n in range(1000)]
+    turn = read_turn("responses", streamed("responses", *heads, *ends))
+    assert [call.id for call in turn.answer.calls] == [f"call_{n}" for n in range(1000)]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
     tool = Tool("patch", "custom", parameters={}, client_name="patch")
     called = [ToolCallDelta(0, None, call_index=0, id="call_0", name="patch")]
     called += [ToolCallDelta(0, None, call_index=0, arguments="x" * 10)] * 1000
-    out = streamed("chat", *called, asked=RequestEcho(tools={"patch": tool}), limit=2000)
+    out = streamed("chat", *called, echo=RequestEcho(tools={"patch": tool}), limit=2000)
     seen = check_chat(out)
     assert seen.error is not None
     assert seen.error["message"] == ANSWER_TOO_LONG.message
@@ -176,6 +178,6 @@ def test_a_total_alone_stays_as_it_is(api: str) -> None:
     assert sum(figure for name, figure in usage.items() if name.endswith("put_tokens")) == 0
     assert usage["reasoning_summary"]["total_tokens"] == 15
     writer = make_writer(api, billed)
-    told = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
-    assert told.usage is not None
-    assert told.usage.total == 9
+    turn = read_turn(api, writer.write(Finished(0, None, "stop")) + writer.write(end))
+    assert turn.usage is not None
+    assert turn.usage.total == 9

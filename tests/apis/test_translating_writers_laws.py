@@ -35,8 +35,8 @@ from abridge.providers.catalog import PROFILES
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.checker import check_chat, check_responses
-from tests.support.pipeline import COMPOSERS, MUCH, Minting
-from tests.support.translated import Answer, Told, read_turn, turn_of
+from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
+from tests.support.translated import Answer, TranslatedTurn, read_turn, turn_of
 
 USAGE = Tokens(11, 70, 81, 50, 3, 0)
 REQUEST = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
@@ -112,10 +112,10 @@ def turns(draw: st.DrawFn) -> list[Event]:
 def make_writer(api: str, *, raw: bool = True, summary: bool = True) -> Writer:
     style = "auto" if summary else None
     display = Display(show_raw=raw, show_summary=summary, style=style)
-    return COMPOSERS[api](PROFILES["auto"], display, REQUEST, MUCH, Minting())
+    return TRANSLATING_WRITERS[api](PROFILES["auto"], display, REQUEST, LIMIT, Minting())
 
 
-def streamed_and_whole(api: str, events: list[Event]) -> Iterator[Told]:
+def streamed_and_whole(api: str, events: list[Event]) -> Iterator[TranslatedTurn]:
     """Composed as a stream and as a body, and read back."""
     writer = make_writer(api)
     stream = b"".join(map(writer.write, events))
@@ -128,9 +128,9 @@ def streamed_and_whole(api: str, events: list[Event]) -> Iterator[Told]:
     yield read_turn(api, writer.write_whole(events[-1]), streamed=False)
 
 
-def answer_of(told: Told) -> tuple[object, ...]:
-    answer = told.answer
-    return answer.text, answer.refusal, answer.calls, answer.stop, told.ok, told.usage
+def answer_of(turn: TranslatedTurn) -> tuple[object, ...]:
+    answer = turn.answer
+    return answer.text, answer.refusal, answer.calls, answer.stop, turn.ok, turn.usage
 
 
 def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
@@ -143,10 +143,10 @@ def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
 @given(turns())
 def test_the_responses_reader_reads_what_the_responses_writer_writes(events: list[Event]) -> None:
     meant = turn_of(events)
-    for told in streamed_and_whole("responses", events):
-        assert answer_of(told) == answer_of(meant)
-        assert reasoned(told.answer) == reasoned(meant.answer)
-        seals = [data.removeprefix("sig1.") for data, _ in told.answer.sealed]
+    for turn in streamed_and_whole("responses", events):
+        assert answer_of(turn) == answer_of(meant)
+        assert reasoned(turn.answer) == reasoned(meant.answer)
+        seals = [data.removeprefix("sig1.") for data, _ in turn.answer.sealed]
         assert seals == [data for data, _ in meant.answer.sealed]
 
 
@@ -156,10 +156,10 @@ def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) 
     """Chat Completions has one place for reasoning and a summary of it, and one for all items."""
     meant = turn_of(events)
     said = [raw or "\n\n".join(native) for raw, native in reasoned(meant.answer)]
-    for told in streamed_and_whole("chat", events):
-        assert answer_of(told) == answer_of(meant)
-        assert told.answer.raw == "\n\n".join(said)
-        assert [data for data, _ in told.answer.sealed] == [data for data, _ in meant.answer.sealed]
+    for turn in streamed_and_whole("chat", events):
+        assert answer_of(turn) == answer_of(meant)
+        assert turn.answer.raw == "\n\n".join(said)
+        assert [data for data, _ in turn.answer.sealed] == [data for data, _ in meant.answer.sealed]
 
 
 @settings(max_examples=150)
@@ -183,14 +183,14 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     writer = make_writer(api, raw=raw, summary=summary)
     stream = b"".join(map(writer.write, driver.emitted))
     seen = CHECKS[api](stream)
-    told, meant = read_turn(api, stream), turn_of(events)
-    assert answer_of(told)[:-1] == answer_of(meant)[:-1]
+    turn, meant = read_turn(api, stream), turn_of(events)
+    assert answer_of(turn)[:-1] == answer_of(meant)[:-1]
     parts = shown_parts(driver.emitted) if summary else []
     if api == "responses":
         assert seen.summary == parts
-        assert told.answer.raw == (meant.answer.raw if raw else "")
+        assert turn.answer.raw == (meant.answer.raw if raw else "")
     elif not raw:
-        assert told.answer.raw == "\n\n".join(parts)
+        assert turn.answer.raw == "\n\n".join(parts)
 
 
 def shown_parts(emitted: list[Event]) -> list[str]:
@@ -248,6 +248,6 @@ def test_opaque_state_returns_byte_for_byte(
 def test_items_keep_the_order_of_the_events(events: list[Event]) -> None:
     """Reasoning stands before what it led to, on both APIs."""
     meant = [kind for kind, _ in groupby(kind.split()[0] for kind in turn_of(events).answer.order)]
-    for told in streamed_and_whole("responses", events):
-        found = (kind.split()[0] for kind in told.answer.order)
+    for turn in streamed_and_whole("responses", events):
+        found = (kind.split()[0] for kind in turn.answer.order)
         assert [kind for kind, _ in groupby(found)] == meant

@@ -14,16 +14,16 @@ from tests.apis.messages import scripts as messages
 from tests.attribution.test_writers import CALL, CLIENTS, REDACT, SAY, A, B, turns
 from tests.support.attribution import (
     MARKS,
+    attribution_texts,
     blocks,
     chat_body,
-    expected,
-    gist,
+    expected_texts,
     items,
-    told,
-    unmarked,
+    read_attributions,
+    without_attributions,
 )
-from tests.support.checker import check_led, led_to
-from tests.support.pipeline import MUCH, Pipeline, bridged
+from tests.support.checker import attribution_of, check_attributions
+from tests.support.pipeline import LIMIT, Pipeline, translating
 from tests.support.streams import (
     THOUGHT,
     call,
@@ -40,9 +40,9 @@ Json = dict[str, Any]
 def led(body: Json) -> list[Any]:
     """What the calls of a message of Anthropic's were given."""
     calls = [block for block in attribute(body)["content"] if block["type"].endswith("tool_use")]
-    told = [led_to(call) for call in calls]
-    check_led([call["id"] for call in calls], told)
-    return gist(told)
+    read_attributions = [attribution_of(call) for call in calls]
+    check_attributions([call["id"] for call in calls], read_attributions)
+    return attribution_texts(read_attributions)
 
 
 def test_thinking_with_signatures_and_redacted_blocks() -> None:
@@ -72,9 +72,14 @@ def test_thinking_between_the_servers_tools_and_the_clients() -> None:
     ]
     body = messages.message(content)
     assert led(body) == [["A"], ["B"], True, True]
-    told = attribute(body)["content"]
-    assert told[2] == result
-    assert [block.get("reasoning_ref") for block in told[5:]] == ["toolu_1", None, None, "toolu_1"]
+    read_attributions = attribute(body)["content"]
+    assert read_attributions[2] == result
+    assert [block.get("reasoning_ref") for block in read_attributions[5:]] == [
+        "toolu_1",
+        None,
+        None,
+        "toolu_1",
+    ]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -84,9 +89,13 @@ def test_thinking_between_the_servers_tools_and_the_clients() -> None:
 def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, stream: bool) -> None:
     body = messages.message(blocks(steps), "tool_use")
     frames = messages.stream(body["content"], "tool_use")
-    run: Pipeline = bridged("messages", CLIENTS[client], expose="raw", room=MUCH)
+    run: Pipeline = translating("messages", CLIENTS[client], expose="raw", attribution_limit=LIMIT)
     out = run.stream(b"".join(frames)) if stream else run.whole(json.dumps(body).encode())
-    assert gist(told(client, out, stream=stream)) == led(body) == expected(steps)
+    assert (
+        attribution_texts(read_attributions(client, out, stream=stream))
+        == led(body)
+        == expected_texts(steps)
+    )
 
 
 @settings(max_examples=50, deadline=None)
@@ -94,8 +103,10 @@ def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, str
 def test_a_response_of_anybodys(steps: Any) -> None:
     body = response(items(steps))
     said = attribute(body)
-    assert gist(told("responses", json.dumps(said).encode(), stream=False)) == expected(steps)
-    assert unmarked(said) == body
+    assert attribution_texts(
+        read_attributions("responses", json.dumps(said).encode(), stream=False)
+    ) == expected_texts(steps)
+    assert without_attributions(said) == body
 
 
 def test_a_message_that_shows_both_is_attributed_raw() -> None:
@@ -130,7 +141,7 @@ def test_the_body_is_not_changed_and_a_second_time_changes_nothing(body: Json) -
     said = attribute(body)
     assert body == before
     assert said != body
-    assert unmarked(said) == body
+    assert without_attributions(said) == body
     assert attribute(said) == said
 
 

@@ -17,16 +17,16 @@ from abridge.core.plan import SummaryPlan
 from tests.support.attribution import (
     ARGUMENTS,
     Step,
+    attribution_texts,
     chat_frames,
-    expected,
-    gist,
+    encode_turn,
+    expected_texts,
     items,
-    spelled,
-    told,
-    unmarked,
+    read_attributions,
+    without_attributions,
 )
-from tests.support.checker import check_chat, check_responses, frames, led_to
-from tests.support.pipeline import MUCH, Pipeline
+from tests.support.checker import attribution_of, check_chat, check_responses, frames
+from tests.support.pipeline import LIMIT, Pipeline
 from tests.support.streams import (
     DONE,
     call,
@@ -67,19 +67,25 @@ A, B, SAY, CALL, REDACT = (
 )
 
 
-def pipeline(client: str, upstream: str, room: int | None = MUCH, **how: Any) -> Pipeline:
+def pipeline(
+    client: str, upstream: str, attribution_limit: int | None = LIMIT, **how: Any
+) -> Pipeline:
     pair = {} if client == upstream else {"upstream": upstream}
-    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **how})
+    return Pipeline(
+        CLIENTS[client], attribution_limit=attribution_limit, **{"expose": "both", **pair, **how}
+    )
 
 
 def run(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
-    data = spelled(pair[1], steps, stream=stream)
+    data = encode_turn(pair[1], steps, stream=stream)
     run = pipeline(*pair, **how)
     return run.stream(data) if stream else run.whole(data)
 
 
 def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
-    return gist(told(pair[0], run(pair, steps, stream=stream, **how), stream=stream))
+    return attribution_texts(
+        read_attributions(pair[0], run(pair, steps, stream=stream, **how), stream=stream)
+    )
 
 
 def in_order(pair: ApiPair, *, stream: bool) -> bool:
@@ -143,7 +149,7 @@ def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream:
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
     said = run(pair, [A, REDACT, B, CALL], stream=stream)
-    (parts,) = told(pair[0], said, stream=stream)
+    (parts,) = read_attributions(pair[0], said, stream=stream)
     assert isinstance(parts, list)
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
@@ -172,7 +178,7 @@ def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
     done = pipeline("responses", "responses")
     out = done.stream(data) if stream else done.whole(data)
     said = check_responses(out).response if stream else json.loads(out)
-    assert gist([led_to(item) for item in said["output"]]) == [
+    assert attribution_texts([attribution_of(item) for item in said["output"]]) == [
         *(False, ["A"], True, False),
         *(["B"], False, True),
     ]
@@ -183,7 +189,10 @@ def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
 @EACH
 def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
     pair = client, upstream
-    said = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
+    said = [
+        run(pair, [A, SAY, B], stream=stream, attribution_limit=attribution_limit)
+        for attribution_limit in (LIMIT, None)
+    ]
     assert said[0] == said[1]
 
 
@@ -212,7 +221,7 @@ def test_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
         b'"type": "response.completed", "sequence_number": 99, "response"',
     )
     seen = check_responses(pipeline("responses", "responses").stream(data))
-    assert gist([led_to(item) for item in seen.response["output"]]) == [
+    assert attribution_texts([attribution_of(item) for item in seen.response["output"]]) == [
         *(False, [A[1]]),
         *(False, [B[1]]),
     ]
@@ -236,7 +245,7 @@ def test_obfuscation_passes() -> None:
         pipeline("chat", "chat", plan=SummaryPlan(style=None)).stream(b"".join(chunks))
     )
     assert {each.get("obfuscation") for each in said.chunks} == {"xyz"}
-    assert gist(said.choices[0].led) == [[A[1]]]
+    assert attribution_texts(said.choices[0].attributions) == [[A[1]]]
 
 
 # What is shown
@@ -250,7 +259,7 @@ def test_hidden_reasoning_is_attributed_nowhere(
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
     assert b"First" not in data
-    said = told(client, data, stream=stream)
+    said = read_attributions(client, data, stream=stream)
     if expose == "none":
         assert said == [None, None]
     else:
@@ -270,7 +279,7 @@ def test_parts_of_a_summary_stay_separate(
     how: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
     steps = [("think", thought), CALL]
     data = run((client, upstream), steps, stream=stream, **how)
-    (parts,) = told(client, data, stream=stream)
+    (parts,) = read_attributions(client, data, stream=stream)
     assert isinstance(parts, list)
     assert len(parts) > 1
     assert all(part["text"].startswith("**Part**\n\nSaid of ") for part in parts)
@@ -292,7 +301,7 @@ def test_an_envelope_that_stands_for_an_item_is_a_placeholder(
     for expose, parts in wanted.items():
         data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
         assert ENVELOPE_PREFIX.encode() in data
-        assert gist(told(client, data, stream=stream)) == [parts]
+        assert attribution_texts(read_attributions(client, data, stream=stream)) == [parts]
 
 
 def test_a_native_summary_is_attributed_as_summary() -> None:
@@ -301,7 +310,9 @@ def test_a_native_summary_is_attributed_as_summary() -> None:
     data = b"".join(responses_stream([*output, call_item(1, "look", ARGUMENTS)]))
     wanted = [part, {**part, "text": "More."}]
     for client in CLIENTS:
-        assert told(client, pipeline(client, "responses").stream(data), stream=True) == [wanted]
+        assert read_attributions(
+            client, pipeline(client, "responses").stream(data), stream=True
+        ) == [wanted]
     detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
     thought = {"reasoning": "Theirs.", "reasoning_details": [detail]}
     sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
@@ -309,9 +320,9 @@ def test_a_native_summary_is_attributed_as_summary() -> None:
     body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
     for how in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
         said = pipeline("chat", "chat", **how).stream(b"".join(sent))
-        assert told("chat", said, stream=True) == [[part]]
+        assert read_attributions("chat", said, stream=True) == [[part]]
         said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())
-        assert told("chat", said, stream=False) == [[part]]
+        assert read_attributions("chat", said, stream=False) == [[part]]
 
 
 # What holds for every turn
@@ -338,18 +349,20 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
 @given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
 def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
     steps = data.draw(turns(items=pair != ("responses", "chat")))
-    sent = spelled(pair[1], steps, stream=True)
+    sent = encode_turn(pair[1], steps, stream=True)
     cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
     out = pipeline(*pair, expose=expose).stream(sent, cuts)
     joins = pair == ("chat", "chat")
-    assert gist(told(pair[0], out, stream=True)) == expected(steps, joins=joins)
+    assert attribution_texts(read_attributions(pair[0], out, stream=True)) == expected_texts(
+        steps, joins=joins
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
 def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
-    streamed = told(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
-    whole = told(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
+    streamed = read_attributions(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
+    whole = read_attributions(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -360,8 +373,8 @@ def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
     steps: list[Step], calls: int, pair: ApiPair, expose: str
 ) -> None:
     said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
-    streamed = told(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
-    whole = told(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
+    streamed = read_attributions(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
+    whole = read_attributions(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -378,7 +391,9 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
         sent.append(random.choice(left).pop(0))
     said = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
     for index, steps in enumerate(turns):
-        assert gist(said.choices[index].led) == expected(steps, joins=True)
+        assert attribution_texts(said.choices[index].attributions) == expected_texts(
+            steps, joins=True
+        )
 
 
 @BOTH
@@ -390,24 +405,25 @@ def test_nothing_else_is_changed(
     steps: list[Step], pair: ApiPair, expose: str, *, stream: bool
 ) -> None:
     plain, said = (
-        run(pair, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
+        run(pair, steps, stream=stream, expose=expose, attribution_limit=attribution_limit)
+        for attribution_limit in (None, LIMIT)
     )
     if not stream:
-        assert unmarked(json.loads(said)) == json.loads(plain)
+        assert without_attributions(json.loads(said)) == json.loads(plain)
         return
     for (name, before), (same, after) in zip(frames(plain), frames(said), strict=True):
         assert name == same
-        assert before == after or unmarked(json.loads(after)) == json.loads(before)
+        assert before == after or without_attributions(json.loads(after)) == json.loads(before)
 
 
 @BOTH
 @settings(max_examples=40, deadline=None)
-@given(steps=turns(), pair=st.sampled_from(PAIRS), room=st.integers(0, 600))
+@given(steps=turns(), pair=st.sampled_from(PAIRS), attribution_limit=st.integers(0, 600))
 def test_over_the_limit_nothing_is_attributed(
-    steps: list[Step], pair: ApiPair, room: int, *, stream: bool
+    steps: list[Step], pair: ApiPair, attribution_limit: int, *, stream: bool
 ) -> None:
     whole = led(pair, steps, stream=stream)
-    said = led(pair, steps, stream=stream, room=room)
+    said = led(pair, steps, stream=stream, attribution_limit=attribution_limit)
     same = [one == other for one, other in zip(said, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
     assert said[known:] == [False] * (len(said) - known)

@@ -177,7 +177,7 @@ class TestReaching:
         finding = about(await found(server, {"upstream": upstream}), "default")
         assert finding.grade == grade
         assert words in finding.text
-        (received,) = server.apps["models"].asked
+        (received,) = server.apps["models"].requests
         assert received.header("authorization") == ("Bearer geheim" if keyed else None)
 
     async def test_a_key_that_is_not_there(self) -> None:
@@ -209,7 +209,7 @@ class TestProbing:
             "upstream default, Responses", "is not available (404)", "note"
         )
         assert not [finding for finding in findings if finding.grade == "fault"]
-        assert server.apps["completions"].asked[0].json["model"] == "thinker-1"
+        assert server.apps["completions"].requests[0].json["model"] == "thinker-1"
 
     async def test_one_that_speaks_messages(self) -> None:
         server = Server(models=MODELS, messages=answer("messages", stream=True))
@@ -222,7 +222,7 @@ class TestProbing:
         assert (expected.grade, "reasoning in" in expected.text) == ("ok", True)
         assert not [finding for finding in findings if "Completions" in finding.subject]
         assert about(findings, "summarizer").grade == "ok", "asked over the bridge"
-        (received, *_) = server.apps["messages"].asked
+        (received, *_) = server.apps["messages"].requests
         assert received.header("x-api-key") == "sk-theirs"
         assert received.header("authorization") is None
         assert received.header("anthropic-version")
@@ -276,7 +276,7 @@ class TestProbing:
         settings = {"summarizer": {"kind": "upstream"}}
         findings = await found(server, settings, probing=True, key_env="CLIENT_KEY")
         assert findings[-1].grade == "ok"
-        received = [*server.apps["models"].asked, *server.apps["completions"].asked]
+        received = [*server.apps["models"].requests, *server.apps["completions"].requests]
         assert {one.header("authorization") for one in received} == {"Bearer geheim"}
         assert not any("geheim" in str(finding) for finding in findings)
 

@@ -47,7 +47,7 @@ def assert_heard(provider: Provider) -> None:
     """All that it thought in three rounds, as it said it, and no word of a summary."""
     assert not provider.refusals
     assert [one.script.round for one in provider.ledger] == [0, 1, 2, 3]
-    for asked in provider.asked:
+    for asked in provider.requests:
         turns = len(provider.turns(asked.json))
         assert provider.returned_reasoning(asked.json) == provider.due_reasoning(range(turns))
         sent = asked.body.decode()

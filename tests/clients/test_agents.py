@@ -81,7 +81,7 @@ def summaries(result: Any) -> list[str]:
 
 def assert_returned(upstream: Upstream) -> None:
     """Upstream got its own reasoning back, and nothing of what was shown in its place."""
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert again.count(json.dumps(THOUGHT)) == 1
     assert json.dumps(SUMMARY) not in again
 
@@ -143,7 +143,7 @@ async def test_a_conversation_goes_on_from_what_was_said(client: str, api: str) 
         told = [*first.to_input_list(), {"role": "user", "content": "Sure?"}]
         second, _ = await streamed(anna, told)
     assert second.final_output == "Yes."
-    again = upstream.asked[1].body.decode()
+    again = upstream.requests[1].body.decode()
     assert WORDS in again
     assert "Sure?" in again
     assert json.dumps(SUMMARY) not in again
@@ -169,7 +169,7 @@ async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
             await streamed(anna, "Hi", auto_previous_response_id=True)
     assert caught.value.param == "previous_response_id"
     assert looked == ["here"]
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 @EACH

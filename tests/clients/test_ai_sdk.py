@@ -64,7 +64,7 @@ async def test_a_tool_loop(client: str, api: str) -> None:
     said = "".join(part["text"] for part in of("reasoning-delta", parts))
     assert said == (SUMMARY * 2 if client == "responses" else "")
     assert [part["finishReason"] for part in of("finish-step", parts)] == ["tool-calls", "stop"]
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert json.dumps(SUMMARY) not in again
     assert again.count(json.dumps(THOUGHT)) == 1
 
@@ -77,7 +77,7 @@ async def test_a_tool_loop_whose_items_are_stored(api: str) -> None:
     assert not of("error", parts)
     assert "".join(part["text"] for part in of("text-delta", parts)) == WORDS
     assert "".join(part["text"] for part in of("reasoning-delta", parts)) == SUMMARY * 2
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert json.dumps(SUMMARY) not in again
     assert again.count(json.dumps(THOUGHT)) == 1
 
@@ -89,7 +89,7 @@ async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
     parts = await ask(upstream, "responses", api, store="stored", **nowhere)
     (error,) = of("error", parts)
     assert "store: false" in error["error"]
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 @EACH

@@ -14,8 +14,8 @@ from tests.clients.front import connect
 from tests.clients.test_bridges import CHAT
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, UPSTREAMS, WORDS
-from tests.support.attribution import MARKS, gist
-from tests.support.checker import check_led, led_to
+from tests.support.attribution import MARKS, attribution_texts
+from tests.support.checker import attribution_of, check_attributions
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Upstream
 
@@ -44,7 +44,7 @@ def on(api: str, expose: str) -> dict[str, Any]:
 
 def assert_taken_out(upstream: Upstream) -> None:
     """Upstream was sent both calls again, and nothing that was said of them."""
-    sent = upstream.asked[1].body
+    sent = upstream.requests[1].body
     assert sent.count(f'"{TOOL}"'.encode()) >= 2
     assert b'"reasoning_ref"' not in sent
     assert b'"reasoning":[' not in sent
@@ -59,13 +59,13 @@ async def test_responses_stream(api: str, expose: str, shown: str) -> None:
             async with client.responses.stream(**ASK, input=history, tools=TOOLS) as stream:
                 events = [event async for event in stream]
                 final = await stream.get_final_response()
-            if len(upstream.asked) == 1:
+            if len(upstream.requests) == 1:
                 done = [event.item for event in events if event.type.endswith("output_item.done")]
                 for output in (done, final.output):
                     calls = [item.to_dict() for item in output if item.type == "function_call"]  # type: ignore[union-attr]
-                    led = [led_to(call) for call in calls]
-                    check_led([str(call["call_id"]) for call in calls], led)
-                    assert gist(led) == [[shown], True]
+                    led = [attribution_of(call) for call in calls]
+                    check_attributions([str(call["call_id"]) for call in calls], led)
+                    assert attribution_texts(led) == [[shown], True]
                     assert [json.loads(str(call["arguments"])) for call in calls] == [ARGUMENTS] * 2
             history += [item.to_dict() for item in final.output]
             history += [
@@ -89,10 +89,10 @@ async def test_chat_stream(api: str, expose: str, shown: str) -> None:
                 final = await stream.get_final_completion()
             message = final.choices[0].message.to_dict()
             calls: Any = message.get("tool_calls") or []
-            if len(upstream.asked) == 1:
-                led = [led_to(call) for call in calls]
-                check_led([call["id"] for call in calls], led)
-                assert gist(led) == [[shown], True]
+            if len(upstream.requests) == 1:
+                led = [attribution_of(call) for call in calls]
+                check_attributions([call["id"] for call in calls], led)
+                assert attribution_texts(led) == [[shown], True]
                 given = [call["function"]["arguments"] for call in calls]
                 assert [json.loads(one) for one in given] == [ARGUMENTS] * 2
             history.append(message)

@@ -131,7 +131,7 @@ class TestResponses:
             assert [item.type for item in first] == ["reasoning", "message"] + ["function_call"] * 2
             await self.loop(client, history)
         assert history[-1]["content"][0]["text"] == WORDS
-        again = upstream.asked[1]
+        again = upstream.requests[1]
         assert SUMMARY not in json.dumps(again.json, ensure_ascii=False)
         assert called(api, again.json) == results(api, again.json) != []
         assert_thought(api, again.json)
@@ -144,7 +144,7 @@ class TestResponses:
             output = await self.loop(client, history)
             assert output[-1].arguments == "{}"
             await self.loop(client, history)
-        assert_thought(api, upstream.asked[1].json)
+        assert_thought(api, upstream.requests[1].json)
 
     async def loop(self, client: AsyncOpenAI, history: list[Any]) -> list[Any]:
         async with client.responses.stream(**{**ASK, "input": history}, store=False) as stream:
@@ -169,7 +169,7 @@ class TestResponses:
         ):
             final = await stream.get_final_response()
         assert final.output_parsed == Place(**ARGUMENTS)
-        body = upstream.asked[0].json
+        body = upstream.requests[0].json
         form = body["output_config"] if api == "messages" else body["response_format"]
         assert "where" in json.dumps(form)
 
@@ -256,7 +256,7 @@ class TestChat:
             await self.loop(client, history)
             message = await self.loop(client, history)
         assert message.content == WORDS
-        again = upstream.asked[1]
+        again = upstream.requests[1]
         assert SUMMARY not in json.dumps(again.json, ensure_ascii=False)
         assert called(api, again.json) == results(api, again.json) != []
         assert_thought(api, again.json)
@@ -281,7 +281,7 @@ class TestChat:
             message = await self.loop(client, history)
             assert message.tool_calls[0].function.arguments == "{}"
             await self.loop(client, history)
-        assert_thought(api, upstream.asked[1].json)
+        assert_thought(api, upstream.requests[1].json)
 
     @COMPLETIONS
     async def test_an_answer_is_parsed(self, api: str) -> None:
@@ -293,7 +293,7 @@ class TestChat:
         ):
             final = await stream.get_final_completion()
         assert final.choices[0].message.parsed == Place(**ARGUMENTS)
-        body = upstream.asked[0].json
+        body = upstream.requests[0].json
         form = body["output_config"] if api == "messages" else body["text"]
         assert "where" in json.dumps(form)
 

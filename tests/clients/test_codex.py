@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.clients.turns import turn
-from tests.support.servers import refused, serve, until
+from tests.support.servers import serve, until, unused_address
 from tests.support.sidecar import sidecar
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Answer, Upstream
@@ -99,7 +99,7 @@ class Codex:
                 "PATH": os.environ["PATH"],
                 "HOME": str(home),
                 "CODEX_HOME": str(home),
-                "HTTPS_PROXY": refused(),  # whatever it would send elsewhere goes nowhere
+                "HTTPS_PROXY": unused_address(),  # whatever it would send elsewhere goes nowhere
             },
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -144,7 +144,7 @@ async def test_it_shows_the_summary_runs_the_command_and_ends(api: str, tmp_path
     assert [item["text"] for item in ran.items("agent_message")] == ["It is forty-two."]
     assert ran.events[-1]["type"] == "turn.completed"
     assert ran.events[-1]["usage"]["reasoning_output_tokens"] == 100
-    _, again = upstream.asked
+    _, again = upstream.requests
     assert json.dumps(THOUGHT) in again.body.decode()
     assert "42\\n" in again.body.decode()
     if api == "messages":
@@ -165,7 +165,7 @@ async def test_every_function_of_its_own_is_offered_and_reached(api: str, tmp_pa
     async with codex(upstream, api, tmp_path) as client:
         ran = await client.run("Do three things.")
     assert ran.code == 0, ran.errors
-    first, second = (asked.json for asked in upstream.asked)
+    first, second = (asked.json for asked in upstream.requests)
     offered = [tool.get("function", tool)["name"] for tool in first["tools"]]
     assert {SHELL, "write_stdin", close} <= set(offered)
     assert not any("web_search" in name for name in offered)
@@ -185,7 +185,7 @@ async def test_it_patches_with_its_custom_tool(api: str, tmp_path: Path) -> None
         assert (client.work / "made").read_text() == "forty-two\n"
     assert ran.code == 0, ran.errors
     assert ran.items("file_change")[0]["status"] == "completed"
-    again = json.dumps(upstream.asked[1].json["messages"][-2:])
+    again = json.dumps(upstream.requests[1].json["messages"][-2:])
     assert all(words in again for words in ("apply_patch", "Success. Updated the following files"))
 
 
@@ -201,7 +201,7 @@ async def test_it_runs_the_scripts_of_a_model_that_calls_its_tools_so(
         ran = await client.run()
     assert ran.code == 0, ran.errors
     assert ran.items("command_execution")[0]["aggregated_output"] == "42\n"
-    assert "42\\n" in json.dumps(upstream.asked[1].json["messages"][-1])
+    assert "42\\n" in json.dumps(upstream.requests[1].json["messages"][-1])
 
 
 @BRIDGED
@@ -217,11 +217,11 @@ async def test_it_searches_for_tools_and_offers_what_it_found(api: str, tmp_path
     assert ran.code == 0, ran.errors
     offered = [
         [tool.get("function", tool)["name"] for tool in asked.json["tools"]]
-        for asked in upstream.asked
+        for asked in upstream.requests
     ]
     assert [close in names for names in offered] == [False, True, True]
-    assert close in json.dumps(upstream.asked[1].json["messages"][-1])
-    assert "invalid agent id nobody" in json.dumps(upstream.asked[2].json["messages"][-1])
+    assert close in json.dumps(upstream.requests[1].json["messages"][-1])
+    assert "invalid agent id nobody" in json.dumps(upstream.requests[2].json["messages"][-1])
 
 
 @BRIDGED

@@ -135,9 +135,9 @@ class TestResponses:
                     for item in final.output
                     if item.type == "function_call"
                 ]
-        sent = upstream.asked[1].json["input"]
+        sent = upstream.requests[1].json["input"]
         assert sent[1] == first[0]
-        assert SUMMARY not in upstream.asked[1].body.decode()
+        assert SUMMARY not in upstream.requests[1].body.decode()
         assert final.output_text == "One hundred."
 
 
@@ -221,9 +221,9 @@ class TestChat:
                     {"role": "tool", "tool_call_id": made.id, "content": "2"}
                     for made in message.tool_calls or ()
                 ]
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert sent["reasoning_content"] == THOUGHT
-        assert json.dumps(SUMMARY)[1:-1] not in upstream.asked[1].body.decode()
+        assert json.dumps(SUMMARY)[1:-1] not in upstream.requests[1].body.decode()
         assert message.content == "Two."
 
 

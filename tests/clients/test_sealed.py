@@ -16,13 +16,13 @@ from abridge.apis.registry import APIS
 from abridge.core.model_request import ReasoningPart
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
-from tests.support.pipeline import Pipeline, bridged
+from tests.support.pipeline import Pipeline, translating
 from tests.support.sealers import sealer, unseal
 from tests.support.translated import read_turn
 
 Json = dict[str, Any]
 
-ASKED = RequestEcho({"stream_options": {"include_usage": True}})
+ECHO = RequestEcho({"stream_options": {"include_usage": True}})
 STREAMS = [
     recording
     for recording in recordings()
@@ -58,7 +58,7 @@ async def test_new_02_every_recording(recording: Recording, expose: Exposure) ->
     pipeline = Pipeline(api, seal=sealer().seal, expose=expose)
     carried = await carried_on(api, pipeline.stream(recording.data))
     given = carried["messages" if api is CHAT else "input"]
-    for heard in pipeline.heard():
+    for heard in pipeline.recorded_turns():
         for original in heard.original if heard.raw.strip() else ():
             assert any(original.items() <= each.items() for each in given)
 
@@ -70,7 +70,7 @@ async def test_new_02_every_recording(recording: Recording, expose: Exposure) ->
 async def test_new_02_05_every_recording_over_a_bridge(
     recording: Recording, api: Api, expose: Exposure
 ) -> None:
-    pipeline = bridged(str(recording.api), api, asked=ASKED, seal=sealer().seal, expose=expose)
+    pipeline = translating(str(recording.api), api, echo=ECHO, seal=sealer().seal, expose=expose)
     carried = await carried_on(api, pipeline.stream(recording.data))
     parts = [part for speech in api.read_request(carried).messages for part in speech.parts]
     thoughts = [part.text for part in parts if isinstance(part, ReasoningPart)]

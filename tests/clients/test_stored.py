@@ -52,7 +52,7 @@ async def test_ols_05_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
         second = await final(client, stream=True, **more)
     assert second.previous_response_id == first.id
     assert second.output_text == WORDS
-    again = upstream.asked[1]
+    again = upstream.requests[1]
     assert SUMMARY not in again.body.decode()
     assert called(api, again.json) == results(api, again.json) != []
     assert_thought(api, again.json)
@@ -80,7 +80,7 @@ async def test_a_response_can_be_retrieved_listed_and_deleted(api: str, *, strea
                 await client.responses.retrieve(identity)
         with pytest.raises(openai.BadRequestError, match="synchronous"):
             await client.responses.cancel(first.id)
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 @RESPONSES

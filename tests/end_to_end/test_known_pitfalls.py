@@ -15,7 +15,7 @@ from abridge.core.plan import Passage, SummaryPlan
 from abridge.summarizers.model.prompts import build_prompt
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.pipeline import chat, responses
 from tests.support.streams import (
     CHAT_USAGE,
@@ -42,7 +42,7 @@ async def ask(
     path: str, answer: Answer, body: dict[str, Any], **tables: Any
 ) -> tuple[Call, Upstream]:
     upstream = Upstream(answer)
-    app = abridged("mounted", upstream, writer=Scripted(), **tables)
+    app = build_app("mounted", upstream, writer=Scripted(), **tables)
     sent = {"model": "m", "input": "Hi", "messages": [], **body}
     return await call(app, path, sent), upstream
 
@@ -61,7 +61,7 @@ async def test_requested_opaque_state_is_not_ignored() -> None:
         answer, upstream = await ask(
             "/v1/responses", Answer.json(response(sealed)), body, reasoning={"expose": expose}
         )
-        assert upstream.asked[0].json["include"] == body["include"]
+        assert upstream.requests[0].json["include"] == body["include"]
         assert answer.json["output"][0]["encrypted_content"] == "gAAAA"
 
 

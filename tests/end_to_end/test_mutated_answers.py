@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.end_to_end.mutations import CHAT, DOCUMENTS, ODD, SECRET, answer, changed, places
 from tests.support.asgi import call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Upstream
 
@@ -21,7 +21,7 @@ async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObj
     path, stream, document = DOCUMENTS[name]
     place = data.draw(st.sampled_from(list(places(document))))
     odd = changed(document, place, data.draw(ODD))
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(answer(odd, stream=stream)),
         writer=Scripted("All is well."),

@@ -12,7 +12,7 @@ import pytest
 from abridge.http.transport import Transport
 from tests.http.requests import get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
-from tests.support.servers import HANG, Peer, listen, refused, soon
+from tests.support.servers import HANG, Peer, listen, soon, unused_address
 
 SHORT = 0.05  # seconds; what waits for it waits for nothing else
 
@@ -52,7 +52,7 @@ def says(data: bytes, then: Act) -> Act:
 
 async def test_nobody_listens(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
-        await send_request(transport, get(refused()))
+        await send_request(transport, get(unused_address()))
 
 
 async def test_no_such_host(transport: Transport) -> None:
@@ -274,7 +274,9 @@ async def test_a_body_without_a_length_ends_with_the_connection(
 async def test_what_upstream_would_read_as_something_else_is_not_sent(
     transport: Transport, headers: list[tuple[bytes, bytes]], body: bytes
 ) -> None:
-    request = httpx.Request("POST", refused(), headers=headers, stream=httpx.ByteStream(body))
+    request = httpx.Request(
+        "POST", unused_address(), headers=headers, stream=httpx.ByteStream(body)
+    )
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)
 
@@ -283,13 +285,13 @@ async def test_what_upstream_would_read_as_something_else_is_not_sent(
 async def test_a_target_that_is_more_than_one_is_not_sent(
     transport: Transport, target: bytes
 ) -> None:
-    request = get(refused())
+    request = get(unused_address())
     request.extensions["target"] = target
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)
 
 
 async def test_a_synchronous_stream_is_not_sent(transport: Transport) -> None:
-    request = httpx.Request("POST", refused(), content=iter([b"x"]))
+    request = httpx.Request("POST", unused_address(), content=iter([b"x"]))
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)

@@ -19,7 +19,7 @@ from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
 from tests.support.asgi import Call, begin, call
 from tests.support.counters import total
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -49,7 +49,7 @@ class Counted:
         self.registry = CollectorRegistry()
 
     async def send(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(answer),
             writer=writer or Scripted(),
@@ -128,7 +128,7 @@ async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
 async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
         writer=writer,
@@ -168,7 +168,7 @@ async def test_a_request_that_its_summary_ended_has_failed(
 async def test_a_client_that_left(counted: Counted) -> None:
     reached = asyncio.Event()
     upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]))
-    app = abridged("mounted", upstream, writer=Scripted(), registry=counted.registry)
+    app = build_app("mounted", upstream, writer=Scripted(), registry=counted.registry)
     request = begin(app, "/v1/chat/completions", CHAT)
     await reached.wait()
     assert counted.value("streams_open", api="chat") == 1
@@ -183,7 +183,7 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
     upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
-    app = abridged(
+    app = build_app(
         "mounted",
         upstream,
         writer=writer,
@@ -214,7 +214,7 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     assert counted.value("dropped_fields_total", api="chat") == 2
     stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
     late = next(frame for frame in stream if b"reasoning_text.delta" in frame)
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer([*stream[:-2], late, *stream[-2:]])),
         writer=Scripted(),
@@ -226,7 +226,7 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
 
 
 async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) -> None:
-    app = abridged("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
+    app = build_app("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
     await call(app, "/v1/chat/completions", {"model": "m", "messages": [], "stream": True})
     assert counted.value("requests_total", **WHERE, outcome="untouched") == 1
 
@@ -242,7 +242,7 @@ def test_two_instances_share_a_registry() -> None:
 async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None:
     body = {**CHAT, "model": "model-of-the-client", "user": "user-of-the-client"}
     refused = Answer.json({"error": {"message": "no such model: model-of-the-client"}}, 404)
-    app = abridged(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
+    app = build_app(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
     headers = {"x-abridge-summary": "concise", "x-request-id": "id-of-the-client"}
     await call(app, "/v1/chat/completions", body, headers)
     assert counted.value("requests_total", model="other", outcome="error") == 1
@@ -261,12 +261,12 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
     lacking = Answer(steps, 404, {"content-type": "application/json"})
     upstream = Upstream(lacking, Answer(chat_stream(THOUGHT, "Hi")))
     tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
-    app = abridged("mounted", upstream, writer=Scripted(), **tables)
+    app = build_app("mounted", upstream, writer=Scripted(), **tables)
     failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
     given = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
     request_body = {"model": "m", "input": given, "stream": True, "reasoning": {"summary": "auto"}}
     await call(app, "/v1/responses", request_body)
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
     assert counted.value("requests_total", outcome="ok") == 1
     for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
         assert counted.value(name) == 1
@@ -283,7 +283,9 @@ class TestModels:
 
     def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
         upstream = Upstream(answer)
-        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+        return build_app(
+            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
+        )
 
     async def test_a_limited_number_of_models_get_a_label(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
@@ -327,7 +329,7 @@ def test_which_upstreams_want_their_reasoning_back(
     counted: Counted, profile: str, api: str, wish: str
 ) -> None:
     upstream = {"name": "u", "profile": profile, "api": api}
-    abridged("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
+    build_app("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
     given = {"upstream": "u", "profile": profile}
     assert counted.value("upstream_info", **given, reasoning=wish) == 1
     assert counted.value("upstream_info", **given) == 1
@@ -338,7 +340,7 @@ class TestSummarizer:
 
     async def test_calls_that_are_under_way(self, counted: Counted) -> None:
         gate = asyncio.Event()
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
             writer=(writer := Scripted(gate=gate)),
@@ -357,7 +359,7 @@ class TestSummarizer:
     async def test_the_breaker(self, counted: Counted) -> None:
         writer = Scripted("", error=ValueError("x"))
         settings = {"breaker_failures": 2, "breaker_seconds": 0.01}
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
             writer=writer,
@@ -393,7 +395,9 @@ class TestOutcomes:
 
     def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
         upstream = Upstream(answer)
-        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+        return build_app(
+            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
+        )
 
     def outcomes(self, counted: Counted, upstream: str = "default") -> dict[str, float]:
         return {
@@ -410,7 +414,7 @@ class TestOutcomes:
         whole = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         answer = Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole
         writer = Scripted("", error=SummarizerError("upstream_error", "No."))
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(answer),
             writer=writer,
@@ -487,7 +491,7 @@ class TestLedger:
 
     def begin(self, counted: Counted, api: str, style: str, writer: Scripted, *steps: Any) -> Call:
         """A request for a summary in this style, of an answer in these steps, if not in full."""
-        app = abridged(
+        app = build_app(
             "sidecar",
             Upstream(Answer(steps or STREAMS[api])),
             writer=writer,
@@ -514,7 +518,7 @@ class TestLedger:
                 writer = Scripted(spent=SummarizerUsage(spent, name))
                 writer.name = name
                 request = await self.begin(counted, api, style, writer).finish()
-                calls = len(writer.asked)
+                calls = len(writer.requests)
                 assert (calls > 1) == (style != "concise")
                 share = _share(request)
                 assert share["input_tokens"] == calls * (spent.input or 0)
@@ -552,7 +556,7 @@ class TestLedger:
         writer = Scripted()
         thought = [*frames[: len(frames) // 2], asyncio.Event()]
         request = self.begin(counted, api, "auto", writer, *thought)
-        await until(lambda: len(writer.asked) == 1 and not writer.running)
+        await until(lambda: len(writer.requests) == 1 and not writer.running)
         request.left.set()
         await request.finish()
         assert counted.value("requests_total", api=api, upstream="default", outcome="left") == 1
@@ -561,7 +565,7 @@ class TestLedger:
         assert self.ledger(counted, "summarizer_tokens_total", *columns) == spent
 
     async def test_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
-        app = abridged("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
+        app = build_app("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
         request_body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         await call(app, PATHS[api], {**request_body, "messages": [], "input": "Hi"})
         assert self.ledger(counted, "summarizer_tokens_total", "type") == {}

@@ -20,7 +20,7 @@ from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
 from tests.page.chromium import CTRL, Tab, new_tab
 from tests.support.deployments import settings_for
-from tests.support.servers import refused, serve, until
+from tests.support.servers import serve, until, unused_address
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -35,7 +35,7 @@ from tests.support.streams import (
     responses_stream,
 )
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
 RECORDED = f"{OVER} && document.querySelector('#exchanges li')"
@@ -67,7 +67,7 @@ class Model(Upstream):
     names = ("thinker-1",)
     missing = "/none"
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         if request.path.endswith("/models"):
             return Answer.json({"object": "list", "data": [{"id": name} for name in self.names]})
         if request.path.endswith(self.missing):
@@ -234,7 +234,7 @@ class TestAsked:
             await tab.press("Enter", CTRL)
             await tab.until("document.body.dataset.state === 'done'")
             assert await tab.text("#answer") == "Hello."
-            assert json.loads(model.asked[-1].body)["input"] == "How many?"
+            assert json.loads(model.requests[-1].body)["input"] == "How many?"
 
     async def test_escape_stops_it_and_upstream_is_let_go(self, page: Open) -> None:
         model = Model(Answer(gated(asyncio.Event())))
@@ -275,7 +275,7 @@ class TestAsked:
             await tab.get("document.getElementById('key').value = 'sk-1'")
             await ask_question(tab)
             await tab.until("document.body.dataset.state === 'done'")
-            assert model.asked[-1].header("authorization") == "Bearer sk-1"
+            assert model.requests[-1].header("authorization") == "Bearer sk-1"
 
 
 class TestChat:
@@ -460,7 +460,7 @@ class TestTold:
     @pytest.mark.parametrize("listed", [None, {"data": {}}, {"data": [None, {"name": "n"}]}])
     async def test_models_that_are_listed_in_no_known_way(self, page: Open, listed: Any) -> None:
         class Odd(Model):
-            def answer(self, request: Asked) -> Answer:
+            def answer(self, request: ReceivedRequest) -> Answer:
                 odd = request.path.endswith("/models")
                 return Answer.json(listed) if odd else super().answer(request)
 
@@ -477,7 +477,7 @@ class TestTold:
             assert await tab.get("document.querySelector('#stop').disabled")
 
     async def test_upstream_is_not_there(self, page: Open) -> None:
-        async with page(refused()) as tab:
+        async with page(unused_address()) as tab:
             await tab.until("!document.querySelector('#model-wrong').hidden")
             assert "cannot be listed" in await tab.text("#model-wrong")
             await tab.get("document.getElementById('model').value = 'm'")

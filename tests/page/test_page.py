@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from abridge.page.page import SECURITY_HEADERS
 from tests.support.asgi import Call, call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -23,7 +23,7 @@ SCRIPTS = [name for name in FILES if name.endswith(".js")]
 
 def sidecar(upstream: Upstream | None = None, *, page: bool = True, **tables: Any) -> ASGIApp:
     upstream = upstream or Upstream(Answer.json({"upstream": True}))
-    return abridged("sidecar", upstream, server={"page": page}, **tables)
+    return build_app("sidecar", upstream, server={"page": page}, **tables)
 
 
 async def get(app: ASGIApp, path: str, host: str = "127.0.0.1:8400", **more: Any) -> Call:
@@ -35,10 +35,10 @@ class TestOff:
     async def test_its_paths_are_upstreams(self, path: str) -> None:
         upstream = Upstream(Answer.json({"upstream": True}))
         assert (await get(sidecar(upstream, page=False), path)).json == {"upstream": True}
-        assert upstream.asked[0].path == path
+        assert upstream.requests[0].path == path
 
     async def test_there_is_no_page_by_default(self) -> None:
-        app = abridged("sidecar", Upstream(Answer.json({"upstream": True})))
+        app = build_app("sidecar", Upstream(Answer.json({"upstream": True})))
         assert (await get(app, "/abridge")).json == {"upstream": True}
 
 
@@ -190,6 +190,6 @@ class TestExchanges:
 
 
 async def test_it_may_be_mounted() -> None:
-    app = abridged("embedded", Upstream(Answer.json({})), server={"page": True})
+    app = build_app("embedded", Upstream(Answer.json({})), server={"page": True})
     assert (await get(app, "/llm/abridge")).data == FILES["page.html"]
     assert (await get(app, "/llm/abridge/page/page.css")).status == 200

@@ -23,7 +23,7 @@ from tests.end_to_end.translation.turn import answer as bridged_answer
 from tests.support.asgi import Call, begin
 from tests.support.checker import check_chat, check_responses, comments
 from tests.support.counters import total
-from tests.support.deployments import ORIGIN, Form, abridged
+from tests.support.deployments import ORIGIN, Form, build_app
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -58,7 +58,7 @@ def ask(
     upstream: Upstream, writer: Scripted, path: str = "/v1/chat/completions", **tables: Any
 ) -> Call:
     body = CHAT if path.endswith("completions") else RESPONSES
-    app = abridged("mounted", upstream, writer=writer, **tables)
+    app = build_app("mounted", upstream, writer=writer, **tables)
     return begin(app, path, {**body, **tables.pop("body", {})})
 
 
@@ -127,7 +127,7 @@ class TestHold:
     async def test_two_misses_make_the_route_wait_free(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         answers = [Answer(chat_stream(THOUGHT, "Hello.")) for _ in range(3)]
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(*answers),
             writer=writer,
@@ -141,7 +141,7 @@ class TestHold:
         seen = check_chat(request.data)
         assert seen.choices[0].text == "Hello."
         assert seen.choices[0].summary_error is not None
-        assert len(writer.asked) == 2, "what nobody can wait for is not asked for"
+        assert len(writer.requests) == 2, "what nobody can wait for is not asked for"
         assert seen.usage is not None
         assert "reasoning_summary" not in seen.usage
 
@@ -149,7 +149,7 @@ class TestHold:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         writer, registry = Scripted(gate=asyncio.Event()), CollectorRegistry()
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hello."))),
             writer=writer,
@@ -159,7 +159,7 @@ class TestHold:
         )
         for _ in range(3):
             await begin(app, "/v1/chat/completions", CHAT).finish()
-        assert len(writer.asked) == 2
+        assert len(writer.requests) == 2
         labels = {"summarizer": "scripted", "outcome": "timeout"}
         assert registry.get_sample_value("abridge_summarizer_seconds_count", labels) == 2
         assert caplog.text.count("scripted failed: it did not begin in time") == 2
@@ -167,7 +167,7 @@ class TestHold:
     async def test_a_part_requested_and_cancelled_in_one_batch(self) -> None:
         """The hold is over at once for want of room, and the breaker admits no call."""
         writer = Scripted(error=SummarizerError("upstream_error", "No."))
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])),
             writer=writer,
@@ -182,7 +182,7 @@ class TestHold:
     async def test_a_body_waits_no_longer_than_a_stream(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         request = begin(
-            abridged(
+            build_app(
                 "mounted",
                 Upstream(Answer.json(response(OUTPUT))),
                 writer=writer,
@@ -199,7 +199,7 @@ class TestHold:
         registry = CollectorRegistry()
         writer = Scripted(gate=asyncio.Event())
         request = begin(
-            abridged(
+            build_app(
                 "mounted",
                 Upstream(Answer(chat_stream(THOUGHT, "x" * 20_000))),
                 writer=writer,
@@ -242,7 +242,7 @@ class TestLeaving:
             "mid-summary": Answer(stream),
         }[phase]
         upstream, writer = Upstream(answer), Scripted(gate=never)
-        app = abridged(
+        app = build_app(
             form,
             upstream,
             writer=writer,
@@ -281,7 +281,7 @@ class TestLeaving:
             await asyncio.sleep(0.01)
             told.set()
 
-        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
+        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
         await ready.wait()
         request.left.set()
         await request.finish()
@@ -332,7 +332,7 @@ class TestBreaking:
                 }
             )
 
-        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
         await request.finish()
         assert check_chat(request.data).error is not None
 
@@ -340,7 +340,7 @@ class TestBreaking:
         broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
         answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
         registry = CollectorRegistry()
-        app = abridged("mounted", Upstream(answer), writer=Scripted(), registry=registry)
+        app = build_app("mounted", Upstream(answer), writer=Scripted(), registry=registry)
         request = begin(app, "/v1/chat/completions", CHAT)
         with pytest.raises(UpstreamBroken):
             await request.finish()
@@ -379,7 +379,7 @@ class TestBreaking:
         message = {"role": "assistant", "content": "Hello.", "reasoning_content": THOUGHT}
         whole = Answer.json(completion(message))
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole)
-        app = abridged("mounted", upstream, writer=Scripted())
+        app = build_app("mounted", upstream, writer=Scripted())
         request = begin(app, PATHS["chat"], {**CHAT, "stream": stream}, {"api-key": "sk-anna"})
         await reached.wait()
         assert request.task is not None
@@ -415,7 +415,7 @@ class TestOddAnswers:
         monkeypatch.setattr(part, method, fail)
         odd = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         exposing = {"reasoning": {"expose": expose}}
-        app = abridged("mounted", Upstream(odd), writer=Scripted(), **exposing)
+        app = build_app("mounted", Upstream(odd), writer=Scripted(), **exposing)
         request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
         await request.finish()
         assert request.status == (502 if expose == "none" else 200)

@@ -15,7 +15,7 @@ from abridge.proxy.calls import log_in_one_line
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
 from tests.support.asgi import Call, begin, call, scope_for
-from tests.support.servers import Peer, Request, connect, refused, soon
+from tests.support.servers import Peer, Request, connect, soon, unused_address
 
 GET = b"GET /v1/x?key=in-the-query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk\r\n\r\n"
 SHORT = 0.05
@@ -49,7 +49,7 @@ async def test_an_error_before_the_headers_is_told_in_the_api_s_shape(
 
 
 async def test_nobody_listens_upstream() -> None:
-    proxy = Proxy(settings(refused()))
+    proxy = Proxy(settings(unused_address()))
     answer = await call(proxy, "/v1/responses", {})
     assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
     await proxy.aclose()
@@ -71,7 +71,7 @@ async def test_upstream_does_not_answer_in_time() -> None:
 
 
 async def test_what_cannot_be_forwarded_as_it_is() -> None:
-    proxy = Proxy(settings(refused()))
+    proxy = Proxy(settings(unused_address()))
     scope = {**scope_for("/v1/responses"), "headers": [(b"x", b"a\r\ny: b")]}
     answer = await Call(proxy, scope, b"{}").start().finish()
     assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")

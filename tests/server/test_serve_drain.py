@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from tests.support.checker import check_responses
-from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import HANG, serve, soon
 from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
@@ -41,7 +41,7 @@ class Slow(Upstream):
         super().__init__()
         self.gate = asyncio.Event()
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         waits = {"waiting": [self.gate], "stuck": [asyncio.Event()], "quick": []}
         return Answer([*BEGINNING, *waits[request.json["input"]], *REST])
 
@@ -51,7 +51,7 @@ class Scraper:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.last = Figures("")
+        self.last = Metrics("")
 
     async def __call__(self) -> None:
         """Until nobody is there any more."""
@@ -91,7 +91,7 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
             await streams.enter_async_context(streaming(session, running.url, asking_for(kind)))
             for kind in kinds
         ]
-        await until_told(
+        await scrape_until(
             session, running.metrics, lambda scraped: scraped.total("streams_open") == 50
         )
         scraper = Scraper(running.metrics)
@@ -172,9 +172,9 @@ class TestLastScrape:
         ):
             await scrape(session, running.metrics)
             await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
-            await until_told(
+            await scrape_until(
                 session, running.metrics, lambda scraped: scraped.total("requests_total") == 1
             )
             running.signal()
             assert await running.end() == 0
-            assert "waiting" not in running.said
+            assert "waiting" not in running.output

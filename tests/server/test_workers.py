@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.support.checker import ResponsesStream, check_responses
-from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.redis_server import Server
 from tests.support.servers import serve, soon, until
 from tests.support.sidecar import (
@@ -82,11 +82,11 @@ class Account:
         self.of["upstream_tokens_total"] += usage["input_tokens"] + usage["output_tokens"]
         self.of["upstream_tokens_total"] += usage["output_tokens_details"]["reasoning_tokens"]
 
-    def matches(self, scraped: Figures) -> bool:
+    def matches(self, scraped: Metrics) -> bool:
         return {name: scraped.total(name) for name in self.of} == self.of
 
 
-def has_open(streams: int, scraped: Figures) -> bool:
+def has_open(streams: int, scraped: Metrics) -> bool:
     gauges = ("streams_open", "requests_in_flight")
     return [scraped.total(gauge) for gauge in gauges] == [streams, streams]
 
@@ -112,7 +112,7 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
         account = Account(running)
         for _ in range(3):
             await account.send_requests(session, 40)
-            await until_told(session, running.metrics, account.matches)
+            await scrape_until(session, running.metrics, account.matches)
             killed = running.workers[0]
             os.kill(killed, signal.SIGKILL)
             replacing = asyncio.create_task(replaced(running, killed, 4))
@@ -139,12 +139,12 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
             await open_ones.enter_async_context(streaming(session, running.url, REQUEST))
             for _ in range(12)
         ]
-        await until_told(session, running.metrics, partial(has_open, 12))
+        await scrape_until(session, running.metrics, partial(has_open, 12))
         for worker in running.workers:
             os.kill(worker, signal.SIGKILL)
             await replaced(running, worker, 2)
             whole = [reading for reading in readings if not reading.done()]
-            scraped = await until_told(session, running.metrics, partial(has_open, len(whole)))
+            scraped = await scrape_until(session, running.metrics, partial(has_open, len(whole)))
             assert scraped.total("workers") == 2
             assert scraped.total("requests_total") == 0
         assert not whole
@@ -205,7 +205,7 @@ class TestFolder:
                 sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
                 client() as session,
             ):
-                scraped = await until_told(
+                scraped = await scrape_until(
                     session, running.metrics, lambda scraped: scraped.total("workers") > 0
                 )
                 assert scraped.total("workers") == 1
@@ -240,8 +240,8 @@ class TestEnd:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
             running.signal(number)
             assert await running.end() == 0
-            assert running.said.count("not ready any more") == 2
-            assert "Traceback" not in running.said
+            assert running.output.count("not ready any more") == 2
+            assert "Traceback" not in running.output
 
     async def test_ctrl_c_in_a_terminal_counts_once(self) -> None:
         async with (
@@ -261,7 +261,7 @@ class TestEnd:
             running.interrupt()
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
-            assert "Traceback" not in running.said
+            assert "Traceback" not in running.output
 
     async def test_no_worker_is_replaced_during_shutdown(self) -> None:
         async with (
@@ -282,7 +282,7 @@ class TestEnd:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
             running.process.kill()
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
-            assert running.said.count("not ready any more") == 2
+            assert running.output.count("not ready any more") == 2
 
     async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
@@ -307,6 +307,6 @@ class TestEnd:
             key.unlink()
             os.kill(running.workers[0], signal.SIGKILL)
             assert await running.end() == 3
-            assert "upstreams[].api_key_env: cannot read the file" in running.said
-            assert "did not start" in running.said
-            assert "Traceback" not in running.said
+            assert "upstreams[].api_key_env: cannot read the file" in running.output
+            assert "did not start" in running.output
+            assert "Traceback" not in running.output

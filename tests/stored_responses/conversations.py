@@ -16,7 +16,7 @@ from tests.end_to_end.translation.turn import WORDS, answer
 from tests.support import openapi
 from tests.support.asgi import Call, call
 from tests.support.checker import check_responses
-from tests.support.deployments import Form, abridged
+from tests.support.deployments import Form, build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -138,4 +138,4 @@ def native_app(upstream: Upstream, *, expose: Exposure = "auto", **tables: Any) 
     """Abridge before an upstream that speaks Responses itself."""
     writer = None if tables.get("summarizer") else Scripted(SUMMARY)
     form: Form = tables.pop("form", "sidecar")
-    return abridged(form, upstream, writer=writer, reasoning={"expose": expose}, **tables)
+    return build_app(form, upstream, writer=writer, reasoning={"expose": expose}, **tables)

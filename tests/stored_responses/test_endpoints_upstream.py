@@ -25,7 +25,7 @@ from tests.stored_responses.conversations import (
 )
 from tests.support import openapi
 from tests.support.asgi import call
-from tests.support.deployments import FORMS, PREFIX, Form, abridged
+from tests.support.deployments import FORMS, PREFIX, Form, build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -60,7 +60,7 @@ class TestUpstreamResponses:
         assert (RAW in received.data.decode()) is (expose != "summary")
         assert received.json["usage"]["reasoning_summary"]["parts"] == 1
         openapi.check("Response", received.json)
-        asked = upstream.asked[1]
+        asked = upstream.requests[1]
         assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
@@ -73,7 +73,7 @@ class TestUpstreamResponses:
 
     async def test_a_retrieved_response_has_its_summary_error(self) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
-        app = abridged("sidecar", upstream, writer=Scripted(error=ValueError()))
+        app = build_app("sidecar", upstream, writer=Scripted(error=ValueError()))
         shown = await get_response(app, "Hi")
         assert "summary_error" in shown["output"][0]
         assert (await fetch(app, "resp_1")).json == shown
@@ -145,7 +145,7 @@ class TestUpstreamResponses:
         if known:
             await get_response(app, "Hi")
         assert read_error(await fetch(app, tail))[:2] == (400, "stream_not_resumable")
-        assert len(upstream.asked) == known
+        assert len(upstream.requests) == known
 
     async def test_listed_items_have_their_summaries(self) -> None:
         """With what was shown in earlier responses."""
@@ -159,7 +159,7 @@ class TestUpstreamResponses:
         app = native_app(upstream, expose="summary")
         shown = await get_response(app, "Hi")
         await get_response(app, "Sure?", previous_response_id="resp_1")
-        assert upstream.asked[1].json["previous_response_id"] == "resp_1"
+        assert upstream.requests[1].json["previous_response_id"] == "resp_1"
         received = await fetch(app, "resp_2/input_items")
         assert received.json == {**page, "data": [mine, *shown["output"]]}
         received = await fetch(app, "resp_2/input_items", OTHER)
@@ -198,7 +198,7 @@ class TestUpstreamResponses:
         assert (await fetch(app, "resp_1", method="DELETE")).json == gone
         missing = await fetch(app, "resp_1")
         assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
-        assert [asked.method for asked in upstream.asked] == ["POST", "POST", "DELETE", "GET"]
+        assert [asked.method for asked in upstream.requests] == ["POST", "POST", "DELETE", "GET"]
 
     async def test_an_id_may_be_base64(self) -> None:
         response_id = "resp_bGl0ZWxsbTo+Og=="
@@ -224,7 +224,7 @@ class TestUpstreamResponses:
         await get_response(app, "Hi", model="b")
         await fetch(app, "resp_1")
         await fetch(app, "resp_2")
-        hosts = [asked.header("host") for asked in upstream.asked]
+        hosts = [asked.header("host") for asked in upstream.requests]
         assert hosts == ["second.test", "second.test", "first.test"]
 
     ODD: tuple[tuple[str, Answer], ...] = (
@@ -288,7 +288,7 @@ class TestUpstreamResponses:
         assert received.json == shown
         assert received.headers["content-length"] == str(len(received.data))
         assert {"etag", "content-encoding"}.isdisjoint(received.headers)
-        assert upstream.asked[1].header("accept-encoding") is None
+        assert upstream.requests[1].header("accept-encoding") is None
 
     @pytest.mark.parametrize("hidden", [True, False])
     async def test_an_answer_that_breaks_off_is_a_timeout(self, hidden: bool) -> None:  # noqa: FBT001

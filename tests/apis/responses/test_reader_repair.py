@@ -11,7 +11,7 @@ from abridge.apis.responses.items import OutputItems
 from abridge.core.plan import Passage
 from tests.support.asgi import call
 from tests.support.checker import ResponsesStream, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.pipeline import Pipeline, responses
 from tests.support.streams import (
     DONE,
@@ -95,8 +95,8 @@ class TestTheFinalResponse:
         pipeline, seen = run(ending(output, kind))
         assert [item["id"] for item in seen.response["output"]] == ["rs_0", "fc_1", "rs_2", "msg_3"]
         assert summaries(seen) == SUMMARIES
-        assert [turn.original for turn in pipeline.heard()] == [[OUTPUT[0]], [OUTPUT[2]]]
-        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.original for turn in pipeline.recorded_turns()] == [[OUTPUT[0]], [OUTPUT[2]]]
+        assert [turn.item_keys for turn in pipeline.recorded_turns()] == [((0, 0),), ((0, 2),)]
 
     def test_an_item_that_did_not_stream_stays_in_its_place_without_a_summary(self) -> None:
         late = {**reasoning_item(9, "Unseen."), "id": "rs_9"}
@@ -139,12 +139,12 @@ class TestTheFinalResponse:
         stream[-1] = {"type": "response.completed", "response": response([bare])}
         pipeline, seen = run(stream)
         assert seen.response["output"][0]["content"] == OUTPUT[0]["content"]
-        assert pipeline.heard()[0].raw == "First I think."
+        assert pipeline.recorded_turns()[0].raw == "First I think."
 
     def test_turns_are_recorded_of_a_response_cut_short(self) -> None:
         pipeline, seen = run(events()[:-3])
         assert seen.response["status"] == "failed"
-        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.item_keys for turn in pipeline.recorded_turns()] == [((0, 0),), ((0, 2),)]
 
     @pytest.mark.parametrize("output", [None, [], OUTPUT[1:2]])
     async def test_the_next_turn_gets_the_reasoning_and_not_its_summary(self, output: Any) -> None:
@@ -153,7 +153,7 @@ class TestTheFinalResponse:
         stream = events(sent)
         stream[-1]["response"]["output"] = output and [sent[1]]
         upstream = Upstream(Answer(numbered(*stream)))
-        app = abridged("mounted", upstream, writer=Scripted(), reasoning={"expose": "summary"})
+        app = build_app("mounted", upstream, writer=Scripted(), reasoning={"expose": "summary"})
         headers = {"authorization": "Bearer sk-abc123456"}
         question = {"role": "user", "content": "x"}
         body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
@@ -163,7 +163,7 @@ class TestTheFinalResponse:
         assert shown[0]["content"] == []
         result = {"type": "function_call_output", "call_id": call_id, "output": "1"}
         await call(app, "/v1/responses", {**body, "input": [question, *shown, result]}, headers)
-        assert upstream.asked[1].json["input"] == [question, *sent, result]
+        assert upstream.requests[1].json["input"] == [question, *sent, result]
 
 
 class TestIds:

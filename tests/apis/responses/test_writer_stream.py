@@ -258,7 +258,7 @@ class TestUsage:
         assert usage["reasoning_summary"]["model"] == "mini"
 
     def test_separate_the_totals_stay_upstreams(self) -> None:
-        usage = run(responses_stream(OUTPUT), merged=False).response["usage"]
+        usage = run(responses_stream(OUTPUT), merge_usage=False).response["usage"]
         assert usage.pop("reasoning_summary")["parts"] == 1
         assert usage == RESPONSES_USAGE
 
@@ -438,7 +438,7 @@ def test_original_reasoning_is_recorded_with_its_turn() -> None:
     ]
     pipeline = responses()
     pipeline.stream(b"".join(responses_stream(output)))
-    first, second = pipeline.heard()
+    first, second = pipeline.recorded_turns()
     assert first.original == [output[0]]
     assert first.turn.calls[0].id == "call_1"
     assert first.item_keys == ((0, 0),)

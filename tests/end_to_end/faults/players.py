@@ -14,7 +14,7 @@ from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.turns import Turn
-from tests.support.servers import Peer, chunk, listen, refused
+from tests.support.servers import Peer, chunk, listen, unused_address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -98,7 +98,7 @@ class Script:
 @dataclass
 class Player:
     """Plays `script` to whoever asks, in one go or as far as `where`: there it pauses, and does
-    `what`, or goes on. `asked` counts requests, `busy` those to which the response is neither
+    `what`, or goes on. `requests` counts them, `busy` those to which the response is neither
     complete nor given up by the other end; `there` is set when it first pauses. `paced`: it sends
     one piece at a time, so that each is read by itself."""
 
@@ -106,7 +106,7 @@ class Player:
     what: What | None = None
     where: Where | None = None
     paced: bool = False
-    asked: int = 0
+    requests: int = 0
     busy: int = 0
     there: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -122,7 +122,7 @@ class Player:
             return
         while True:
             await peer.request()
-            self.asked += 1
+            self.requests += 1
             await self._at_work(peer)
 
     async def _at_work(self, peer: Peer) -> None:
@@ -167,7 +167,7 @@ class Player:
 async def on_stage(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task[None]]]]:
     """Where `player` is to be found, and the tasks in which it plays."""
     if player.what is What.REFUSE:
-        yield refused(), []
+        yield unused_address(), []
     elif player.what is What.STALL and player.where is Where.CONNECT:
         with deaf() as url:
             yield url, []

@@ -94,7 +94,7 @@ async def test_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
     check_reply(bridge, here, reply)
     assert here.count("requests_total", "outcome") == {bridge.outcome: 1}
     assert here.count("summaries_total", "outcome") == ({"ok": 1} if parts else {})
-    assert here.summarizer.asked == parts
+    assert here.summarizer.requests == parts
     assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * SPENT
     used = (before.usage or {}).get(theirs.tokens[1])
     assert here.count("upstream_tokens_total", "type").get("output") == used
@@ -136,6 +136,8 @@ async def test_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
         await strike(here, case.fault.what)
         await soon(here.client.left())
     asked = where > Where.CONNECT
-    assert upstream.asked == asked
-    assert bool(summarizer.asked) == (where >= (Where.THINKING if case.streamed else Where.AFTER))
+    assert upstream.requests == asked
+    assert bool(summarizer.requests) == (
+        where >= (Where.THINKING if case.streamed else Where.AFTER)
+    )
     assert here.count("requests_total", "outcome") == ({"left": 1} if asked else {})

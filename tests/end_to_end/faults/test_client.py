@@ -49,9 +49,9 @@ async def test_when_the_client_leaves_everything_stops(case: Case) -> None:
         await strike(here, case.fault.what)
         await soon(here.client.left())
     asked = where > Where.CONNECT
-    assert upstream.asked == asked
+    assert upstream.requests == asked
     thought = where >= (Where.THINKING if case.streamed else Where.AFTER)
-    assert bool(summarizer.asked) == thought
+    assert bool(summarizer.requests) == thought
     assert here.count("requests_total", "outcome") == ({"left": 1} if asked else {})
     assert here.count("summarizer_tokens_total", "type") == {}
 

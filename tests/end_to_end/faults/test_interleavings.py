@@ -114,7 +114,7 @@ async def perform(play: Play) -> None:
     assert reply.complete
     assert sum(here.count("requests_total", "outcome").values()) == 1
     spent = here.count("summarizer_tokens_total", "type").get("output", 0)
-    assert spent <= SPENT * summarizer.asked
+    assert spent <= SPENT * summarizer.requests
     if play.where < Where.FIRST:
         check_no_answer(play, reply)
     elif play.script.streamed:

@@ -51,7 +51,7 @@ async def test_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
         for _ in range(2):
             await here.ask(streamed=True)
             said.append(here.hear(await here.reply()))
-            asked.append(summarizer.asked)
+            asked.append(summarizer.requests)
     assert [each.code for each in said] == [code_of(trial), "breaker_open"]
     assert said[1].answer == ANSWER
     assert asked[0] == asked[1]

@@ -115,7 +115,7 @@ async def test_a_broken_upstream_looks_broken(case: Case) -> None:
     check_reply(case, here, reply)
     assert here.count("requests_total", "outcome") == {outcome_of(case): 1}
     assert here.count("summaries_total", "outcome") == ({"ok": 1} if parts else {})
-    assert here.summarizer.asked == parts
+    assert here.summarizer.requests == parts
     assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * SPENT
     used = (before.usage or {}) if case.engaged else {}
     assert here.count("upstream_tokens_total", "type").get("output") == used.get(dialect.tokens[1])

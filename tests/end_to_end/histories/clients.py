@@ -136,7 +136,7 @@ class Client:
         headers = {"authorization": f"Bearer sk-{self.tenant}-1234567890", NUMBER: number}
         serials, plain_turns = list(self.serials), self.plain_turns()
         came = await call(self.app, PATHS[self.api], self.body(), headers)
-        asked = [asked for asked in self.provider.asked if asked.header(NUMBER) == number]
+        asked = [asked for asked in self.provider.requests if asked.header(NUMBER) == number]
         self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in asked]
         if came.status != 200:
             raise Refused(came.data.decode())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tests.end_to_end.histories.answers import TOOL, Call, Script
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 Json = dict[str, Any]
 Turn = list[Json]
@@ -69,12 +69,14 @@ class Provider(Upstream, ABC):
         self.complaints: list[str] = []
         self._quiet = quiet
 
-    def answer(self, asked: Asked) -> Answer:
-        body = asked.json
+    def answer(self, request: ReceivedRequest) -> Answer:
+        body = request.json
         if (refusal := self.refusal_of(body)) is not None:
             self.refusals.append(refusal)
             return Answer.json(refusal.body, refusal.status)
-        script = self._say(body, asked.header("authorization") or asked.header("x-api-key") or "")
+        script = self._say(
+            body, request.header("authorization") or request.header("x-api-key") or ""
+        )
         self.ledger.append(Entry(script, self.write_turn(script, body)))
         answer = self.play(self.ledger[-1], stream=bool(body.get("stream")))
         answer.headers = {**answer.headers, SERIAL: str(script.serial)}

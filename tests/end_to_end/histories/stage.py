@@ -11,7 +11,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from tests.end_to_end.histories.answers import labels
 from tests.end_to_end.histories.provider import Provider
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 
 
 class Summing:
@@ -28,7 +28,7 @@ class Summing:
 def stage(provider: Provider, expose: str = "auto", **tables: Any) -> ASGIApp:
     """`tables` are settings, `entry` the upstream's."""
     own = {"api": provider.api, "profile": provider.profile, **tables.pop("entry", {})}
-    return abridged(
+    return build_app(
         "sidecar",
         provider,
         writer=Summing(),

@@ -14,9 +14,9 @@ from abridge.core.plan import SummaryPlan
 from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
 from tests.support.checker import check_chat, check_responses
 from tests.support.openapi import event_faults, faults
-from tests.support.pipeline import bridged
+from tests.support.pipeline import translating
 from tests.support.shared import needs_openapi, needs_recordings
-from tests.support.translated import Told, read_turn
+from tests.support.translated import TranslatedTurn, read_turn
 
 pytestmark = needs_recordings
 
@@ -71,12 +71,12 @@ def test_a_stream_and_a_body_of_one_model_read_alike() -> None:
         assert kinds[0] == kinds[1]
 
 
-ASKED = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
+ECHO = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
 UNSUMMARIZED = SummaryPlan(style=None)
 
 
 def composed(recording: Recording, client: Api, **settings: Any) -> bytes:
-    pipeline = bridged(str(recording.api), client, asked=ASKED, **settings)
+    pipeline = translating(str(recording.api), client, echo=ECHO, **settings)
     if not recording.streamed:
         return pipeline.whole(recording.data)
     out = pipeline.stream(recording.data)
@@ -84,7 +84,7 @@ def composed(recording: Recording, client: Api, **settings: Any) -> bytes:
     return out
 
 
-def told_of(api: str, recording: Recording, data: bytes) -> Told:
+def told_of(api: str, recording: Recording, data: bytes) -> TranslatedTurn:
     return read_turn(api, data, streamed=recording.streamed)
 
 

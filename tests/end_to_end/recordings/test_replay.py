@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import needs_openapi, needs_recordings
 from tests.support.summarizers import Scripted
@@ -50,7 +50,7 @@ async def replay(
     recording: Recording, how: str, writer: Scripted, *, ask: bool = True, **settings: Any
 ) -> Call:
     answer = Answer(cut(recording.data, how), headers={"content-type": recording.content_type})
-    app = abridged(
+    app = build_app(
         "mounted", Upstream(answer), writer=writer, registry=CollectorRegistry(), **settings
     )
     body = {"model": "m", "input": "Hi", "messages": [{"role": "user", "content": "Hi"}]}
@@ -80,7 +80,7 @@ async def test_summaries_on_the_answer_is_identical(recording: Recording, how: s
     assert shown.calls == said.calls
     assert shown.finish == said.finish
     due = bool(said.raw.strip()) and not said.native
-    assert bool(writer.asked) == due
+    assert bool(writer.requests) == due
     assert (b"I add the numbers" in answer.data or b"Adding up" in answer.data) == due
     if recording.streamed:
         checked(recording, answer.data)
@@ -91,7 +91,7 @@ async def test_what_the_summarizer_gets_is_the_reasoning(recording: Recording) -
     await replay(recording, "random", writer, summary={"tail_chars": 0})
     said = said_in(recording, recording.data)
     if not said.native:
-        given = "".join(passage.text for passage in writer.asked)
+        given = "".join(passage.text for passage in writer.requests)
         assert given.split() == said.raw.split()
 
 

@@ -14,7 +14,7 @@ from tests.end_to_end.recordings.recordings import Recording, Said, chunks_of, r
 from tests.end_to_end.translation.turn import PATHS, asking
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI, needs_recordings
 from tests.support.summarizers import Scripted
@@ -38,7 +38,7 @@ async def replay(
     recording: Recording, client: str, *, summary: str | None = None, expose: str = "both"
 ) -> Call:
     played = Answer([recording.data], headers={"content-type": recording.content_type})
-    app = abridged(
+    app = build_app(
         "sidecar",
         Upstream(played),
         writer=Scripted(SUMMARY),

@@ -9,8 +9,15 @@ import pytest
 
 from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
 from tests.support.asgi import call
-from tests.support.attribution import MARKS, Step, expected, gist, spelled, told
-from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.attribution import (
+    MARKS,
+    Step,
+    attribution_texts,
+    encode_turn,
+    expected_texts,
+    read_attributions,
+)
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -35,9 +42,9 @@ async def ask(
 ) -> bytes:
     """What a client is answered."""
     kind = {"content-type": "text/event-stream" if stream else "application/json"}
-    played = Upstream(Answer([spelled(upstream, steps, stream=stream)], headers=kind))
+    played = Upstream(Answer([encode_turn(upstream, steps, stream=stream)], headers=kind))
     entry = {"api": upstream, "base_url": f"{ORIGIN}/v1"}
-    app = abridged(form, played, writer=Scripted(SUMMARY), upstreams=[entry], **tables)
+    app = build_app(form, played, writer=Scripted(SUMMARY), upstreams=[entry], **tables)
     body = asking(client, stream=stream, summary=summary)
     return (await call(app, PREFIX[form] + PATHS[client], body)).data
 
@@ -51,11 +58,11 @@ async def test_calls_are_attributed_on_every_pair_of_apis(
 ) -> None:
     how: dict[str, Any] = {**ON, "reasoning": {"expose": "both"}}
     out = await ask(client, upstream, LATER, stream=stream, form=form, **how)
-    led = gist(told(client, out, stream=stream))
+    led = attribution_texts(read_attributions(client, out, stream=stream))
     if upstream == "chat" and not stream:
         assert led == [["A secret.Another secret."], True, True]
     else:
-        assert led == expected(LATER)
+        assert led == expected_texts(LATER)
 
 
 @BOTH
@@ -66,7 +73,7 @@ async def test_without_a_summary_raw_reasoning_is_attributed(
 ) -> None:
     out = await ask(client, upstream, TURN, stream=stream, summary=None, **ON)
     raw = [{"type": "reasoning_text", "text": "A secret."}]
-    led = told(client, out, stream=stream)
+    led = read_attributions(client, out, stream=stream)
     assert led[0] == raw
     assert isinstance(led[1], str)
 
@@ -80,7 +87,7 @@ async def test_hidden_reasoning_is_in_no_byte(
 ) -> None:
     out = await ask(client, upstream, LATER, stream=stream, **ON, reasoning={"expose": expose})
     assert b"secret" not in out
-    led = told(client, out, stream=stream)
+    led = read_attributions(client, out, stream=stream)
     if expose == "none":
         assert led == [None] * 3
     else:
@@ -94,7 +101,7 @@ async def test_it_is_off_unless_it_is_switched_on(
     client: str, upstream: str, *, stream: bool
 ) -> None:
     out = await ask(client, upstream, LATER, stream=stream)
-    assert told(client, out, stream=stream) == [None] * 3
+    assert read_attributions(client, out, stream=stream) == [None] * 3
     assert b"reasoning_ref" not in out
 
 
@@ -107,7 +114,7 @@ async def test_attribution_of_an_inner_abridge_is_hidden(
     behind = await ask(client, client, LATER, stream=stream, summary=None, **ON)
     assert behind.count(b"secret") > 2
     kind = {"content-type": "text/event-stream" if stream else "application/json"}
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer([behind], headers=kind)),
         writer=Scripted(SUMMARY),
@@ -116,15 +123,15 @@ async def test_attribution_of_an_inner_abridge_is_hidden(
     )
     out = (await call(app, PATHS[client], asking(client, stream=stream, summary=None))).data
     assert b"secret" not in out
-    assert told(client, out, stream=stream) == [None] * 3
+    assert read_attributions(client, out, stream=stream) == [None] * 3
     assert not any(f'"{mark}":[' in out.decode() for mark in MARKS)
 
 
 async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> None:
     kind = {"content-type": "application/json"}
     for client in CLIENTS:
-        played = Upstream(Answer([spelled(client, TURN, stream=False)], headers=kind))
-        app = abridged(
+        played = Upstream(Answer([encode_turn(client, TURN, stream=False)], headers=kind))
+        app = build_app(
             "mounted",
             played,
             writer=Scripted(error=RuntimeError("broken"), text=""),
@@ -135,4 +142,7 @@ async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> 
         came = await call(app, PATHS[client], asking(client, stream=False))
         assert came.status == 502
         held = json.dumps(came.json["error"]["response"]).encode()
-        assert gist(told(client, held, stream=False)) == [["A secret."], True]
+        assert attribution_texts(read_attributions(client, held, stream=False)) == [
+            ["A secret."],
+            True,
+        ]

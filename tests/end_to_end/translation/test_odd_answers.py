@@ -18,7 +18,7 @@ from tests.end_to_end.recordings.recordings import chunks_of
 from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI
 from tests.support.streams import call as tool_call
@@ -51,7 +51,7 @@ STREAMS: dict[str, Any] = {
 
 
 async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream: bool) -> Call:
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(answer(odd, stream=stream)),
         writer=Scripted("All is well."),

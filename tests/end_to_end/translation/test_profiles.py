@@ -39,7 +39,7 @@ async def asked(client: str, upstream: str, summary: str | None, entry: Json, **
     reasoning = {**body.pop("reasoning", {}), **more.pop("reasoning", {})}
     body |= {"reasoning": reasoning} if reasoning else {}
     assert (await call(app, PATHS[client], {**body, **more}, KEY)).status == 200
-    sent: Json = played.asked[0].json
+    sent: Json = played.requests[0].json
     return sent
 
 
@@ -104,4 +104,4 @@ async def test_reasoning_returns_in_the_field_an_unknown_upstream_used(
     for _ in range(2):
         body = {"model": "m", "input": [question, item, said, question]}
         assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-    assert played.asked[1].json["messages"][1] == {**said, place: "I thought so."}
+    assert played.requests[1].json["messages"][1] == {**said, place: "I thought so."}

@@ -59,7 +59,7 @@ async def refused(client: str, param: str, fields: dict[str, Any]) -> None:
     played = Upstream(answer("messages", stream=False))
     came = await call(bridge(played, "messages"), PATHS[client], {"model": "m", **fields}, KEY)
     assert (came.status, came.json["error"]["param"]) == (400, param)
-    assert not played.asked
+    assert not played.requests
 
 
 @pytest.mark.parametrize("depth", [200, 700, 960, 980, 1000, 1020, 1024, 5000])

@@ -80,7 +80,7 @@ async def test_each_round_of_calls_keeps_the_reasoning_it_came_from(
 ) -> None:
     played = rounds(upstream, shape, stream=stream)
     await loop(bridge(played, upstream), client, keeps, stream=stream)
-    sent = played.asked[-1].json
+    sent = played.requests[-1].json
     assert "I add the numbers" not in json.dumps(sent)
     assert list(map(gist, received(upstream, sent))) == list(map(gist, said(upstream, shape)))
 
@@ -97,9 +97,9 @@ async def test_conversations_that_are_alike_never_meet(client: str, upstream: st
     ]
     stranger = {"authorization": "Bearer sk-carl-9012"}
     await turn(app, client, [*question, *anna], "everything", stream=False, key=stranger)
-    assert "I look in two more places" not in played.asked[-1].body.decode()
+    assert "I look in two more places" not in played.requests[-1].body.decode()
     await turn(app, client, [*question, *anna], "everything", stream=False, key=OTHER)
-    assert "I look in two more places" in played.asked[-1].body.decode()
+    assert "I look in two more places" in played.requests[-1].body.decode()
 
 
 @EACH
@@ -110,8 +110,8 @@ async def test_an_edited_history_gets_nothing_restored(client: str, upstream: st
     edited = json.loads(json.dumps(history).replace("Looking, 01.", "Edited, 01."))
     assert edited != history
     await turn(app, client, edited, "everything", stream=False)
-    assert "Looking, 01." not in played.asked[-1].body.decode()
-    assert "Edited, 01." in played.asked[-1].body.decode()
+    assert "Looking, 01." not in played.requests[-1].body.decode()
+    assert "Edited, 01." in played.requests[-1].body.decode()
 
 
 SPELLINGS: dict[str, Json] = {
@@ -151,8 +151,8 @@ async def test_no_summary_is_sent_as_reasoning_in_any_field(
     for history in histories:
         question = {"role": "user", "content": "Where?"}
         await turn(app, client, [question, *history, question], "everything", stream=False)
-        assert "I add the numbers" not in played.asked[-1].body.decode(), history
-        assert "So." in played.asked[-1].body.decode()
+        assert "I add the numbers" not in played.requests[-1].body.decode(), history
+        assert "So." in played.requests[-1].body.decode()
 
 
 @BOTH
@@ -162,7 +162,7 @@ async def test_summaries_shown_as_one_are_recognized_as_one(shape: str, *, strea
     played = rounds("responses", shape, stream=stream, times=1)
     app = bridge(played, "responses", history={"restore": "never"})
     await loop(app, "chat", "the summary alone", stream=stream)
-    assert "I add the numbers" not in played.asked[-1].body.decode()
+    assert "I add the numbers" not in played.requests[-1].body.decode()
 
 
 @BOTH
@@ -171,7 +171,7 @@ async def test_a_native_summary_does_not_return_as_reasoning(*, stream: bool) ->
     app = bridge(played, "responses", history={"restore": "never"})
     history = await loop(app, "chat", "the summary alone", stream=stream)
     assert "Upstream's own words" in json.dumps(history)
-    assert "Upstream's own words" not in played.asked[-1].body.decode()
+    assert "Upstream's own words" not in played.requests[-1].body.decode()
 
 
 @BOTH
@@ -190,7 +190,7 @@ async def test_shown_and_hidden_reasoning_return_together(
             item.pop("thinking_blocks", None)
             item.pop("encrypted_content", None)
         history += items
-    sent = played.asked[-1].json
+    sent = played.requests[-1].json
     assert list(map(gist, received(upstream, sent))) == list(map(gist, said(upstream, shape)))
 
 
@@ -238,6 +238,6 @@ async def test_a_provider_gets_reasoning_back_in_its_own_field(
     played = Upstream(Answer(frames) if stream else Answer.json(completion(message)))
     app = bridge(played, "chat", expose=expose, entry={"profile": profile})
     await loop(app, "responses", keeps, stream=stream)
-    sent = played.asked[-1].json["messages"][1]
+    sent = played.requests[-1].json["messages"][1]
     assert {key: sent.get(key) for key in spelling} == spelling
     assert sent["tool_calls"] == [tool]

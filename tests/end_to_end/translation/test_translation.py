@@ -28,7 +28,7 @@ from tests.end_to_end.translation.turn import (
 )
 from tests.support.asgi import begin, call
 from tests.support.counters import total
-from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.streams import THOUGHT, chunk, completion, response
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -49,7 +49,7 @@ def bridge(
     """Abridge before an upstream that speaks one API."""
     entry = {"api": api, "base_url": f"{ORIGIN}/v1", **more.pop("entry", {})}
     more.setdefault("writer", Scripted(SUMMARY))
-    return abridged(form, upstream, upstreams=[entry], reasoning={"expose": expose}, **more)
+    return build_app(form, upstream, upstreams=[entry], reasoning={"expose": expose}, **more)
 
 
 class TestAnswers:
@@ -65,7 +65,7 @@ class TestAnswers:
         came = await call(app, path, asking(client, stream=stream), KEY)
         heard = hear(client, came, stream=stream)
         assert came.status == 200
-        assert played.asked[0].path == PATHS[upstream]
+        assert played.requests[0].path == PATHS[upstream]
         assert (heard.text, heard.summary) == (WORDS, SUMMARY)
         assert heard.raw == (THOUGHT if client == "responses" else "")
         assert heard.finish == ("completed" if client == "responses" else "stop")
@@ -132,9 +132,9 @@ class TestAnswers:
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
         if client == "responses":
             assert (came.status, came.json["error"]["param"]) == (400, "previous_response_id")
-            assert not played.asked
+            assert not played.requests
         else:
-            assert played.asked[0].json.get("previous_response_id") in (None, "resp_1")
+            assert played.requests[0].json.get("previous_response_id") in (None, "resp_1")
 
     @BOTH
     @EACH
@@ -147,7 +147,7 @@ class TestAnswers:
         came = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
         heard = hear(client, came, stream=stream)
         assert heard.text == WORDS
-        assert not writer.asked
+        assert not writer.requests
         assert heard.usage is not None
         assert "reasoning_summary" not in heard.usage
 
@@ -254,7 +254,7 @@ class TestErrors:
         came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
         assert came.status == 400
         assert came.json["error"]["param"] == "stop"
-        assert not played.asked
+        assert not played.requests
 
     async def test_unsupported_fields_are_dropped_where_settings_allow(self) -> None:
         registry = CollectorRegistry()
@@ -264,14 +264,14 @@ class TestErrors:
         body = asking("chat", stream=False, stop=["\n"])
         came = await call(app, PATHS["chat"], body, KEY)
         assert came.status == 200
-        assert "stop" not in played.asked[0].json
+        assert "stop" not in played.requests[0].json
         assert registry.get_sample_value("abridge_dropped_fields_total", {"api": "chat"}) == 1
 
     async def test_a_body_that_is_no_object_is_refused(self) -> None:
         played = Upstream(answer("chat", stream=False))
         came = await call(bridge(played, "chat"), PATHS["responses"], b"[]", KEY)
         assert came.status == 400
-        assert not played.asked
+        assert not played.requests
 
 
 class TestRequests:
@@ -280,7 +280,7 @@ class TestRequests:
         await call(
             bridge(played, "messages"), PATHS["responses"], asking("responses", stream=False), KEY
         )
-        asked = played.asked[0]
+        asked = played.requests[0]
         assert asked.header("x-api-key") == "sk-anna-1234"
         assert asked.header("authorization") is None
         assert asked.header("anthropic-version") == "2023-06-01"
@@ -304,7 +304,9 @@ class TestRequests:
         played = Upstream(answer("messages", stream=False))
         body = asking("responses", stream=False)
         await call(bridge(played, "messages"), PATHS["responses"], body, shown)
-        assert [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS] == sent
+        assert [
+            pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS
+        ] == sent
 
     async def test_an_upstreams_key_goes_in_the_header_it_reads(
         self, monkeypatch: pytest.MonkeyPatch
@@ -313,7 +315,7 @@ class TestRequests:
         played = Upstream(answer("messages", stream=False))
         app = bridge(played, "messages", entry={"api_key_env": "THEIR_KEY"})
         await call(app, PATHS["responses"], asking("responses", stream=False), KEY)
-        credentials = [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS]
+        credentials = [pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS]
         assert credentials == [(b"x-api-key", b"sk-ours")]
 
     @EACH
@@ -321,7 +323,7 @@ class TestRequests:
         played = Upstream(answer(upstream, stream=False))
         app = bridge(played, upstream, "mounted")
         await call(app, PATHS[client], asking(client, stream=False), KEY)
-        asked = played.asked[0]
+        asked = played.requests[0]
         assert asked.header("content-length") == str(len(asked.body))
         assert asked.raw_path in (b"", PATHS[upstream].encode())
 
@@ -335,7 +337,7 @@ class TestAuto:
             came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
             heard = hear("responses", came, stream=True)
             assert (heard.text, heard.summary) == (WORDS, SUMMARY)
-        assert [asked.path for asked in played.asked] == [
+        assert [asked.path for asked in played.requests] == [
             PATHS["responses"],
             PATHS["chat"],
             PATHS["chat"],
@@ -346,7 +348,7 @@ class TestAuto:
         app = bridge(played, "auto")
         for _ in range(2):
             await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert {asked.path for asked in played.asked} == {PATHS["responses"]}
+        assert {asked.path for asked in played.requests} == {PATHS["responses"]}
 
     async def test_a_request_that_asks_for_nothing_finds_out_too(self) -> None:
         played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
@@ -362,7 +364,7 @@ class TestAuto:
         assert came.status == 404
         came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
         assert hear("responses", came, stream=True).text == WORDS
-        assert played.asked[-1].path == PATHS["responses"]
+        assert played.requests[-1].path == PATHS["responses"]
 
     @pytest.mark.parametrize(
         "error",
@@ -382,7 +384,7 @@ class TestAuto:
         body = asking("responses", stream=False, summary=summary)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
         assert (came.status, came.json) == (404, {"error": error})
-        assert len(played.asked) == 1
+        assert len(played.requests) == 1
 
     @pytest.mark.parametrize(
         "error",
@@ -406,7 +408,7 @@ class TestAuto:
         for model in ("old", "new"):
             body = {**asking("responses", stream=False), "model": model}
             assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-        assert played.asked[-1].path == PATHS["responses"]
+        assert played.requests[-1].path == PATHS["responses"]
 
     def test_an_upstream_may_be_upgraded(self) -> None:
         now = 0.0
@@ -427,7 +429,7 @@ class TestAuto:
             await begun.wait()
             asked.left.set()
             await asked.finish()
-            assert len(played.asked) == 1
+            assert len(played.requests) == 1
             assert not asked.sent
 
     async def test_what_was_tried_in_vain_is_counted_once(self) -> None:
@@ -460,7 +462,7 @@ class TestHistory:
         second = _next_turn(client, first, came.json, returned)
         came = await call(app, PATHS[client], second, KEY)
         assert came.status == 200
-        sent = json.dumps(played.asked[1].json, ensure_ascii=False)
+        sent = json.dumps(played.requests[1].json, ensure_ascii=False)
         assert json.dumps(THOUGHT)[1:-1] in sent
         assert "I add the numbers" not in sent
         assert "forty-two" in sent
@@ -475,7 +477,7 @@ class TestHistory:
         came = await call(app, PATHS["responses"], first, KEY)
         second = _next_turn("responses", first, came.json, "everything")
         await call(app, PATHS["responses"], second, KEY)
-        blocks = played.asked[1].json["messages"][1]["content"]
+        blocks = played.requests[1].json["messages"][1]["content"]
         assert blocks[0] == {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}
         assert blocks[1]["type"] == "tool_use"
 
@@ -524,7 +526,7 @@ class TestSummarizers:
         )
         came = await call(app, PATHS[client], asking(client, stream=True), KEY)
         assert hear(client, came, stream=True).summary == "**Sum**\n\nI add."
-        assert [asked.path for asked in played.asked] == [PATHS[upstream]] * 2
+        assert [asked.path for asked in played.requests] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
 
