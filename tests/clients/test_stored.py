@@ -88,9 +88,9 @@ async def test_promise_10_what_is_not_there_is_not_forgotten_quietly(api: str) -
     async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
         first = await final(client, stream=False)
         other = client.with_options(api_key="sk-bert-5678")
-        for asking, identity in ((client, "resp_1"), (other, first.id)):
+        for request_body, identity in ((client, "resp_1"), (other, first.id)):
             with pytest.raises(openai.BadRequestError) as caught:
-                await final(asking, stream=False, previous_response_id=identity)
+                await final(request_body, stream=False, previous_response_id=identity)
             assert caught.value.code == "previous_response_not_found"
             assert caught.value.param == "previous_response_id"
         with pytest.raises(openai.NotFoundError):

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from tests.end_to_end.translation.tool_loops import answered, results
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
+from tests.end_to_end.translation.tool_loops import client_items, results
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, request_body
 from tests.support.asgi import call
 from tests.support.attribution import MARKS, Step, encode_turn, read_attributions
 from tests.support.deployments import build_app
@@ -59,10 +59,10 @@ async def test_attribution_is_removed_from_the_next_request(
     played = Upstream(answer(upstream, stream=stream))
     how = {"history": stored, "reasoning": {"expose": "both"}}
     app = made(played, upstream, registry, **ON, **how)
-    asked = asking(client, stream=stream, summary=None)
+    asked = request_body(client, stream=stream, summary=None)
     came = await call(app, PATHS[client], asked)
     assert read_attributions(client, came.data, stream=stream) == [PARTS, _ref(client, upstream)]
-    said = answered(client, came, stream=stream)
+    said = client_items(client, came, stream=stream)
     assert sum(json.dumps(said).count(f'"{mark}": ') for mark in MARKS) >= 2
     await call(app, PATHS[client], {**asked, **history(client, said)})
     sent = played.requests[1].json
@@ -149,9 +149,9 @@ async def test_attribution_does_not_make_reasoning_missed() -> None:
     registry = CollectorRegistry()
     played = Upstream(answer("chat", stream=False))
     app = made(played, "same", registry, **ON, reasoning={"expose": "both"})
-    asked = asking("chat", stream=False)
+    asked = request_body("chat", stream=False)
     came = await call(app, PATHS["chat"], asked)
-    (said,) = answered("chat", came, stream=False)
+    (said,) = client_items("chat", came, stream=False)
     assert said["reasoning_content"]
     kept = {key: said[key] for key in ("role", "content", "tool_calls")}
     await call(app, PATHS["chat"], {**asked, **history("chat", [kept])})

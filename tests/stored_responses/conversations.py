@@ -37,8 +37,8 @@ FOLLOW_UP: Json = {"role": "user", "content": "Sure?"}
 
 
 async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
-    asking = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
-    return await call(app, prefix + PATH, {**asking, **more}, key)
+    request_body = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
+    return await call(app, prefix + PATH, {**request_body, **more}, key)
 
 
 async def get_response(app: ASGIApp, content: Any, key: Any = KEY, **more: Any) -> Json:

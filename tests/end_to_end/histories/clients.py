@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from tests.end_to_end.histories.chat_provider import INLINE, text_of
 from tests.end_to_end.histories.provider import SERIAL, Json, Plain, Provider
 from tests.end_to_end.translation.test_translation import TOOLS
-from tests.end_to_end.translation.tool_loops import answered, results
+from tests.end_to_end.translation.tool_loops import client_items, results
 from tests.end_to_end.translation.turn import PATHS
 from tests.support.asgi import Call, call
 
@@ -152,7 +152,7 @@ class Client:
 
     def take(self, came: Call) -> bool:
         """What the client makes of an answer; whether it calls."""
-        items = deepcopy(answered(self.api, came, stream=self.stream))
+        items = deepcopy(client_items(self.api, came, stream=self.stream))
         kept = [item for each in items if (item := KINDS[self.keeps](each))]
         outputs = results(kept)
         self.history += [*kept, *outputs]

@@ -1,6 +1,4 @@
-"""The forms in which an answer comes, and the ways in which its summary fails, for each pair of
-APIs.
-"""
+"""Forms of answers and failures of their summaries, for each pair of APIs."""
 
 from __future__ import annotations
 
@@ -9,7 +7,14 @@ import gzip
 import pytest
 
 from tests.end_to_end.translation.test_translation import bridge
-from tests.end_to_end.translation.turn import BRIDGES, PATHS, WORDS, answer, asking, hear
+from tests.end_to_end.translation.turn import (
+    BRIDGES,
+    PATHS,
+    WORDS,
+    answer,
+    read_answer,
+    request_body,
+)
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.streams import THOUGHT
@@ -23,7 +28,7 @@ EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
 async def ask(client: str, upstream: str, played: Answer, *, stream: bool, **how: str) -> Call:
     failing = Scripted("", error=ValueError("no")) if how else Scripted()
     app = bridge(Upstream(played), upstream, writer=failing, summary=how)
-    return await call(app, PATHS[client], asking(client, stream=stream))
+    return await call(app, PATHS[client], request_body(client, stream=stream))
 
 
 @BOTH
@@ -34,16 +39,18 @@ async def test_an_encoded_answer_is_decoded(client: str, upstream: str, *, strea
     headers = {**plain.headers, "content-encoding": "gzip"}
     packed = Answer([data[:40], data[40:]], headers=headers)
     came = await ask(client, upstream, packed, stream=stream)
-    assert hear(client, came, stream=stream).text == WORDS
+    assert read_answer(client, came, stream=stream).text == WORDS
     assert "content-encoding" not in came.headers
 
 
 @BOTH
 @EACH
-async def test_the_shape_is_upstreams(client: str, upstream: str, *, stream: bool) -> None:
-    """Whatever was asked for."""
+async def test_the_answer_streams_if_upstreams_does(
+    client: str, upstream: str, *, stream: bool
+) -> None:
+    """Whatever the client requested."""
     came = await ask(client, upstream, answer(upstream, stream=not stream), stream=stream)
-    assert hear(client, came, stream=not stream).text == WORDS
+    assert read_answer(client, came, stream=not stream).text == WORDS
 
 
 @BOTH
@@ -53,10 +60,10 @@ async def test_an_extract_replaces_a_failed_summary(
 ) -> None:
     played = answer(upstream, stream=stream)
     came = await ask(client, upstream, played, stream=stream, on_failure="extract")
-    heard = hear(client, came, stream=stream)
-    assert heard.text == WORDS
-    assert heard.summary
-    assert set(heard.summary.split()) <= set(THOUGHT.split())
+    received = read_answer(client, came, stream=stream)
+    assert received.text == WORDS
+    assert received.summary
+    assert set(received.summary.split()) <= set(THOUGHT.split())
 
 
 @EACH

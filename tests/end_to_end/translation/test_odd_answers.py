@@ -1,6 +1,4 @@
-"""Answers with something odd anywhere in them, for each pair of APIs: each ends, is legal to its
-end, and hides what is to be hidden.
-"""
+"""Odd answers, for each pair of APIs: each ends, is legal and hides reasoning."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from tests.apis.messages import scripts as messages
 from tests.end_to_end import mutations as same
 from tests.end_to_end.mutations import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.end_to_end.recordings.recordings import chunks_of
-from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
+from tests.end_to_end.translation.turn import BRIDGES, PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import ORIGIN, build_app
@@ -58,11 +56,11 @@ async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream:
         upstreams=[{"api": upstream, "base_url": f"{ORIGIN}/v1"}],
         reasoning={"expose": expose},
     )
-    return await call(app, PATHS[client], asking(client, stream=stream))
+    return await call(app, PATHS[client], request_body(client, stream=stream))
 
 
 def check(client: str, came: Call, *, stream: bool) -> None:
-    """Legal to its end, in the client's own API."""
+    """Check that the answer is legal in the client's API."""
     if not stream:
         body = came.json
         if came.status == 502:
@@ -112,13 +110,13 @@ async def test_whatever_stands_anywhere(
 async def test_whatever_is_missing_repeated_or_out_of_order(
     client: str, upstream: str, expose: Exposure, data: st.DataObject
 ) -> None:
-    said = list(STREAMS[upstream])
+    frames = list(STREAMS[upstream])
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(said) - 1))
-        taken = [said[place]] if data.draw(st.booleans()) else [said.pop(place)]
-        where = data.draw(st.integers(0, len(said)))
-        said[where:where] = taken if data.draw(st.booleans()) else []
-    came = await ask(client, upstream, said, expose, stream=True)
+        place = data.draw(st.integers(0, len(frames) - 1))
+        taken = [frames[place]] if data.draw(st.booleans()) else [frames.pop(place)]
+        where = data.draw(st.integers(0, len(frames)))
+        frames[where:where] = taken if data.draw(st.booleans()) else []
+    came = await ask(client, upstream, frames, expose, stream=True)
     assert came.complete
     check(client, came, stream=True)
     if expose != "both":

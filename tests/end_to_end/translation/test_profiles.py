@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.errors import SettingsError
 from tests.end_to_end.translation.test_translation import KEY, bridge
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, asking
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, request_body
 from tests.support.asgi import call
 from tests.support.streams import completion
 from tests.support.upstream import Answer, Upstream
@@ -30,12 +30,12 @@ OWN: dict[str, Json] = {
 
 
 async def asked(client: str, upstream: str, summary: str | None, entry: Json, **more: Any) -> Json:
-    """What upstream is asked."""
+    """Return the request body that upstream receives."""
     speaks = client if upstream == "same" else upstream
     played = Upstream(answer(speaks, stream=False))
     registry = more.pop("registry", None)
     app = bridge(played, upstream, entry=entry, registry=registry)
-    body = asking(client, stream=False, summary=summary)
+    body = request_body(client, stream=False, summary=summary)
     reasoning = {**body.pop("reasoning", {}), **more.pop("reasoning", {})}
     body |= {"reasoning": reasoning} if reasoning else {}
     assert (await call(app, PATHS[client], {**body, **more}, KEY)).status == 200
@@ -99,9 +99,9 @@ async def test_reasoning_returns_in_the_field_an_unknown_upstream_used(
     app = bridge(played, "chat")
     thought = {"type": "reasoning_text", "text": "I thought so."}
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [thought]}
-    said = {"role": "assistant", "content": "Earlier."}
+    earlier = {"role": "assistant", "content": "Earlier."}
     question = {"role": "user", "content": "Hi"}
     for _ in range(2):
-        body = {"model": "m", "input": [question, item, said, question]}
+        body = {"model": "m", "input": [question, item, earlier, question]}
         assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-    assert played.requests[1].json["messages"][1] == {**said, place: "I thought so."}
+    assert played.requests[1].json["messages"][1] == {**earlier, place: "I thought so."}

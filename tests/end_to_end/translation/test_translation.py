@@ -1,4 +1,4 @@
-"""Any client API over any upstream API, in each form in which Abridge is used."""
+"""Any client API over any upstream API, in each way to deploy Abridge."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.end_to_end.translation.turn import (
     TOOL,
     WORDS,
     answer,
-    asking,
-    hear,
+    read_answer,
+    request_body,
 )
 from tests.support.asgi import begin, call
 from tests.support.counters import total
@@ -62,17 +62,17 @@ class TestAnswers:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, form)
         path = PREFIX[form] + PATHS[client]
-        came = await call(app, path, asking(client, stream=stream), KEY)
-        heard = hear(client, came, stream=stream)
+        came = await call(app, path, request_body(client, stream=stream), KEY)
+        received = read_answer(client, came, stream=stream)
         assert came.status == 200
         assert played.requests[0].path == PATHS[upstream]
-        assert (heard.text, heard.summary) == (WORDS, SUMMARY)
-        assert heard.raw == (THOUGHT if client == "responses" else "")
-        assert heard.finish == ("completed" if client == "responses" else "stop")
-        assert heard.usage is not None
-        share = heard.usage["reasoning_summary"]
+        assert (received.text, received.summary) == (WORDS, SUMMARY)
+        assert received.raw == (THOUGHT if client == "responses" else "")
+        assert received.finish == ("completed" if client == "responses" else "stop")
+        assert received.usage is not None
+        share = received.usage["reasoning_summary"]
         assert (share["input_tokens"], share["output_tokens"]) == (10, 5)
-        assert heard.usage["total_tokens"] == heard.usage[_INPUT[client]] + 75
+        assert received.usage["total_tokens"] == received.usage[_INPUT[client]] + 75
 
     @BOTH
     @EACH
@@ -80,13 +80,13 @@ class TestAnswers:
         self, client: str, upstream: str, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
-        body = asking(client, stream=stream, tools=TOOLS[client])
+        body = request_body(client, stream=stream, tools=TOOLS[client])
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
-        heard = hear(client, came, stream=stream)
-        assert heard.calls == [(TOOL, ARGUMENTS)]
-        assert heard.finish == ("completed" if client == "responses" else "tool_calls")
-        assert heard.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
-        assert heard.summary == SUMMARY
+        received = read_answer(client, came, stream=stream)
+        assert received.calls == [(TOOL, ARGUMENTS)]
+        assert received.finish == ("completed" if client == "responses" else "tool_calls")
+        assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
+        assert received.summary == SUMMARY
 
     @BOTH
     @EACH
@@ -96,15 +96,15 @@ class TestAnswers:
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, expose=expose)
-        came = await call(app, PATHS[client], asking(client, stream=stream), KEY)
-        assert hear(client, came, stream=stream).text == WORDS
+        came = await call(app, PATHS[client], request_body(client, stream=stream), KEY)
+        assert read_answer(client, came, stream=stream).text == WORDS
         assert b"odd numbers" not in came.data
         assert b"squared" not in came.data
 
     @BOTH
     @pytest.mark.parametrize("upstream", ["chat", "messages"])
     @pytest.mark.parametrize(
-        ("expose", "summary", "told"),
+        ("expose", "summary", "echoed"),
         [("auto", "detailed", "detailed"), ("raw", "detailed", None), ("auto", None, None)],
     )
     async def test_a_summary_is_echoed_only_where_one_is_made(
@@ -112,23 +112,23 @@ class TestAnswers:
         upstream: str,
         expose: Exposure,
         summary: str | None,
-        told: str | None,
+        echoed: str | None,
         *,
         stream: bool,
     ) -> None:
         app = bridge(Upstream(answer(upstream, stream=stream)), upstream, expose=expose)
-        body = asking("responses", stream=stream, summary=summary)
+        body = request_body("responses", stream=stream, summary=summary)
         came = await call(app, PATHS["responses"], body, KEY)
-        heard = hear("responses", came, stream=stream)
-        assert heard.body["reasoning"]["summary"] == told
-        assert bool(heard.summary) is (told is not None)
+        received = read_answer("responses", came, stream=stream)
+        assert received.body["reasoning"]["summary"] == echoed
+        assert bool(received.summary) is (echoed is not None)
 
     @EACH
     async def test_no_history_is_lost_behind_an_id(self, client: str, upstream: str) -> None:
         """What upstream cannot look up is refused, even where settings say to drop: never is a
         conversation begun anew in silence."""
         played = Upstream(answer(upstream, stream=False))
-        body = asking(client, stream=False, previous_response_id="resp_1")
+        body = request_body(client, stream=False, previous_response_id="resp_1")
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
         if client == "responses":
             assert (came.status, came.json["error"]["param"]) == (400, "previous_response_id")
@@ -143,20 +143,20 @@ class TestAnswers:
     ) -> None:
         writer = Scripted(SUMMARY)
         played = Upstream(answer(upstream, stream=stream))
-        body = asking(client, stream=stream, summary=None)
+        body = request_body(client, stream=stream, summary=None)
         came = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
-        heard = hear(client, came, stream=stream)
-        assert heard.text == WORDS
+        received = read_answer(client, came, stream=stream)
+        assert received.text == WORDS
         assert not writer.requests
-        assert heard.usage is not None
-        assert "reasoning_summary" not in heard.usage
+        assert received.usage is not None
+        assert "reasoning_summary" not in received.usage
 
     @EACH
     async def test_a_broken_upstream_looks_broken(self, client: str, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
+        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
         if client == "responses":
             assert b"event: response.failed" in came.data
             assert b"response.completed" not in came.data
@@ -167,15 +167,17 @@ class TestAnswers:
     async def test_an_upstream_that_forgets_done_is_repaired(self) -> None:
         frames = list(answer("chat", stream=True).steps)[:-1]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert hear("responses", came, stream=True).finish == "completed"
+        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", came, stream=True).finish == "completed"
 
     @EACH
     async def test_what_is_no_answer_of_the_api_is_an_error(
         self, client: str, upstream: str
     ) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
+        came = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
         assert came.status == 502
         assert came.json["error"]["type"] == "server_error"
 
@@ -186,10 +188,12 @@ _INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
 class TestErrors:
     @EACH
     async def test_an_error_comes_in_the_clients_shape(self, client: str, upstream: str) -> None:
-        told = {"type": "invalid_request_error", "message": "No such model."}
-        own = {"type": "error", "error": told} if upstream == "messages" else {"error": told}
+        error = {"type": "invalid_request_error", "message": "No such model."}
+        own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own, 400, **{"retry-after": "3"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
+        came = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
         assert came.status == 400
         assert came.headers["retry-after"] == "3"
         assert came.json["error"]["message"] == "No such model."
@@ -203,7 +207,7 @@ class TestErrors:
         half = {"choices": [{"message": {"reasoning": THOUGHT}}], "output": [THOUGHT]}
         played = Upstream(Answer.json({**own, **half}, 500))
         app = bridge(played, upstream, expose="none")
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
+        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
         assert came.status == 500
         assert came.json["error"]["message"] == "It broke."
         assert b"squared" not in came.data
@@ -214,7 +218,9 @@ class TestErrors:
         self, client: str, upstream: str, status: int
     ) -> None:
         played = Upstream(Answer([], status, {"location": f"{ORIGIN}{PATHS[upstream]}"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
+        came = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
         assert came.status == 502
         assert came.json["error"]["type"] == "server_error"
         assert "location" not in came.headers
@@ -223,10 +229,10 @@ class TestErrors:
     async def test_an_error_that_comes_as_an_answer_keeps_its_message(
         self, client: str, upstream: str
     ) -> None:
-        told = {"type": "overloaded_error", "message": "We are overloaded."}
-        own = {"type": "error", "error": told} if upstream == "messages" else {"error": told}
+        error = {"type": "overloaded_error", "message": "We are overloaded."}
+        own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own))
-        body = asking(client, stream=False)
+        body = request_body(client, stream=False)
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
         assert came.status == 502
         assert came.json["error"]["message"] == "We are overloaded."
@@ -234,7 +240,7 @@ class TestErrors:
     async def test_so_does_a_failed_response(self) -> None:
         error = {"code": "server_error", "message": "It broke."}
         played = Upstream(Answer.json({**response([]), "status": "failed", "error": error}))
-        body = asking("chat", stream=False)
+        body = request_body("chat", stream=False)
         came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
         assert came.status == 502
         assert came.json["error"]["message"] == "It broke."
@@ -243,14 +249,14 @@ class TestErrors:
         said = completion({"content": "It is"})
         said["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
         played = Upstream(Answer.json(said))
-        body = asking("responses", stream=False)
+        body = request_body("responses", stream=False)
         came = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
         assert came.status == 502
         assert came.json["error"]["message"] == "It broke."
 
     async def test_what_upstream_cannot_carry_is_refused_by_name(self) -> None:
         played = Upstream(answer("responses", stream=False))
-        body = asking("chat", stream=False, stop=["\n"])
+        body = request_body("chat", stream=False, stop=["\n"])
         came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
         assert came.status == 400
         assert came.json["error"]["param"] == "stop"
@@ -261,7 +267,7 @@ class TestErrors:
         played = Upstream(answer("responses", stream=False))
         entry = {"unsupported": "drop"}
         app = bridge(played, "responses", entry=entry, registry=registry)
-        body = asking("chat", stream=False, stop=["\n"])
+        body = request_body("chat", stream=False, stop=["\n"])
         came = await call(app, PATHS["chat"], body, KEY)
         assert came.status == 200
         assert "stop" not in played.requests[0].json
@@ -278,13 +284,16 @@ class TestRequests:
     async def test_a_messages_upstream_gets_anthropics_headers(self) -> None:
         played = Upstream(answer("messages", stream=False))
         await call(
-            bridge(played, "messages"), PATHS["responses"], asking("responses", stream=False), KEY
+            bridge(played, "messages"),
+            PATHS["responses"],
+            request_body("responses", stream=False),
+            KEY,
         )
-        asked = played.requests[0]
-        assert asked.header("x-api-key") == "sk-anna-1234"
-        assert asked.header("authorization") is None
-        assert asked.header("anthropic-version") == "2023-06-01"
-        assert asked.json["max_tokens"] > 0
+        request = played.requests[0]
+        assert request.header("x-api-key") == "sk-anna-1234"
+        assert request.header("authorization") is None
+        assert request.header("anthropic-version") == "2023-06-01"
+        assert request.json["max_tokens"] > 0
 
     @pytest.mark.parametrize(
         ("shown", "sent"),
@@ -302,7 +311,7 @@ class TestRequests:
         self, shown: dict[str, str], sent: list[tuple[bytes, bytes]]
     ) -> None:
         played = Upstream(answer("messages", stream=False))
-        body = asking("responses", stream=False)
+        body = request_body("responses", stream=False)
         await call(bridge(played, "messages"), PATHS["responses"], body, shown)
         assert [
             pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS
@@ -314,7 +323,7 @@ class TestRequests:
         monkeypatch.setenv("THEIR_KEY", "sk-ours")
         played = Upstream(answer("messages", stream=False))
         app = bridge(played, "messages", entry={"api_key_env": "THEIR_KEY"})
-        await call(app, PATHS["responses"], asking("responses", stream=False), KEY)
+        await call(app, PATHS["responses"], request_body("responses", stream=False), KEY)
         credentials = [pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS]
         assert credentials == [(b"x-api-key", b"sk-ours")]
 
@@ -322,10 +331,10 @@ class TestRequests:
     async def test_the_length_and_the_path_fit_the_body(self, client: str, upstream: str) -> None:
         played = Upstream(answer(upstream, stream=False))
         app = bridge(played, upstream, "mounted")
-        await call(app, PATHS[client], asking(client, stream=False), KEY)
-        asked = played.requests[0]
-        assert asked.header("content-length") == str(len(asked.body))
-        assert asked.raw_path in (b"", PATHS[upstream].encode())
+        await call(app, PATHS[client], request_body(client, stream=False), KEY)
+        request = played.requests[0]
+        assert request.header("content-length") == str(len(request.body))
+        assert request.raw_path in (b"", PATHS[upstream].encode())
 
 
 class TestAuto:
@@ -334,10 +343,10 @@ class TestAuto:
         played = Upstream(missing, *[answer("chat", stream=True)] * 2)
         app = bridge(played, "auto")
         for _ in range(2):
-            came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-            heard = hear("responses", came, stream=True)
-            assert (heard.text, heard.summary) == (WORDS, SUMMARY)
-        assert [asked.path for asked in played.requests] == [
+            came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+            received = read_answer("responses", came, stream=True)
+            assert (received.text, received.summary) == (WORDS, SUMMARY)
+        assert [request.path for request in played.requests] == [
             PATHS["responses"],
             PATHS["chat"],
             PATHS["chat"],
@@ -347,23 +356,23 @@ class TestAuto:
         played = Upstream(answer("responses", stream=True))
         app = bridge(played, "auto")
         for _ in range(2):
-            await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert {asked.path for asked in played.requests} == {PATHS["responses"]}
+            await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert {request.path for request in played.requests} == {PATHS["responses"]}
 
     async def test_a_request_that_asks_for_nothing_finds_out_too(self) -> None:
         played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
-        body = asking("responses", stream=False, summary=None)
+        body = request_body("responses", stream=False, summary=None)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert hear("responses", came, stream=False).text == WORDS
+        assert read_answer("responses", came, stream=False).text == WORDS
 
     async def test_nothing_is_learned_of_what_neither_has(self) -> None:
         missing = Answer.json({"error": {"message": "no such model"}}, 404)
         played = Upstream(missing, missing, answer("responses", stream=True))
         app = bridge(played, "auto")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
+        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         assert came.status == 404
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert hear("responses", came, stream=True).text == WORDS
+        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", came, stream=True).text == WORDS
         assert played.requests[-1].path == PATHS["responses"]
 
     @pytest.mark.parametrize(
@@ -379,9 +388,9 @@ class TestAuto:
     async def test_something_else_that_is_not_found_is_no_missing_api(
         self, error: dict[str, Any], summary: str | None
     ) -> None:
-        """Or one request for a model that is nowhere would cost everybody the API."""
+        """Else one request for an unknown model would disable the API for everybody."""
         played = Upstream(Answer.json({"error": error}, 404), answer("chat", stream=False))
-        body = asking("responses", stream=False, summary=summary)
+        body = request_body("responses", stream=False, summary=summary)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
         assert (came.status, came.json) == (404, {"error": error})
         assert len(played.requests) == 1
@@ -397,16 +406,16 @@ class TestAuto:
     )
     async def test_a_missing_api_has_many_words(self, error: dict[str, Any]) -> None:
         played = Upstream(Answer.json(error, 404), answer("chat", stream=False))
-        body = asking("responses", stream=False)
+        body = request_body("responses", stream=False)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert hear("responses", came, stream=False).text == WORDS
+        assert read_answer("responses", came, stream=False).text == WORDS
 
     async def test_what_one_model_lacks_another_may_have(self) -> None:
         missing, chat = Answer.json({}, 404), answer("chat", stream=False)
         played = Upstream(missing, chat, answer("responses", stream=False))
         app = bridge(played, "auto")
         for model in ("old", "new"):
-            body = {**asking("responses", stream=False), "model": model}
+            body = {**request_body("responses", stream=False), "model": model}
             assert (await call(app, PATHS["responses"], body, KEY)).status == 200
         assert played.requests[-1].path == PATHS["responses"]
 
@@ -425,18 +434,18 @@ class TestAuto:
             played = Upstream(Answer(before=[begun.set, silence]), answer("chat", stream=False))
             app = bridge(played, "auto", form)
             path = PREFIX[form] + PATHS["responses"]
-            asked = begin(app, path, asking("responses", stream=False), KEY)
+            request = begin(app, path, request_body("responses", stream=False), KEY)
             await begun.wait()
-            asked.left.set()
-            await asked.finish()
+            request.left.set()
+            await request.finish()
             assert len(played.requests) == 1
-            assert not asked.sent
+            assert not request.sent
 
     async def test_what_was_tried_in_vain_is_counted_once(self) -> None:
         registry = CollectorRegistry()
         played = Upstream(Answer.json({}, 404), answer("chat", stream=True))
         app = bridge(played, "auto", registry=registry)
-        await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
+        await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         counted = {
             sample.labels["outcome"]: sample.value
             for metric in registry.collect()
@@ -457,7 +466,7 @@ class TestHistory:
             answer(upstream, stream=False, text="", calls=True), answer(upstream, stream=False)
         )
         app = bridge(played, upstream)
-        first = asking(client, stream=False, tools=TOOLS[client])
+        first = request_body(client, stream=False, tools=TOOLS[client])
         came = await call(app, PATHS[client], first, KEY)
         second = _next_turn(client, first, came.json, returned)
         came = await call(app, PATHS[client], second, KEY)
@@ -473,7 +482,7 @@ class TestHistory:
             answer("messages", stream=False),
         )
         app = bridge(played, "messages", history={"store": "none"})
-        first = asking("responses", stream=False, tools=TOOLS["responses"])
+        first = request_body("responses", stream=False, tools=TOOLS["responses"])
         came = await call(app, PATHS["responses"], first, KEY)
         second = _next_turn("responses", first, came.json, "everything")
         await call(app, PATHS["responses"], second, KEY)
@@ -524,9 +533,9 @@ class TestSummarizers:
         app = bridge(
             played, upstream, writer=None, summarizer={"kind": "upstream"}, registry=registry
         )
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
-        assert hear(client, came, stream=True).summary == "**Sum**\n\nI add."
-        assert [asked.path for asked in played.requests] == [PATHS[upstream]] * 2
+        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        assert read_answer(client, came, stream=True).summary == "**Sum**\n\nI add."
+        assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
 
@@ -534,7 +543,7 @@ class TestSummarizers:
         """On a bridge as anywhere."""
         frames = [chunk({"reasoning_content": THOUGHT * 6}), *answer("chat", stream=True).steps]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
+        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         kinds = [line for line in came.data.decode().splitlines() if line.startswith("event: ")]
         part = kinds.index("event: response.reasoning_summary_part.added")
         assert part < len(kinds) - 1 - kinds[::-1].index("event: response.reasoning_text.delta")
