@@ -1,4 +1,4 @@
-"""The official client's strict helpers, given what is composed for clients of another API."""
+"""The official client's strict helpers, given the output of translating writers."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ async def test_a_completion_of_a_responses_upstream() -> None:
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_new_05_every_recording(recording: Recording, api: Api) -> None:
-    told = read_turn(str(recording.api), recording.data)
+    turn = read_turn(str(recording.api), recording.data)
     pipeline = translating(str(recording.api), api, echo=ECHO, plan=SummaryPlan(part_chars=400))
     stream = pipeline.stream(recording.data)
-    text = "\n\n".join(told.answer.messages.values())
+    text = "\n\n".join(turn.answer.messages.values())
     if api is CHAT:
         assert (await complete(stream)).choices[0].message.content == text
     else:
-        assert (await respond(stream)).output_text == told.answer.text
+        assert (await respond(stream)).output_text == turn.answer.text

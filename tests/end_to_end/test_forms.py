@@ -83,7 +83,7 @@ async def test_chat_whole(form: Form) -> None:
     assert answer.json["usage"]["reasoning_summary"]["model"] == "mini"
 
 
-async def test_without_a_wish_traffic_is_untouched(form: Form) -> None:
+async def test_traffic_without_a_summary_request_is_untouched(form: Form) -> None:
     for stream in (chat_stream(THOUGHT, "Hi"), responses_stream(OUTPUT)):
         upstream, scripted = Upstream(Answer(stream)), Scripted()
         app = build_app(form, upstream, writer=scripted)
@@ -94,7 +94,7 @@ async def test_without_a_wish_traffic_is_untouched(form: Form) -> None:
         assert upstream.requests[0].json == {**CHAT, **RESPONSES, "stream": True}
 
 
-async def test_the_wish_is_forwarded_where_the_api_knows_it_and_taken_out_where_not(
+async def test_the_summary_parameter_is_forwarded_only_where_the_api_has_it(
     form: Form,
 ) -> None:
     upstream = Upstream(Answer(responses_stream(OUTPUT)))
@@ -169,5 +169,5 @@ class TestNextTurn:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "2"}
         user = {"role": "user", "content": "Hi"}
         await call(app, path, {**body, "input": [user, *returned, result]})
-        # the first request's input was a string: the same turn, spelled otherwise
+        # the first request's input was a string: the same turn in another form
         assert upstream.requests[1].json["input"] == [user, *output, result]

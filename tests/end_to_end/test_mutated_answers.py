@@ -1,4 +1,4 @@
-"""Answers with something odd anywhere in them: each ends, and hides what is to be hidden."""
+"""Odd answers: each ends, and hides reasoning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.upstream import Upstream
 @pytest.mark.parametrize("expose", ["auto", "summary", "none"])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
-async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObject) -> None:
+async def test_odd_values_anywhere(name: str, expose: str, data: st.DataObject) -> None:
     path, stream, document = DOCUMENTS[name]
     place = data.draw(st.sampled_from(list(places(document))))
     odd = changed(document, place, data.draw(ODD))
@@ -28,9 +28,9 @@ async def test_whatever_stands_anywhere(name: str, expose: str, data: st.DataObj
         reasoning={"expose": expose},
         attribution={"enabled": data.draw(st.booleans())},
     )
-    asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
+    request = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
     body = {"messages": []} if path == CHAT else {"input": "Hi"}
-    ended = await call(app, path, {**asking, **body})
+    ended = await call(app, path, {**request, **body})
     assert ended.complete
     if expose != "auto":
         assert SECRET.encode() not in ended.data

@@ -91,7 +91,7 @@ EXPOSE = st.sampled_from(["both", "summary", "none"])
 @EACH
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
-async def test_whatever_stands_anywhere(
+async def test_odd_values_anywhere(
     client: str, upstream: str, expose: Exposure, data: st.DataObject, *, stream: bool
 ) -> None:
     odd = (STREAMS if stream else WHOLE)[upstream]
@@ -107,7 +107,7 @@ async def test_whatever_stands_anywhere(
 @EACH
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
-async def test_whatever_is_missing_repeated_or_out_of_order(
+async def test_missing_repeated_or_reordered_events(
     client: str, upstream: str, expose: Exposure, data: st.DataObject
 ) -> None:
     frames = list(STREAMS[upstream])
