@@ -1,4 +1,4 @@
-"""The seam: when Abridge engages, and that it is not there when it does not."""
+"""The ASGI seam: when Abridge engages, and that it is transparent when it does not."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def wrap(app: Any, writer: Summarizer | None = None, **tables: Any) -> AbridgeMi
 
 
 class Probe:
-    """An app that notes what it was called with."""
+    """An app that records its call."""
 
     def __init__(self) -> None:
         self.scope: Scope = {}
@@ -124,7 +124,7 @@ class TestTransparency:
         assert probe.received == [{"type": "websocket.connect"}]
 
     @pytest.mark.parametrize("body", [b"", b"not json", b"[1]", b'{"summary": '])
-    async def test_a_body_that_is_no_object_is_left_to_upstream(self, body: bytes) -> None:
+    async def test_a_body_that_is_not_an_object_is_left_to_upstream(self, body: bytes) -> None:
         upstream = Upstream(Answer.json({"error": {"message": "bad"}}, 400))
         answer = await call(wrap(upstream), CHAT_PATH, body)
         assert answer.status == 400
@@ -142,7 +142,7 @@ class TestTransparency:
 class TestRequestedSummary:
     @pytest.mark.parametrize("path", [CHAT_PATH, RESPONSES_PATH])
     @pytest.mark.parametrize("value", ["loud", "", 7, True, ["auto"], "off"])
-    async def test_any_other_value_is_a_400_before_anything_is_sent(
+    async def test_an_invalid_value_is_a_400_before_anything_is_sent(
         self, path: str, value: Any
     ) -> None:
         upstream = thinker()
@@ -157,7 +157,7 @@ class TestRequestedSummary:
         )
         assert not upstream.requests
 
-    async def test_the_old_name_is_understood(self) -> None:
+    async def test_the_deprecated_name_is_accepted(self) -> None:
         scripted = Scripted()
         body = {**CHAT, "reasoning": {"generate_summary": "detailed"}}
         await call(wrap(thinker(), scripted), CHAT_PATH, body)
@@ -187,7 +187,7 @@ class TestRequestedSummary:
                 [expected] if expected else []
             )
 
-    async def test_a_wrong_header_is_a_400_that_names_it(self) -> None:
+    async def test_an_invalid_header_is_a_400_that_names_it(self) -> None:
         for name in ("x-abridge-summary", "x-abridge-usage"):
             answer = await call(wrap(thinker()), CHAT_PATH, ASKING, {name: "loud"})
             if name == "x-abridge-usage":
@@ -217,7 +217,7 @@ class TestRequestedSummary:
         await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
         assert not scripted.requests
 
-    async def test_a_summarizers_own_call_hides_no_less(self) -> None:
+    async def test_a_summarizers_own_call_hides_reasoning_too(self) -> None:
         app = wrap(thinker(), Scripted(), reasoning={"expose": "none"})
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
         assert b"odd numbers" not in answer.data
@@ -302,13 +302,13 @@ class TestHiding:
             "/v1/chat/x%2Fy/%2e%2e/completions",
         ],
     )
-    async def test_the_endpoint_is_known_by_its_end(self, path: str) -> None:
+    async def test_the_endpoint_is_recognized_by_its_last_segments(self, path: str) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
         answer = await call(app, unquote(path), CHAT, raw_path=path.encode())
         assert b"odd" not in answer.data
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions/..", "/v1/xchat/completions", "/v1/x"])
-    async def test_other_paths_are_not(self, path: str) -> None:
+    async def test_other_paths_are_not_recognized(self, path: str) -> None:
         answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
         assert b"odd" in answer.data
 
@@ -349,8 +349,8 @@ class TestHiding:
             "/v1/chat/completions/chatcmpl-1/messages",
         ],
     )
-    async def test_lists_of_answers_are_closed(self, path: str, method: str) -> None:
-        """As some servers have them beside the endpoints."""
+    async def test_lists_of_responses_are_closed(self, path: str, method: str) -> None:
+        """Some servers offer them beside the endpoints."""
         upstream = thinker()
         app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
         answer = await call(app, unquote(path), b"", method=method, raw_path=path.encode())
@@ -374,10 +374,12 @@ class TestHiding:
 
     @pytest.mark.parametrize("within", [True, False])
     async def test_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
-        """As that of another Abridge does, whose summary failed, and that of some aggregators."""
-        said = completion({"content": "So.", "reasoning": "odd numbers"})
+        """Another Abridge whose summary failed sends such errors, and so do some aggregators."""
+        answered = completion({"content": "So.", "reasoning": "odd numbers"})
         error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
-        body = {"error": {**error, "response": said}} if within else {**said, "error": error}
+        body = (
+            {"error": {**error, "response": answered}} if within else {**answered, "error": error}
+        )
         upstream = Upstream(Answer.json(body, 502, **{"retry-after": "3"}))
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
         assert (answer.status, answer.json) == (502, {"error": error})
@@ -493,7 +495,7 @@ class TestRequestBody:
         assert answer.status == 400
         assert not upstream.requests
 
-    async def test_an_unchanged_body_is_not_encoded_anew(self) -> None:
+    async def test_an_unchanged_body_is_not_reencoded(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))
         spaced = b'{ "model":"m",  "input":"x", "reasoning": {"summary":"auto"}, "n": 1.50 }'
         await call(wrap(upstream, Scripted()), RESPONSES_PATH, spaced)
@@ -552,7 +554,7 @@ class TestScope:
 
 
 class TestAnswers:
-    """What upstream may answer to an engaged request."""
+    """Upstream's answers to an engaged request."""
 
     async def test_json_in_place_of_a_stream_is_rewritten_as_json(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
@@ -654,8 +656,8 @@ class TestSummarizers:
         answer = await call(wrap(Upstream(Answer.json(body))), CHAT_PATH, ASKING)
         assert answer.headers["x-abridge-summary"] == "extractive"
         assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
-        said = answer.json["choices"][0]["message"]["reasoning"]
-        assert said.split(". ")[0].strip("* \n") in THOUGHT
+        answered = answer.json["choices"][0]["message"]["reasoning"]
+        assert answered.split(". ")[0].strip("* \n") in THOUGHT
 
     async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(
@@ -745,13 +747,13 @@ def test_settings_may_be_made_in_code() -> None:
 
 
 class TestReadOnly:
-    """Some answers are read for what is to be remembered of them, or said beside them."""
+    """Answers that are only read, to remember or to attribute."""
 
     @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
     async def test_reasoning_stays_where_upstream_has_it(self, expose: str) -> None:
         detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
-        said = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
-        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, said):
+        answered = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
+        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, answered):
             body = completion(message)
             upstream = Upstream(Answer.json(body))
             app = wrap(upstream, history={"restore": "always"}, reasoning={"expose": expose})

@@ -1,4 +1,4 @@
-"""Errors of Abridge's own have the shape of the client's API, whatever that is."""
+"""Abridge's own errors have the shape of the client's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients and upstreams of stored responses."""
+"""Clients and upstreams for tests of stored responses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **m
 
 
 async def get_response(app: ASGIApp, content: Any, key: Any = KEY, **more: Any) -> Json:
-    """The response, as the client has it at its end."""
+    """Send a request; return its whole response."""
     received = await post(app, content, key, **more)
     assert received.status == 200, received.data
     whole: Json = check_responses(received.data).response if more.get("stream") else received.json
@@ -58,7 +58,7 @@ async def fetch(
 
 
 async def list_items(app: ASGIApp, response_id: str, **query: Any) -> list[Json]:
-    """The items of a response in order, all pages of them."""
+    """Return all pages of a response's items, in order."""
     items: list[Json] = []
     more = True
     while more:
@@ -84,7 +84,7 @@ NO_PREVIOUS = (400, "previous_response_not_found", "previous_response_id")
 
 
 def thinking_and_calling(api: str, times: int, *, stream: bool) -> Upstream:
-    """An upstream that thinks and calls, and at times only answers."""
+    """Return an upstream that reasons and calls, and in every third turn only answers."""
     content = [
         play(api, number, "text and calls", stream=stream)
         if number % 3 < 2
@@ -104,7 +104,7 @@ CONTINUATIONS = ("everything", "previous", "references", "bare references", "by 
 async def converse(
     app: ASGIApp, times: int, continuation: str, *, stream: bool, **fields: Any
 ) -> list[Json]:
-    """A client that sends all of a conversation, or what is new of it; what it was told."""
+    """Run a client that sends all of a conversation or only what is new; return its responses."""
     history: list[Json] = []
     new: list[Json] = [USER]
     responses: list[Json] = []

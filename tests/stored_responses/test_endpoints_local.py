@@ -52,7 +52,7 @@ class Down(MemoryStore):
         return [None for _ in keys]
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Lost."""
+        """Drop the values."""
 
 
 class Failing(MemoryStore):
@@ -105,7 +105,7 @@ class TestStore:
     async def test_responses_survive_key_rotation_and_restart(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What is shared between processes is found by each that has a key of it."""
+        """Every process that has a key finds what is shared."""
         old, new = f"old:{'A' * 43}=", f"new:{'B' * 42}A="
         store = MemoryStore(1 << 20, 3600.0)
         monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
@@ -122,7 +122,7 @@ class TestStore:
         await get_response(app, "Really?", previous_response_id=second["id"])
         assert WORDS.encode() in upstream_app.requests[2].body
 
-    async def test_reasoning_hidden_since_is_not_shown_later(
+    async def test_reasoning_hidden_by_a_later_setting_is_not_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = MemoryStore(1 << 20, 3600.0)

@@ -1,4 +1,4 @@
-"""Responses that upstream stores: retrieved as their client was shown them."""
+"""Responses stored upstream: retrieved as their client first received them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.upstream import Answer, Upstream
 
 
 class TestUpstreamResponses:
-    """Upstream stores its own answer, not what the client was shown of it."""
+    """Upstream stores its own answer, not the rewritten one."""
 
     @BOTH
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
@@ -60,8 +60,12 @@ class TestUpstreamResponses:
         assert (RAW in received.data.decode()) is (expose != "summary")
         assert received.json["usage"]["reasoning_summary"]["parts"] == 1
         openapi.check("Response", received.json)
-        asked = upstream.requests[1]
-        assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
+        request = upstream.requests[1]
+        assert (request.method, request.path, request.query) == (
+            "GET",
+            f"{PATH}/resp_1",
+            b"include[]=x",
+        )
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
     async def test_a_retrieved_response_has_its_attributions(self, expose: Exposure) -> None:
@@ -86,7 +90,7 @@ class TestUpstreamResponses:
         assert (await fetch(app, "resp_1")).json["output"] == shown["output"] == [item]
 
     @pytest.mark.parametrize(
-        ("asked", "answered"),
+        ("fields", "answered"),
         [
             ({"reasoning": {"summary": None}}, {}),
             ({"store": False}, {}),
@@ -94,11 +98,11 @@ class TestUpstreamResponses:
         ],
     )
     async def test_a_response_without_a_record_passes_unchanged(
-        self, asked: Json, answered: Json
+        self, fields: Json, answered: Json
     ) -> None:
         upstream = Upstream(Answer.json({**stored_upstream(), **answered}))
         app = native_app(upstream)
-        await get_response(app, "Hi", **asked)
+        await get_response(app, "Hi", **fields)
         for tail in ("resp_1", "resp_1/input_items", "resp_1?stream=true"):
             received = await fetch(app, tail)
             assert received.data == b"".join(upstream.answers[0].steps)  # type: ignore[arg-type]
@@ -148,7 +152,7 @@ class TestUpstreamResponses:
         assert len(upstream.requests) == known
 
     async def test_listed_items_have_their_summaries(self) -> None:
-        """With what was shown in earlier responses."""
+        """Including those of earlier responses."""
         mine = {"id": "msg_9", "type": "message", "status": "completed", **USER}
         page = {"object": "list", "data": [mine, *STORED_OUTPUT], "has_more": False}
         upstream = Upstream(
@@ -167,7 +171,7 @@ class TestUpstreamResponses:
         assert SUMMARY not in received.json["data"][1]["summary"]
 
     async def test_no_item_is_listed_with_the_summary_of_another(self) -> None:
-        """Where upstream gives ids again."""
+        """Even where upstream reuses ids."""
         first, again = (reasoning_item(0, text) for text in ("First.", "Again."))
         other = reasoning_item(5, "Else.")
         page = {"object": "list", "data": [first, other], "has_more": False}
@@ -198,7 +202,12 @@ class TestUpstreamResponses:
         assert (await fetch(app, "resp_1", method="DELETE")).json == gone
         missing = await fetch(app, "resp_1")
         assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
-        assert [asked.method for asked in upstream.requests] == ["POST", "POST", "DELETE", "GET"]
+        assert [request.method for request in upstream.requests] == [
+            "POST",
+            "POST",
+            "DELETE",
+            "GET",
+        ]
 
     async def test_an_id_may_be_base64(self) -> None:
         response_id = "resp_bGl0ZWxsbTo+Og=="
@@ -224,7 +233,7 @@ class TestUpstreamResponses:
         await get_response(app, "Hi", model="b")
         await fetch(app, "resp_1")
         await fetch(app, "resp_2")
-        hosts = [asked.header("host") for asked in upstream.requests]
+        hosts = [request.header("host") for request in upstream.requests]
         assert hosts == ["second.test", "second.test", "first.test"]
 
     ODD: tuple[tuple[str, Answer], ...] = (

@@ -1,4 +1,4 @@
-"""Conversations that go on by reference: upstream is sent what it is by a client that sends all."""
+"""Conversations continued by reference: upstream gets the same as if the client sent everything."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TestContinuing:
         for each in (continuation, "everything"):
             upstream_app = thinking_and_calling(api, times, stream=stream)
             await converse(bridge(upstream_app, api, expose=expose), times, each, stream=stream)
-            sent.append([asked.body for asked in upstream_app.requests])
+            sent.append([request.body for request in upstream_app.requests])
         assert sent[0] == sent[1]
         assert len(sent[0]) == times
         assert SUMMARY.encode() not in sent[0][-1]
@@ -80,7 +80,7 @@ class TestContinuing:
             upstream_app = thinking_and_calling(api, 3, stream=stream)
             app = bridge(upstream_app, api, expose="summary", **sealing)
             await converse(app, 3, each, stream=stream, include=["reasoning.encrypted_content"])
-            sent.append([asked.body for asked in upstream_app.requests])
+            sent.append([request.body for request in upstream_app.requests])
         assert sent[0] == sent[1]
         assert b"At 10 I look" in sent[0][-1]
         assert b"abr1." not in sent[0][-1]
@@ -264,7 +264,7 @@ class TestMissing:
         assert "'input[0].call_id'" in received.json["error"]["message"]
 
     async def test_errors_in_earlier_items_name_the_previous_response(self) -> None:
-        """Another model may not take what the one before took."""
+        """Another model may not accept what an earlier one did."""
         places = [
             {"name": "old", "models": ["old"], "api": "messages", "unsupported": "drop"},
             {"name": "new", "models": ["*"], "api": "messages"},
@@ -317,7 +317,7 @@ class TestBounds:
 
 
 class TestMintedIds:
-    """No upstream can know them."""
+    """No upstream knows them."""
 
     MINTED_ID = (
         {**reasoning_item(0, THOUGHT), "id": mint_id("rs_")},
@@ -389,7 +389,7 @@ class TestMintedIds:
 
     @pytest.mark.parametrize("continuation", ["previous", "references", "everything"])
     async def test_a_conversation_continues_with_another_model(self, continuation: str) -> None:
-        """One whose upstream keeps responses itself, and cannot know those of the other's."""
+        """Its upstream stores responses itself and does not know the other's."""
         upstream = Upstream(answer("chat", stream=False), Answer.json(stored_upstream()))
         app = native_app(upstream, upstreams=list(self.MODELS), history={"restore": "never"})
         first = await get_response(app, [USER], model="old")

@@ -15,7 +15,7 @@ from tests.support.deployments import ORIGIN, build_app
 
 
 class Summing:
-    """Says whose reasoning it summarizes, and that it is a summary."""
+    """A summarizer whose summary names the labels of the reasoning."""
 
     name = "summing"
 
@@ -26,7 +26,7 @@ class Summing:
 
 
 def stage(provider: Provider, expose: str = "auto", **tables: Any) -> ASGIApp:
-    """`tables` are settings, `entry` the upstream's."""
+    """Build the app. `tables` are settings, `entry` the upstream's."""
     own = {"api": provider.api, "profile": provider.profile, **tables.pop("entry", {})}
     return build_app(
         "sidecar",

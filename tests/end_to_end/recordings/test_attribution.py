@@ -34,7 +34,7 @@ def each(recorded: list[Recording]) -> pytest.MarkDecorator:
 
 
 @each(RECORDED)
-async def test_the_rest_of_an_answer_stays_as_it_is(recording: Recording) -> None:
+async def test_the_rest_of_an_answer_is_unchanged(recording: Recording) -> None:
     answer = await replay(recording, "frames", Scripted(), ask=False, **ON)
     before, after = content_of(recording, recording.data), content_of(recording, answer.data)
     assert (after.text, after.calls) == (before.text, before.calls)

@@ -59,7 +59,7 @@ def test_usage_is_upstreams(recording: Recording) -> None:
     assert turn.usage.reasoning == details.get("reasoning_tokens")
 
 
-def test_a_stream_and_a_body_of_one_model_read_alike() -> None:
+def test_streams_and_bodies_of_one_model_have_the_same_content() -> None:
     """Some were recorded both ways, with other words but the same kinds of content."""
     for _, group in groupby(RECORDED, key=lambda recording: recording.name.split(".response")[0]):
         pair = list(group)

@@ -97,9 +97,7 @@ async def test_hidden_reasoning_is_in_no_byte(
 @BOTH
 @EACH
 @ANY
-async def test_it_is_off_unless_it_is_switched_on(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+async def test_attribution_is_off_by_default(client: str, upstream: str, *, stream: bool) -> None:
     out = await ask(client, upstream, LATER, stream=stream)
     assert read_attributions(client, out, stream=stream) == [None] * 3
     assert b"reasoning_ref" not in out

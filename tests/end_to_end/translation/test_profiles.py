@@ -29,7 +29,9 @@ OWN: dict[str, Json] = {
 }
 
 
-async def asked(client: str, upstream: str, summary: str | None, entry: Json, **more: Any) -> Json:
+async def upstream_request(
+    client: str, upstream: str, summary: str | None, entry: Json, **more: Any
+) -> Json:
     """Return the request body that upstream receives."""
     speaks = client if upstream == "same" else upstream
     played = Upstream(answer(speaks, stream=False))
@@ -48,7 +50,7 @@ async def asked(client: str, upstream: str, summary: str | None, entry: Json, **
 async def test_defaults_of_the_settings_reach_every_api(
     client: str, upstream: str, summary: str | None
 ) -> None:
-    sent = await asked(client, upstream, summary, {"effort": "low", "verbosity": "low"})
+    sent = await upstream_request(client, upstream, summary, {"effort": "low", "verbosity": "low"})
     for key, value in SAID[client if upstream == "same" else upstream].items():
         assert sent[key] == value or value.items() <= sent[key].items()
 
@@ -58,7 +60,7 @@ async def test_defaults_of_the_settings_reach_every_api(
 async def test_the_clients_own_fields_win_over_the_settings(
     client: str, upstream: str, summary: str | None
 ) -> None:
-    sent = await asked(client, upstream, summary, {"effort": "low"}, **OWN[client])
+    sent = await upstream_request(client, upstream, summary, {"effort": "low"}, **OWN[client])
     assert "low" not in str(sent)
     assert "3276" not in str(sent)
 
@@ -73,7 +75,7 @@ async def test_fields_that_the_model_rejects_are_removed_and_counted(
     registry = CollectorRegistry()
     entry = {"profile": "openai", "effort": "low"}
     more = {"model": "gpt-5", "temperature": 0.5, "top_p": 0.5, "registry": registry}
-    sent = await asked(client, upstream, summary, entry, **more)
+    sent = await upstream_request(client, upstream, summary, entry, **more)
     assert not {"temperature", "top_p"} & sent.keys()
     assert registry.get_sample_value("abridge_dropped_fields_total", {"api": client}) == 2
 
@@ -81,7 +83,7 @@ async def test_fields_that_the_model_rejects_are_removed_and_counted(
 async def test_nothing_is_removed_from_a_request_that_passes() -> None:
     """Upstream's own refusal is the client's to see."""
     more = {"model": "gpt-5", "temperature": 0.5}
-    sent = await asked("chat", "same", None, {"profile": "openai"}, **more)
+    sent = await upstream_request("chat", "same", None, {"profile": "openai"}, **more)
     assert sent["temperature"] == 0.5
 
 

@@ -56,7 +56,7 @@ class TestAnswers:
     @BOTH
     @EACH
     @pytest.mark.parametrize("form", FORMS)
-    async def test_the_answer_its_summary_and_its_bill(
+    async def test_answer_summary_and_usage_are_translated(
         self, form: Form, client: str, upstream: str, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
@@ -76,9 +76,7 @@ class TestAnswers:
 
     @BOTH
     @EACH
-    async def test_a_call_ends_the_turn_so_that_loops_go_on(
-        self, client: str, upstream: str, *, stream: bool
-    ) -> None:
+    async def test_a_call_ends_the_turn(self, client: str, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
         body = request_body(client, stream=stream, tools=TOOLS[client])
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
@@ -125,8 +123,7 @@ class TestAnswers:
 
     @EACH
     async def test_no_history_is_lost_behind_an_id(self, client: str, upstream: str) -> None:
-        """What upstream cannot look up is refused, even where settings say to drop: never is a
-        conversation begun anew in silence."""
+        """A reference that upstream cannot resolve is refused, even where settings drop fields."""
         played = Upstream(answer(upstream, stream=False))
         body = request_body(client, stream=False, previous_response_id="resp_1")
         came = await call(bridge(played, upstream), PATHS[client], body, KEY)
@@ -171,9 +168,7 @@ class TestAnswers:
         assert read_answer("responses", came, stream=True).finish == "completed"
 
     @EACH
-    async def test_what_is_no_answer_of_the_api_is_an_error(
-        self, client: str, upstream: str
-    ) -> None:
+    async def test_a_body_of_another_api_is_an_error(self, client: str, upstream: str) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
         came = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
@@ -200,7 +195,7 @@ class TestErrors:
         assert "type" not in came.json
 
     @EACH
-    async def test_half_an_answer_beside_an_error_is_not_shown(
+    async def test_a_partial_answer_beside_an_error_is_not_shown(
         self, client: str, upstream: str
     ) -> None:
         own = {"type": "error", "error": {"type": "api_error", "message": "It broke."}}
@@ -237,7 +232,7 @@ class TestErrors:
         assert came.status == 502
         assert came.json["error"]["message"] == "We are overloaded."
 
-    async def test_so_does_a_failed_response(self) -> None:
+    async def test_a_failed_response_keeps_its_message(self) -> None:
         error = {"code": "server_error", "message": "It broke."}
         played = Upstream(Answer.json({**response([]), "status": "failed", "error": error}))
         body = request_body("chat", stream=False)
@@ -245,10 +240,10 @@ class TestErrors:
         assert came.status == 502
         assert came.json["error"]["message"] == "It broke."
 
-    async def test_so_does_a_choice_that_ends_in_error(self) -> None:
-        said = completion({"content": "It is"})
-        said["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
-        played = Upstream(Answer.json(said))
+    async def test_a_choice_that_ends_in_error_keeps_its_message(self) -> None:
+        body_sent = completion({"content": "It is"})
+        body_sent["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
+        played = Upstream(Answer.json(body_sent))
         body = request_body("responses", stream=False)
         came = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
         assert came.status == 502
@@ -338,7 +333,7 @@ class TestRequests:
 
 
 class TestAuto:
-    async def test_it_finds_out_and_remembers(self) -> None:
+    async def test_the_api_is_discovered_once(self) -> None:
         missing = Answer.json({"detail": "Not Found"}, 404)
         played = Upstream(missing, *[answer("chat", stream=True)] * 2)
         app = bridge(played, "auto")
@@ -359,13 +354,13 @@ class TestAuto:
             await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         assert {request.path for request in played.requests} == {PATHS["responses"]}
 
-    async def test_a_request_that_asks_for_nothing_finds_out_too(self) -> None:
+    async def test_a_request_without_a_summary_discovers_the_api_too(self) -> None:
         played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
         body = request_body("responses", stream=False, summary=None)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
         assert read_answer("responses", came, stream=False).text == WORDS
 
-    async def test_nothing_is_learned_of_what_neither_has(self) -> None:
+    async def test_nothing_is_learned_from_a_path_that_neither_has(self) -> None:
         missing = Answer.json({"error": {"message": "no such model"}}, 404)
         played = Upstream(missing, missing, answer("responses", stream=True))
         app = bridge(played, "auto")
@@ -385,7 +380,7 @@ class TestAuto:
         ],
     )
     @pytest.mark.parametrize("summary", ["auto", None])
-    async def test_something_else_that_is_not_found_is_no_missing_api(
+    async def test_another_404_is_not_a_missing_api(
         self, error: dict[str, Any], summary: str | None
     ) -> None:
         """Else one request for an unknown model would disable the API for everybody."""
@@ -404,13 +399,13 @@ class TestAuto:
             {"error": "not found"},
         ],
     )
-    async def test_a_missing_api_has_many_words(self, error: dict[str, Any]) -> None:
+    async def test_every_form_of_a_missing_api_is_recognized(self, error: dict[str, Any]) -> None:
         played = Upstream(Answer.json(error, 404), answer("chat", stream=False))
         body = request_body("responses", stream=False)
         came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
         assert read_answer("responses", came, stream=False).text == WORDS
 
-    async def test_what_one_model_lacks_another_may_have(self) -> None:
+    async def test_a_missing_api_is_remembered_by_model(self) -> None:
         missing, chat = Answer.json({}, 404), answer("chat", stream=False)
         played = Upstream(missing, chat, answer("responses", stream=False))
         app = bridge(played, "auto")
@@ -441,7 +436,7 @@ class TestAuto:
             assert len(played.requests) == 1
             assert not request.sent
 
-    async def test_what_was_tried_in_vain_is_counted_once(self) -> None:
+    async def test_a_failed_trial_is_counted_once(self) -> None:
         registry = CollectorRegistry()
         played = Upstream(Answer.json({}, 404), answer("chat", stream=True))
         app = bridge(played, "auto", registry=registry)
@@ -468,7 +463,7 @@ class TestHistory:
         app = bridge(played, upstream)
         first = request_body(client, stream=False, tools=TOOLS[client])
         came = await call(app, PATHS[client], first, KEY)
-        second = _next_turn(client, first, came.json, returned)
+        second = _next_request(client, first, came.json, returned)
         came = await call(app, PATHS[client], second, KEY)
         assert came.status == 200
         sent = json.dumps(played.requests[1].json, ensure_ascii=False)
@@ -484,17 +479,19 @@ class TestHistory:
         app = bridge(played, "messages", history={"store": "none"})
         first = request_body("responses", stream=False, tools=TOOLS["responses"])
         came = await call(app, PATHS["responses"], first, KEY)
-        second = _next_turn("responses", first, came.json, "everything")
+        second = _next_request("responses", first, came.json, "everything")
         await call(app, PATHS["responses"], second, KEY)
         blocks = played.requests[1].json["messages"][1]["content"]
         assert blocks[0] == {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}
         assert blocks[1]["type"] == "tool_use"
 
 
-def _next_turn(api: str, first: dict[str, Any], said: Any, returned: str) -> dict[str, Any]:
+def _next_request(
+    api: str, first: dict[str, Any], answer_body: Any, returned: str
+) -> dict[str, Any]:
     """The client's next request: it has called the tool."""
     if api == "responses":
-        output = said["output"]
+        output = answer_body["output"]
         if returned == "standard fields":
             output = [item for item in output if item["type"] != "reasoning"]
         elif returned == "the summary alone":
@@ -504,17 +501,17 @@ def _next_turn(api: str, first: dict[str, Any], said: Any, returned: str) -> dic
                 else item
                 for item in output
             ]
-        call_id = said["output"][-1]["call_id"]
+        call_id = answer_body["output"][-1]["call_id"]
         result = {"type": "function_call_output", "call_id": call_id, "output": "forty-two"}
         question = {"type": "message", "role": "user", "content": "Hi"}
         return {**first, "input": [question, *output, result]}
-    message = dict(said["choices"][0]["message"])
-    kept = {"role", "content", "tool_calls"}
+    message = dict(answer_body["choices"][0]["message"])
+    returned_keys = {"role", "content", "tool_calls"}
     if returned == "standard fields":
-        message = {key: message[key] for key in kept if key in message}
+        message = {key: message[key] for key in returned_keys if key in message}
     elif returned == "the summary alone":
-        kept |= {"reasoning_content"}
-        message = {key: message[key] for key in kept if key in message}
+        returned_keys |= {"reasoning_content"}
+        message = {key: message[key] for key in returned_keys if key in message}
     call_id = message["tool_calls"][0]["id"]
     result = {"role": "tool", "tool_call_id": call_id, "content": "forty-two"}
     return {**first, "messages": [*first["messages"], message, result]}
@@ -540,7 +537,7 @@ class TestSummarizers:
         assert total(registry, "requests_total", **where) == 1
 
     async def test_parts_come_while_the_model_still_thinks(self) -> None:
-        """On a bridge as anywhere."""
+        """As without translation."""
         frames = [chunk({"reasoning_content": THOUGHT * 6}), *answer("chat", stream=True).steps]
         app = bridge(Upstream(Answer(frames)), "chat")
         came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
