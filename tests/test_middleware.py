@@ -770,9 +770,11 @@ class TestAttribution:
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
             answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
-            came = sse.split_frames(answer.data)
-            (made,) = [place for place, frame in enumerate(came) if frame != sent[place]]
-            assert without_attributions(json.loads(came[made][6:])) == json.loads(sent[made][6:])
+            received = sse.split_frames(answer.data)
+            (made,) = [place for place, frame in enumerate(received) if frame != sent[place]]
+            assert without_attributions(json.loads(received[made][6:])) == json.loads(
+                sent[made][6:]
+            )
             assert attribution_texts(check_chat(answer.data).choices[0].attributions) == [[THOUGHT]]
 
     async def test_attribution_alone_changes_nothing_else_of_a_response(self) -> None:
@@ -780,8 +782,8 @@ class TestAttribution:
         sent = responses_stream(output)
         body = {"model": "m", "input": "Hi", "stream": True}
         answer = await call(wrap(Upstream(Answer(sent)), **self.ON), RESPONSES_PATH, body)
-        came = sse.split_frames(answer.data)
-        changed = [place for place, frame in enumerate(came) if frame != sent[place]]
+        received = sse.split_frames(answer.data)
+        changed = [place for place, frame in enumerate(received) if frame != sent[place]]
         assert changed == [len(sent) - 2, len(sent) - 1]
         whole = await call(
             wrap(Upstream(Answer.json(response(output))), **self.ON), RESPONSES_PATH, body

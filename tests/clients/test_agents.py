@@ -57,11 +57,11 @@ async def agent(
     async with connect(upstream, entry=entry, **tables) as official:
         if client == "responses":
             model_client = agents.OpenAIResponsesModel(model, official)
-            wish = {"reasoning": Reasoning(summary="auto")}
+            summary_request = {"reasoning": Reasoning(summary="auto")}
         else:
             model_client = agents.OpenAIChatCompletionsModel(model, official)
-            wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
-        settings = agents.ModelSettings(include_usage=True, **wish)
+            summary_request = {"extra_body": {"reasoning": {"summary": "auto"}}}
+        settings = agents.ModelSettings(include_usage=True, **summary_request)
         tools = [agents.function_tool(look)]
         yield agents.Agent("Anna", model=model_client, model_settings=settings, tools=tools), looked
 

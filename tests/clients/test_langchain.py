@@ -27,7 +27,7 @@ from tests.end_to_end.histories.provider import Provider
 
 langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
 
-WISHES: dict[str, Any] = {
+SUMMARY_REQUESTS: dict[str, Any] = {
     "chat": {"extra_body": {"reasoning": {"summary": "auto"}}},
     "responses": {"use_responses_api": True, "reasoning": {"summary": "auto"}, "store": False},
 }
@@ -57,7 +57,7 @@ async def loop(client: str, provider: Provider, *, stream: bool, **options: str)
             base_url=address,
             api_key=KEY,
             max_retries=0,
-            **WISHES[client],
+            **SUMMARY_REQUESTS[client],
             **options,
         ).bind_tools([{"type": "function", "function": FUNCTION}])
         message: Any = None

@@ -50,8 +50,8 @@ async def test_mlx_11_three_rounds(client: str, kind: type[Provider], *, stream:
 
 async def _complete(at: dict[str, Any], history: list[Any]) -> tuple[str, list[Any]]:
     tools = [{"type": "function", "function": FUNCTION}]
-    wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
-    answer = await litellm.acompletion(messages=history, tools=tools, **wish, **at)
+    summary_request = {"extra_body": {"reasoning": {"summary": "auto"}}}
+    answer = await litellm.acompletion(messages=history, tools=tools, **summary_request, **at)
     if at["stream"]:
         answer = litellm.stream_chunk_builder([chunk async for chunk in answer], messages=history)
     message = answer.choices[0].message
@@ -64,8 +64,8 @@ async def _complete(at: dict[str, Any], history: list[Any]) -> tuple[str, list[A
 
 async def _respond(at: dict[str, Any], history: list[Any]) -> tuple[str, list[Any]]:
     tools = [{"type": "function", **FUNCTION}]
-    wish = {"reasoning": {"summary": "auto"}, "store": False}
-    answer = await litellm.aresponses(input=history, tools=tools, **wish, **at)
+    summary_request = {"reasoning": {"summary": "auto"}, "store": False}
+    answer = await litellm.aresponses(input=history, tools=tools, **summary_request, **at)
     if at["stream"]:
         answer = [event async for event in answer][-1].response
     output = [

@@ -137,14 +137,14 @@ class Client:
         number = str(next(NUMBERS))
         headers = {"authorization": f"Bearer sk-{self.tenant}-1234567890", NUMBER: number}
         serials, plain_turns = list(self.serials), self.plain_turns()
-        came = await call(self.app, PATHS[self.api], self.body(), headers)
+        reply = await call(self.app, PATHS[self.api], self.body(), headers)
         received = [
             request for request in self.provider.requests if request.header(NUMBER) == number
         ]
         self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in received]
-        if came.status != 200:
-            raise Refused(came.data.decode())
-        return came
+        if reply.status != 200:
+            raise Refused(reply.data.decode())
+        return reply
 
     def body(self) -> Json:
         shown: Json = {"reasoning": {"summary": "auto"}, "tools": TOOLS[self.api]}
@@ -154,13 +154,13 @@ class Client:
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
         return {**body, "input": self.history, **stateless}
 
-    def take(self, came: Call) -> bool:
+    def take(self, reply: Call) -> bool:
         """Add an answer to the history; return whether it has calls."""
-        items = deepcopy(client_items(self.api, came, stream=self.stream))
+        items = deepcopy(client_items(self.api, reply, stream=self.stream))
         returned = [item for each in items if (item := KINDS[self.keeps](each))]
         outputs = results(returned)
         self.history += [*returned, *outputs]
-        self.serials.append(int(came.headers[SERIAL]))
+        self.serials.append(int(reply.headers[SERIAL]))
         return bool(outputs)
 
     def edit(self, old: str, new: str) -> None:

@@ -135,6 +135,6 @@ async def test_anthropic_refuses_blocks_that_are_not_as_they_were(change: str) -
     made, message = BLOCKS[change]
     thought, veiled, *answer = history[3]["content"]
     history[3]["content"] = [*made(thought, veiled), *answer]
-    came = await call(provider, "/v1/messages", body)
-    assert came.status == (400 if message else 200)
-    assert message in came.data.decode()
+    reply = await call(provider, "/v1/messages", body)
+    assert reply.status == (400 if message else 200)
+    assert message in reply.data.decode()

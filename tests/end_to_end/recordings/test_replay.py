@@ -121,17 +121,17 @@ async def test_every_body_and_event_is_as_valid_as_upstreams(
     answer = await replay(recording, "frames", Scripted(), reasoning={"expose": expose})
     if recording.streamed and recording.api == "chat":
         schema = "CreateChatCompletionStreamResponse"
-        came = {fault for chunk in chunks_of(recording.data) for fault in faults(schema, chunk)}
-        went = {fault for chunk in chunks_of(answer.data) for fault in faults(schema, chunk)}
+        before = {fault for chunk in chunks_of(recording.data) for fault in faults(schema, chunk)}
+        after = {fault for chunk in chunks_of(answer.data) for fault in faults(schema, chunk)}
     elif recording.streamed:
-        came = {fault for event in chunks_of(recording.data) for fault in event_faults(event)}
-        went = {fault for event in chunks_of(answer.data) for fault in event_faults(event)}
+        before = {fault for event in chunks_of(recording.data) for fault in event_faults(event)}
+        after = {fault for event in chunks_of(answer.data) for fault in event_faults(event)}
         ours = [event for event in chunks_of(answer.data) if "I add" in json.dumps(event)]
         assert not any(event_faults(event) for event in ours if "summary_index" in event)
     else:
         schema = "CreateChatCompletionResponse" if recording.api == "chat" else "Response"
-        came, went = faults(schema, json.loads(recording.data)), faults(schema, answer.json)
-    assert went <= came
+        before, after = faults(schema, json.loads(recording.data)), faults(schema, answer.json)
+    assert after <= before
 
 
 def test_there_are_recordings_of_both_apis() -> None:

@@ -86,26 +86,26 @@ def failed(recording: Recording) -> bool:
     )
 
 
-def check(recording: Recording, client: str, came: Call) -> None:
+def check(recording: Recording, client: str, reply: Call) -> None:
     """Check order, OpenAI's description, and the official client's types."""
     described = OPENAPI.is_file()
     if not recording.streamed and client == "chat":
-        ChatCompletion.model_validate(came.json)
-        assert not described or not faults("CreateChatCompletionResponse", came.json)
+        ChatCompletion.model_validate(reply.json)
+        assert not described or not faults("CreateChatCompletionResponse", reply.json)
     elif not recording.streamed:
-        Response.model_validate(came.json)
-        assert not described or not faults("Response", came.json)
+        Response.model_validate(reply.json)
+        assert not described or not faults("Response", reply.json)
     elif client == "chat":
-        seen = check_chat(came.data)
+        seen = check_chat(reply.data)
         assert seen.done != failed(recording)
         for chunk in (chunk for chunk in seen.chunks if "error" not in chunk):
             ChatCompletionChunk.model_validate(chunk)
             assert not described or not faults("CreateChatCompletionStreamResponse", chunk)
     else:
-        terminal = check_responses(came.data).terminal
+        terminal = check_responses(reply.data).terminal
         assert terminal is not None
         assert (terminal["type"] == "response.failed") == failed(recording)
-        for event in chunks_of(came.data):
+        for event in chunks_of(reply.data):
             EVENT.validate_python(event)
             assert not described or not event_faults(event)
 
@@ -122,10 +122,10 @@ def calls(expected: Content) -> list[tuple[str, str, Any]]:
 async def test_text_calls_reasoning_and_usage_survive_translation(
     recording: Recording, client: str
 ) -> None:
-    came = await replay(recording, client)
-    check(recording, client, came)
+    reply = await replay(recording, client)
+    check(recording, client, reply)
     expected = content_of(recording, recording.data)
-    shown = content_of(recording, came.data, client)
+    shown = content_of(recording, reply.data, client)
     assert words(shown) == words(expected)
     assert calls(shown) == calls(expected)
     if expected.native:
@@ -134,7 +134,7 @@ async def test_text_calls_reasoning_and_usage_survive_translation(
         assert shown.raw.split() == expected.raw.split()
     if not failed(recording):
         usage = usage_of(recording, recording.data)
-        assert spent(usage_of(recording, came.data)) == spent(usage)
+        assert spent(usage_of(recording, reply.data)) == spent(usage)
         ends = ("completed", "incomplete") if client == "responses" else ("stop", "length")
         assert shown.finish in ("tool_calls" if expected.calls and client == "chat" else ends)
 
@@ -143,22 +143,22 @@ async def test_text_calls_reasoning_and_usage_survive_translation(
 @EACH
 @pytest.mark.parametrize("expose", ["both", "summary", "none"])
 async def test_only_a_summary_is_added(recording: Recording, client: str, expose: str) -> None:
-    came = await replay(recording, client, summary="auto", expose=expose)
-    check(recording, client, came)
+    reply = await replay(recording, client, summary="auto", expose=expose)
+    check(recording, client, reply)
     expected, shown = (
         content_of(recording, recording.data),
-        content_of(recording, came.data, client),
+        content_of(recording, reply.data, client),
     )
     assert words(shown) == words(expected)
     assert calls(shown) == calls(expected)
     due = bool(expected.raw.strip()) and not expected.native and expose != "none"
-    assert (b"Adding up" in came.data or b"I add the numbers" in came.data) == due
+    assert (b"Adding up" in reply.data or b"I add the numbers" in reply.data) == due
     if expose == "both" or expected.native:
         return
     for line in expected.raw.splitlines():
         if len(line) > 40 and line not in expected.text:
-            assert json.dumps(line)[1:-1].encode() not in came.data
-            assert line.encode() not in came.data
+            assert json.dumps(line)[1:-1].encode() not in reply.data
+            assert line.encode() not in reply.data
 
 
 def test_all_three_apis_were_recorded() -> None:

@@ -137,9 +137,9 @@ async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> 
             reasoning={"expose": "both"},
             **ON,
         )
-        came = await call(app, PATHS[client], request_body(client, stream=False))
-        assert came.status == 502
-        held = json.dumps(came.json["error"]["response"]).encode()
+        reply = await call(app, PATHS[client], request_body(client, stream=False))
+        assert reply.status == 502
+        held = json.dumps(reply.json["error"]["response"]).encode()
         assert attribution_texts(read_attributions(client, held, stream=False)) == [
             ["A secret."],
             True,

@@ -59,23 +59,23 @@ async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream:
     return await call(app, PATHS[client], request_body(client, stream=stream))
 
 
-def check(client: str, came: Call, *, stream: bool) -> None:
+def check(client: str, reply: Call, *, stream: bool) -> None:
     """Check that the answer is legal in the client's API."""
     if not stream:
-        body = came.json
-        if came.status == 502:
+        body = reply.json
+        if reply.status == 502:
             assert body["error"]["message"]
             return
-        assert came.status == 200
+        assert reply.status == 200
         schema = "CreateChatCompletionResponse" if client == "chat" else "Response"
         assert not OPENAPI.is_file() or not faults(schema, body)
         return
     if client == "chat":
-        seen = check_chat(came.data)
+        seen = check_chat(reply.data)
         assert seen.done != (seen.error is not None)
     else:
-        assert check_responses(came.data).terminal is not None
-    for event in chunks_of(came.data) if OPENAPI.is_file() else ():
+        assert check_responses(reply.data).terminal is not None
+    for event in chunks_of(reply.data) if OPENAPI.is_file() else ():
         if client == "responses":
             assert not event_faults(event), event
         elif "error" not in event:
@@ -97,11 +97,11 @@ async def test_odd_values_anywhere(
     odd = (STREAMS if stream else WHOLE)[upstream]
     for _ in range(data.draw(st.integers(1, 2))):
         odd = changed(odd, data.draw(st.sampled_from(list(places(odd)))), data.draw(ODD))
-    came = await ask(client, upstream, odd, expose, stream=stream)
-    assert came.complete
-    check(client, came, stream=stream)
+    reply = await ask(client, upstream, odd, expose, stream=stream)
+    assert reply.complete
+    check(client, reply, stream=stream)
     if expose != "both":
-        assert SECRET.encode() not in came.data
+        assert SECRET.encode() not in reply.data
 
 
 @EACH
@@ -116,8 +116,8 @@ async def test_missing_repeated_or_reordered_events(
         taken = [frames[place]] if data.draw(st.booleans()) else [frames.pop(place)]
         where = data.draw(st.integers(0, len(frames)))
         frames[where:where] = taken if data.draw(st.booleans()) else []
-    came = await ask(client, upstream, frames, expose, stream=True)
-    assert came.complete
-    check(client, came, stream=True)
+    reply = await ask(client, upstream, frames, expose, stream=True)
+    assert reply.complete
+    check(client, reply, stream=True)
     if expose != "both":
-        assert SECRET.encode() not in came.data
+        assert SECRET.encode() not in reply.data

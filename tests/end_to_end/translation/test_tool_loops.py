@@ -56,9 +56,9 @@ async def turn(
         "reasoning": {"summary": "auto"},
         ("messages" if client == "chat" else "input"): history,
     }
-    came = await call(app, PATHS[client], body, key)
-    assert came.status == 200, came.data
-    items = returned_items(client_items(client, came, stream=stream), keeps)
+    reply = await call(app, PATHS[client], body, key)
+    assert reply.status == 200, reply.data
+    items = returned_items(client_items(client, reply, stream=stream), keeps)
     return [*items, *results(items)]
 
 

@@ -62,9 +62,9 @@ class TestAnswers:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, form)
         path = PREFIX[form] + PATHS[client]
-        came = await call(app, path, request_body(client, stream=stream), KEY)
-        received = read_answer(client, came, stream=stream)
-        assert came.status == 200
+        reply = await call(app, path, request_body(client, stream=stream), KEY)
+        received = read_answer(client, reply, stream=stream)
+        assert reply.status == 200
         assert played.requests[0].path == PATHS[upstream]
         assert (received.text, received.summary) == (WORDS, SUMMARY)
         assert received.raw == (THOUGHT if client == "responses" else "")
@@ -79,8 +79,8 @@ class TestAnswers:
     async def test_a_call_ends_the_turn(self, client: str, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
         body = request_body(client, stream=stream, tools=TOOLS[client])
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
-        received = read_answer(client, came, stream=stream)
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        received = read_answer(client, reply, stream=stream)
         assert received.calls == [(TOOL, ARGUMENTS)]
         assert received.finish == ("completed" if client == "responses" else "tool_calls")
         assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
@@ -94,10 +94,10 @@ class TestAnswers:
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, expose=expose)
-        came = await call(app, PATHS[client], request_body(client, stream=stream), KEY)
-        assert read_answer(client, came, stream=stream).text == WORDS
-        assert b"odd numbers" not in came.data
-        assert b"squared" not in came.data
+        reply = await call(app, PATHS[client], request_body(client, stream=stream), KEY)
+        assert read_answer(client, reply, stream=stream).text == WORDS
+        assert b"odd numbers" not in reply.data
+        assert b"squared" not in reply.data
 
     @BOTH
     @pytest.mark.parametrize("upstream", ["chat", "messages"])
@@ -116,8 +116,8 @@ class TestAnswers:
     ) -> None:
         app = bridge(Upstream(answer(upstream, stream=stream)), upstream, expose=expose)
         body = request_body("responses", stream=stream, summary=summary)
-        came = await call(app, PATHS["responses"], body, KEY)
-        received = read_answer("responses", came, stream=stream)
+        reply = await call(app, PATHS["responses"], body, KEY)
+        received = read_answer("responses", reply, stream=stream)
         assert received.body["reasoning"]["summary"] == echoed
         assert bool(received.summary) is (echoed is not None)
 
@@ -126,9 +126,9 @@ class TestAnswers:
         """A reference that upstream cannot resolve is refused, even where settings drop fields."""
         played = Upstream(answer(upstream, stream=False))
         body = request_body(client, stream=False, previous_response_id="resp_1")
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
         if client == "responses":
-            assert (came.status, came.json["error"]["param"]) == (400, "previous_response_id")
+            assert (reply.status, reply.json["error"]["param"]) == (400, "previous_response_id")
             assert not played.requests
         else:
             assert played.requests[0].json.get("previous_response_id") in (None, "resp_1")
@@ -141,8 +141,8 @@ class TestAnswers:
         writer = Scripted(SUMMARY)
         played = Upstream(answer(upstream, stream=stream))
         body = request_body(client, stream=stream, summary=None)
-        came = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
-        received = read_answer(client, came, stream=stream)
+        reply = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
+        received = read_answer(client, reply, stream=stream)
         assert received.text == WORDS
         assert not writer.requests
         assert received.usage is not None
@@ -153,28 +153,28 @@ class TestAnswers:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
-        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
         if client == "responses":
-            assert b"event: response.failed" in came.data
-            assert b"response.completed" not in came.data
+            assert b"event: response.failed" in reply.data
+            assert b"response.completed" not in reply.data
         else:
-            assert b'"error"' in came.data
-            assert b"[DONE]" not in came.data
+            assert b'"error"' in reply.data
+            assert b"[DONE]" not in reply.data
 
     async def test_an_upstream_that_forgets_done_is_repaired(self) -> None:
         frames = list(answer("chat", stream=True).steps)[:-1]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert read_answer("responses", came, stream=True).finish == "completed"
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", reply, stream=True).finish == "completed"
 
     @EACH
     async def test_a_body_of_another_api_is_an_error(self, client: str, upstream: str) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
-        came = await call(
+        reply = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
         )
-        assert came.status == 502
-        assert came.json["error"]["type"] == "server_error"
+        assert reply.status == 502
+        assert reply.json["error"]["type"] == "server_error"
 
 
 _INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
@@ -186,13 +186,13 @@ class TestErrors:
         error = {"type": "invalid_request_error", "message": "No such model."}
         own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own, 400, **{"retry-after": "3"}))
-        came = await call(
+        reply = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
         )
-        assert came.status == 400
-        assert came.headers["retry-after"] == "3"
-        assert came.json["error"]["message"] == "No such model."
-        assert "type" not in came.json
+        assert reply.status == 400
+        assert reply.headers["retry-after"] == "3"
+        assert reply.json["error"]["message"] == "No such model."
+        assert "type" not in reply.json
 
     @EACH
     async def test_a_partial_answer_beside_an_error_is_not_shown(
@@ -202,10 +202,10 @@ class TestErrors:
         half = {"choices": [{"message": {"reasoning": THOUGHT}}], "output": [THOUGHT]}
         played = Upstream(Answer.json({**own, **half}, 500))
         app = bridge(played, upstream, expose="none")
-        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
-        assert came.status == 500
-        assert came.json["error"]["message"] == "It broke."
-        assert b"squared" not in came.data
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        assert reply.status == 500
+        assert reply.json["error"]["message"] == "It broke."
+        assert b"squared" not in reply.data
 
     @EACH
     @pytest.mark.parametrize("status", [204, 304, 307])
@@ -213,12 +213,12 @@ class TestErrors:
         self, client: str, upstream: str, status: int
     ) -> None:
         played = Upstream(Answer([], status, {"location": f"{ORIGIN}{PATHS[upstream]}"}))
-        came = await call(
+        reply = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
         )
-        assert came.status == 502
-        assert came.json["error"]["type"] == "server_error"
-        assert "location" not in came.headers
+        assert reply.status == 502
+        assert reply.json["error"]["type"] == "server_error"
+        assert "location" not in reply.headers
 
     @EACH
     async def test_an_error_that_comes_as_an_answer_keeps_its_message(
@@ -228,33 +228,33 @@ class TestErrors:
         own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own))
         body = request_body(client, stream=False)
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "We are overloaded."
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "We are overloaded."
 
     async def test_a_failed_response_keeps_its_message(self) -> None:
         error = {"code": "server_error", "message": "It broke."}
         played = Upstream(Answer.json({**response([]), "status": "failed", "error": error}))
         body = request_body("chat", stream=False)
-        came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "It broke."
+        reply = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "It broke."
 
     async def test_a_choice_that_ends_in_error_keeps_its_message(self) -> None:
         body_sent = completion({"content": "It is"})
         body_sent["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
         played = Upstream(Answer.json(body_sent))
         body = request_body("responses", stream=False)
-        came = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "It broke."
+        reply = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "It broke."
 
     async def test_what_upstream_cannot_carry_is_refused_by_name(self) -> None:
         played = Upstream(answer("responses", stream=False))
         body = request_body("chat", stream=False, stop=["\n"])
-        came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
-        assert came.status == 400
-        assert came.json["error"]["param"] == "stop"
+        reply = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
+        assert reply.status == 400
+        assert reply.json["error"]["param"] == "stop"
         assert not played.requests
 
     async def test_unsupported_fields_are_dropped_where_settings_allow(self) -> None:
@@ -263,15 +263,15 @@ class TestErrors:
         entry = {"unsupported": "drop"}
         app = bridge(played, "responses", entry=entry, registry=registry)
         body = request_body("chat", stream=False, stop=["\n"])
-        came = await call(app, PATHS["chat"], body, KEY)
-        assert came.status == 200
+        reply = await call(app, PATHS["chat"], body, KEY)
+        assert reply.status == 200
         assert "stop" not in played.requests[0].json
         assert registry.get_sample_value("abridge_dropped_fields_total", {"api": "chat"}) == 1
 
     async def test_a_body_that_is_no_object_is_refused(self) -> None:
         played = Upstream(answer("chat", stream=False))
-        came = await call(bridge(played, "chat"), PATHS["responses"], b"[]", KEY)
-        assert came.status == 400
+        reply = await call(bridge(played, "chat"), PATHS["responses"], b"[]", KEY)
+        assert reply.status == 400
         assert not played.requests
 
 
@@ -338,8 +338,8 @@ class TestAuto:
         played = Upstream(missing, *[answer("chat", stream=True)] * 2)
         app = bridge(played, "auto")
         for _ in range(2):
-            came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-            received = read_answer("responses", came, stream=True)
+            reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+            received = read_answer("responses", reply, stream=True)
             assert (received.text, received.summary) == (WORDS, SUMMARY)
         assert [request.path for request in played.requests] == [
             PATHS["responses"],
@@ -357,17 +357,17 @@ class TestAuto:
     async def test_a_request_without_a_summary_discovers_the_api_too(self) -> None:
         played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
         body = request_body("responses", stream=False, summary=None)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert read_answer("responses", came, stream=False).text == WORDS
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert read_answer("responses", reply, stream=False).text == WORDS
 
     async def test_nothing_is_learned_from_a_path_that_neither_has(self) -> None:
         missing = Answer.json({"error": {"message": "no such model"}}, 404)
         played = Upstream(missing, missing, answer("responses", stream=True))
         app = bridge(played, "auto")
-        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert came.status == 404
-        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert read_answer("responses", came, stream=True).text == WORDS
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert reply.status == 404
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", reply, stream=True).text == WORDS
         assert played.requests[-1].path == PATHS["responses"]
 
     @pytest.mark.parametrize(
@@ -386,8 +386,8 @@ class TestAuto:
         """Else one request for an unknown model would disable the API for everybody."""
         played = Upstream(Answer.json({"error": error}, 404), answer("chat", stream=False))
         body = request_body("responses", stream=False, summary=summary)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert (came.status, came.json) == (404, {"error": error})
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert (reply.status, reply.json) == (404, {"error": error})
         assert len(played.requests) == 1
 
     @pytest.mark.parametrize(
@@ -402,8 +402,8 @@ class TestAuto:
     async def test_every_form_of_a_missing_api_is_recognized(self, error: dict[str, Any]) -> None:
         played = Upstream(Answer.json(error, 404), answer("chat", stream=False))
         body = request_body("responses", stream=False)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert read_answer("responses", came, stream=False).text == WORDS
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert read_answer("responses", reply, stream=False).text == WORDS
 
     async def test_a_missing_api_is_remembered_by_model(self) -> None:
         missing, chat = Answer.json({}, 404), answer("chat", stream=False)
@@ -462,10 +462,10 @@ class TestHistory:
         )
         app = bridge(played, upstream)
         first = request_body(client, stream=False, tools=TOOLS[client])
-        came = await call(app, PATHS[client], first, KEY)
-        second = _next_request(client, first, came.json, returned)
-        came = await call(app, PATHS[client], second, KEY)
-        assert came.status == 200
+        reply = await call(app, PATHS[client], first, KEY)
+        second = _next_request(client, first, reply.json, returned)
+        reply = await call(app, PATHS[client], second, KEY)
+        assert reply.status == 200
         sent = json.dumps(played.requests[1].json, ensure_ascii=False)
         assert json.dumps(THOUGHT)[1:-1] in sent
         assert "I add the numbers" not in sent
@@ -478,8 +478,8 @@ class TestHistory:
         )
         app = bridge(played, "messages", history={"store": "none"})
         first = request_body("responses", stream=False, tools=TOOLS["responses"])
-        came = await call(app, PATHS["responses"], first, KEY)
-        second = _next_request("responses", first, came.json, "everything")
+        reply = await call(app, PATHS["responses"], first, KEY)
+        second = _next_request("responses", first, reply.json, "everything")
         await call(app, PATHS["responses"], second, KEY)
         blocks = played.requests[1].json["messages"][1]["content"]
         assert blocks[0] == {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}
@@ -530,8 +530,8 @@ class TestSummarizers:
         app = bridge(
             played, upstream, writer=None, summarizer={"kind": "upstream"}, registry=registry
         )
-        came = await call(app, PATHS[client], request_body(client, stream=True), KEY)
-        assert read_answer(client, came, stream=True).summary == "**Sum**\n\nI add."
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        assert read_answer(client, reply, stream=True).summary == "**Sum**\n\nI add."
         assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
@@ -540,7 +540,7 @@ class TestSummarizers:
         """As without translation."""
         frames = [chunk({"reasoning_content": THOUGHT * 6}), *answer("chat", stream=True).steps]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        kinds = [line for line in came.data.decode().splitlines() if line.startswith("event: ")]
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        kinds = [line for line in reply.data.decode().splitlines() if line.startswith("event: ")]
         part = kinds.index("event: response.reasoning_summary_part.added")
         assert part < len(kinds) - 1 - kinds[::-1].index("event: response.reasoning_text.delta")

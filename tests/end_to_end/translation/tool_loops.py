@@ -142,15 +142,15 @@ def comparable(each: Json) -> Json:
     return each
 
 
-def client_items(client: str, came: Call, *, stream: bool) -> list[Json]:
+def client_items(client: str, reply: Call, *, stream: bool) -> list[Json]:
     """Return the client's output: items, or a message."""
     if client == "responses":
-        whole = check_responses(came.data).response if stream else came.json
+        whole = check_responses(reply.data).response if stream else reply.json
         return list(whole["output"])
     if not stream:
-        return [came.json["choices"][0]["message"]]
+        return [reply.json["choices"][0]["message"]]
     message: Any = {}
-    for chunk in check_chat(came.data).chunks:
+    for chunk in check_chat(reply.data).chunks:
         for choice in chunk["choices"]:
             message = accumulate_delta(message, choice["delta"])
     for entry in message.get("tool_calls") or ():

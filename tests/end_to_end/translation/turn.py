@@ -95,11 +95,11 @@ class ClientAnswer:
     body: dict[str, Any] = field(default_factory=dict)
 
 
-def read_answer(api: str, came: Call, *, stream: bool) -> ClientAnswer:
+def read_answer(api: str, reply: Call, *, stream: bool) -> ClientAnswer:
     """Read and check a client's answer."""
     if api == "chat":
-        return _read_chat(came, stream=stream)
-    final = check_responses(came.data).response if stream else came.json
+        return _read_chat(reply, stream=stream)
+    final = check_responses(reply.data).response if stream else reply.json
     received = ClientAnswer(usage=final["usage"], finish=final["status"], body=final)
     for item in final["output"]:
         if item["type"] == "reasoning":
@@ -113,13 +113,13 @@ def read_answer(api: str, came: Call, *, stream: bool) -> ClientAnswer:
     return received
 
 
-def _read_chat(came: Call, *, stream: bool) -> ClientAnswer:
+def _read_chat(reply: Call, *, stream: bool) -> ClientAnswer:
     if not stream:
-        body = came.json
+        body = reply.json
         choice = body["choices"][0]
         received = ClientAnswer(usage=body["usage"], finish=choice["finish_reason"], body=body)
         return _fill(received, choice["message"])
-    seen = check_chat(came.data)
+    seen = check_chat(reply.data)
     assert seen.done
     state = seen.choices[0]
     received = ClientAnswer(
