@@ -1,4 +1,4 @@
-"""Fixtures that all tests share."""
+"""Fixtures and settings shared by all tests."""
 
 import gc
 import logging
@@ -12,7 +12,7 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.clients.rounds")
 
-from tests.support.deployments import form  # noqa: E402 -- what is imported may not be rewritten any more
+from tests.support.deployments import form  # noqa: E402 -- rewriting is registered first
 from tests.support.log_watch import Watch  # noqa: E402
 from tests.support.redis_server import redis_server  # noqa: E402
 
@@ -21,9 +21,9 @@ __all__ = ["form", "redis_server"]
 pytest_plugins = ("tests.support.matrix", "tests.support.left_out")
 
 WORKERS = 4
-"""More hardly help: each collects all tests for itself."""
+"""The most that help: each worker collects every test itself."""
 FEW = 3
-"""So many files are done before workers have started."""
+"""The number of files that finish before workers would have started."""
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
@@ -31,12 +31,12 @@ settings.load_profile("patient")
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # as in the background, and children inherit it
+):  # as in a background job, and children inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One for each core; none for a few files, nor where the output is to be seen as it comes."""
+    """Use one worker a core; none for a few files, nor where output is not captured."""
     paths = [config.invocation_params.dir / arg.partition("::")[0] for arg in config.args]
     if config.option.capture == "no" or (len(paths) <= FEW and all(map(Path.is_file, paths))):
         return 0
@@ -47,15 +47,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.fixture(autouse=True, scope="module")
 def collectable() -> None:
-    """What was there before is not looked through each time a test looks for what is left. With all
-    that was collected in this process it would take longer than the tests themselves."""
+    """Freeze existing objects, so that a test's own `gc.collect()` skips them and stays fast."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def watch() -> Iterator[Watch]:
-    """Nothing that is logged in all the tests holds a secret or a prompt."""
+    """Assert that no log record of the whole run holds a secret or a prompt."""
     watch, ours = Watch(), logging.getLogger("abridge")
     ours.addHandler(watch)
     ours.setLevel(logging.DEBUG)

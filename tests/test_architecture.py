@@ -1,4 +1,4 @@
-"""The shape of the package: which folder may import which, and what the modules have in common.
+"""The shape of the package: which folder may import which, and what modules have in common.
 
 `docs/architecture.md` says what each folder is for. A new folder takes its place in `FOLDERS`.
 """

@@ -1,4 +1,4 @@
-"""What is run of a long matrix, unless it is run whole."""
+"""The subset of a long matrix that an ordinary run selects."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ ROWS = [list(zip(AXES, values, strict=True)) for values in product(*AXES.values(
 
 
 @pytest.mark.parametrize(("together", "most"), [(1, 8), (2, 48), (3, 110), (4, 160)])
-def test_so_many_values_meet_in_few_of_its_cases(together: int, most: int) -> None:
+def test_few_cases_cover_all_combinations(together: int, most: int) -> None:
     chosen = choose(ROWS, together)
     met = {each for place in chosen for each in combinations(ROWS[place], together)}
     assert met == {each for row in ROWS for each in combinations(row, together)}
     assert len(chosen) <= most
 
 
-def test_each_value_comes_up_about_as_often() -> None:
+def test_values_occur_equally_often() -> None:
     places = choose(ROWS, 1)
     streamed = [dict(ROWS[place])["stream"] for place in places]
     assert streamed.count("a") == streamed.count("b") == 4
 
 
-def test_what_is_named_alone_is_run() -> None:
+def test_a_single_case_is_run() -> None:
     assert choose([ROWS[17]], 3) == {0}
 
 
-def test_with_fewer_values_than_are_to_meet_all_are_run() -> None:
+def test_all_cases_are_run_with_too_few_parameters() -> None:
     assert choose([[("api", "a")], [("api", "b")]], 2) == {0, 1}

@@ -1,4 +1,4 @@
-"""The seam: when Abridge engages, and that it is not there when it does not."""
+"""The ASGI seam: when Abridge engages, and that it is transparent when it does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import Call, begin, call, scope_for
-from tests.support.attribution import gist, unmarked
+from tests.support.attribution import attribution_texts, without_attributions
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import settings_for
 from tests.support.servers import until
@@ -55,7 +55,7 @@ def wrap(app: Any, writer: Summarizer | None = None, **tables: Any) -> AbridgeMi
 
 
 class Probe:
-    """An app that notes what it was called with."""
+    """An app that records its call."""
 
     def __init__(self) -> None:
         self.scope: Scope = {}
@@ -124,11 +124,11 @@ class TestTransparency:
         assert probe.received == [{"type": "websocket.connect"}]
 
     @pytest.mark.parametrize("body", [b"", b"not json", b"[1]", b'{"summary": '])
-    async def test_a_body_that_is_no_object_is_left_to_upstream(self, body: bytes) -> None:
+    async def test_a_body_that_is_not_an_object_is_left_to_upstream(self, body: bytes) -> None:
         upstream = Upstream(Answer.json({"error": {"message": "bad"}}, 400))
         answer = await call(wrap(upstream), CHAT_PATH, body)
         assert answer.status == 400
-        assert upstream.asked[0].body == body
+        assert upstream.requests[0].body == body
 
     async def test_a_response_in_the_background_is_not_engaged(self) -> None:
         stream = responses_stream(OUTPUT)
@@ -136,13 +136,13 @@ class TestTransparency:
         body = {"model": "m", "input": "x", "background": True, "reasoning": {"summary": "auto"}}
         answer = await call(wrap(upstream, scripted), RESPONSES_PATH, body)
         assert answer.data == b"".join(stream)
-        assert not scripted.asked
+        assert not scripted.requests
 
 
 class TestRequestedSummary:
     @pytest.mark.parametrize("path", [CHAT_PATH, RESPONSES_PATH])
     @pytest.mark.parametrize("value", ["loud", "", 7, True, ["auto"], "off"])
-    async def test_any_other_value_is_a_400_before_anything_is_sent(
+    async def test_an_invalid_value_is_a_400_before_anything_is_sent(
         self, path: str, value: Any
     ) -> None:
         upstream = thinker()
@@ -155,19 +155,19 @@ class TestRequestedSummary:
         assert (
             "'auto', 'concise', 'detailed'" in error["message"] or "'concise'" in error["message"]
         )
-        assert not upstream.asked
+        assert not upstream.requests
 
-    async def test_the_old_name_is_understood(self) -> None:
+    async def test_the_deprecated_name_is_accepted(self) -> None:
         scripted = Scripted()
         body = {**CHAT, "reasoning": {"generate_summary": "detailed"}}
         await call(wrap(thinker(), scripted), CHAT_PATH, body)
-        assert scripted.asked[0].style == "detailed"
+        assert scripted.requests[0].style == "detailed"
 
     async def test_a_header_can_request_a_summary(self) -> None:
         scripted = Scripted()
         app = wrap(thinker(), scripted)
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-summary": "concise"})
-        assert scripted.asked[0].style == "concise"
+        assert scripted.requests[0].style == "concise"
         assert check_chat(answer.data).choices[0].fields["reasoning_content"] == scripted.text
 
     async def test_the_body_wins_over_the_header_and_the_header_over_the_default(self) -> None:
@@ -183,9 +183,11 @@ class TestRequestedSummary:
             app = wrap(thinker(), scripted, summary={"default": default})
             headers = {"x-abridge-summary": header} if header else {}
             await call(app, CHAT_PATH, body, headers)
-            assert [passage.style for passage in scripted.asked] == ([expected] if expected else [])
+            assert [passage.style for passage in scripted.requests] == (
+                [expected] if expected else []
+            )
 
-    async def test_a_wrong_header_is_a_400_that_names_it(self) -> None:
+    async def test_an_invalid_header_is_a_400_that_names_it(self) -> None:
         for name in ("x-abridge-summary", "x-abridge-usage"):
             answer = await call(wrap(thinker()), CHAT_PATH, ASKING, {name: "loud"})
             if name == "x-abridge-usage":
@@ -213,9 +215,9 @@ class TestRequestedSummary:
         scripted = Scripted()
         app = wrap(thinker(), scripted, summary={"default": "auto"})
         await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
-        assert not scripted.asked
+        assert not scripted.requests
 
-    async def test_a_summarizers_own_call_hides_no_less(self) -> None:
+    async def test_a_summarizers_own_call_hides_reasoning_too(self) -> None:
         app = wrap(thinker(), Scripted(), reasoning={"expose": "none"})
         answer = await call(app, CHAT_PATH, CHAT, {"x-abridge-call": "summary"})
         assert b"odd numbers" not in answer.data
@@ -240,7 +242,7 @@ class TestHiding:
         answer = await call(app, CHAT_PATH, CHAT)
         assert b"odd" not in answer.data
         assert check_chat(answer.data).choices[0].text == "Hello."
-        assert not scripted.asked
+        assert not scripted.requests
 
     async def test_a_response_in_the_background_is_refused(self) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
@@ -268,7 +270,7 @@ class TestHiding:
         upstream = thinker()
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, body)
         assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_json")
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-32"])
     async def test_reasoning_is_hidden_from_requests_in_other_encodings(
@@ -300,13 +302,13 @@ class TestHiding:
             "/v1/chat/x%2Fy/%2e%2e/completions",
         ],
     )
-    async def test_the_endpoint_is_known_by_its_end(self, path: str) -> None:
+    async def test_the_endpoint_is_recognized_by_its_last_segments(self, path: str) -> None:
         app = wrap(thinker(), reasoning={"expose": "none"})
         answer = await call(app, unquote(path), CHAT, raw_path=path.encode())
         assert b"odd" not in answer.data
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions/..", "/v1/xchat/completions", "/v1/x"])
-    async def test_other_paths_are_not(self, path: str) -> None:
+    async def test_other_paths_are_not_recognized(self, path: str) -> None:
         answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
         assert b"odd" in answer.data
 
@@ -331,7 +333,7 @@ class TestHiding:
         app = wrap(upstream, reasoning={"expose": "none"})
         answer = await call(app, f"/v1/responses/{tail}", b"", method=method)
         assert answer.status == 404
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("method", ["GET", "DELETE"])
     @pytest.mark.parametrize(
@@ -347,13 +349,13 @@ class TestHiding:
             "/v1/chat/completions/chatcmpl-1/messages",
         ],
     )
-    async def test_lists_of_answers_are_closed(self, path: str, method: str) -> None:
-        """As some servers have them beside the endpoints."""
+    async def test_lists_of_responses_are_closed(self, path: str, method: str) -> None:
+        """Some servers offer them beside the endpoints."""
         upstream = thinker()
         app = wrap(upstream, reasoning={"expose": "summary"}, summarizer={"kind": "upstream"})
         answer = await call(app, unquote(path), b"", method=method, raw_path=path.encode())
         assert answer.status == 404
-        assert not upstream.asked
+        assert not upstream.requests
 
     @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_1", CHAT_PATH])
     async def test_preflight_requests_pass(self, path: str) -> None:
@@ -372,10 +374,12 @@ class TestHiding:
 
     @pytest.mark.parametrize("within", [True, False])
     async def test_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
-        """As that of another Abridge does, whose summary failed, and that of some aggregators."""
-        said = completion({"content": "So.", "reasoning": "odd numbers"})
+        """Another Abridge whose summary failed sends such errors, and so do some aggregators."""
+        answered = completion({"content": "So.", "reasoning": "odd numbers"})
         error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
-        body = {"error": {**error, "response": said}} if within else {**said, "error": error}
+        body = (
+            {"error": {**error, "response": answered}} if within else {**answered, "error": error}
+        )
         upstream = Upstream(Answer.json(body, 502, **{"retry-after": "3"}))
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
         assert (answer.status, answer.json) == (502, {"error": error})
@@ -402,7 +406,7 @@ class TestRequestBody:
         upstream = thinker()
         body = {**ASKING, "padding": "x" * 2000}
         answer = await call(wrap(upstream, limits={"body": 1000}), CHAT_PATH, body)
-        assert upstream.asked[0].json == body
+        assert upstream.requests[0].json == body
         assert b"odd" in answer.data
 
     async def test_a_long_body_is_a_413_where_there_is_a_policy(self) -> None:
@@ -410,7 +414,7 @@ class TestRequestBody:
         app = wrap(upstream, limits={"body": 1000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, {**CHAT, "padding": "x" * 2000})
         assert answer.status == 413
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_content_length_alone_refuses_a_long_body(self) -> None:
         async def receive() -> Message:
@@ -445,7 +449,7 @@ class TestRequestBody:
         slow = Call(app, scope_for(CHAT_PATH, body), body)
         slow.gate.clear()
         slow.start()
-        await until(lambda: bool(upstream.asked))
+        await until(lambda: bool(upstream.requests))
         refused = await call(app, CHAT_PATH, body)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         assert refused.json["error"]["code"] == "overloaded"
@@ -460,24 +464,26 @@ class TestRequestBody:
         coding = "gzip" if pack is gzip.compress else "deflate"
         body = pack(json.dumps(ASKING).encode())
         await call(wrap(upstream, scripted), CHAT_PATH, body, {"content-encoding": coding})
-        assert scripted.asked
-        assert upstream.asked[0].header("content-encoding") is None
-        assert int(upstream.asked[0].header("content-length") or 0) == len(upstream.asked[0].body)
+        assert scripted.requests
+        assert upstream.requests[0].header("content-encoding") is None
+        assert int(upstream.requests[0].header("content-length") or 0) == len(
+            upstream.requests[0].body
+        )
 
     async def test_an_encoded_body_without_a_summary_passes_unchanged(self) -> None:
         upstream = thinker()
         body = gzip.compress(json.dumps(CHAT).encode())
         await call(wrap(upstream), CHAT_PATH, body, {"content-encoding": "gzip"})
-        assert upstream.asked[0].body == body
-        assert upstream.asked[0].header("content-encoding") == "gzip"
+        assert upstream.requests[0].body == body
+        assert upstream.requests[0].header("content-encoding") == "gzip"
 
     @pytest.mark.parametrize("body", [b'{"summary": "plain"}', gzip.compress(b"x" * 100_000), b""])
     async def test_a_body_that_cannot_be_decoded_is_left_to_upstream(self, body: bytes) -> None:
         upstream = thinker()
         app, headers = wrap(upstream, limits={"body": 10_000}), {"content-encoding": "gzip"}
         assert (await call(app, CHAT_PATH, body, headers)).status == 200
-        assert upstream.asked[0].body == body
-        assert upstream.asked[0].header("content-encoding") == "gzip"
+        assert upstream.requests[0].body == body
+        assert upstream.requests[0].header("content-encoding") == "gzip"
 
     async def test_a_body_that_unpacks_large_is_refused_where_there_is_a_policy(
         self,
@@ -487,18 +493,18 @@ class TestRequestBody:
         app = wrap(upstream, limits={"body": 10_000}, summary={"default": "auto"})
         answer = await call(app, CHAT_PATH, body, {"content-encoding": "gzip"})
         assert answer.status == 400
-        assert not upstream.asked
+        assert not upstream.requests
 
-    async def test_an_unchanged_body_is_not_encoded_anew(self) -> None:
+    async def test_an_unchanged_body_is_not_reencoded(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)))
         spaced = b'{ "model":"m",  "input":"x", "reasoning": {"summary":"auto"}, "n": 1.50 }'
         await call(wrap(upstream, Scripted()), RESPONSES_PATH, spaced)
-        assert upstream.asked[0].body == spaced
+        assert upstream.requests[0].body == spaced
 
     async def test_numbers_past_64_bits_survive_a_change(self) -> None:
         upstream = thinker()
         await call(wrap(upstream, Scripted()), CHAT_PATH, {**ASKING, "seed": 2**70})
-        assert upstream.asked[0].json["seed"] == 2**70
+        assert upstream.requests[0].json["seed"] == 2**70
 
 
 class TestScope:
@@ -523,7 +529,7 @@ class TestScope:
         scripted = Scripted()
         app = wrap(thinker(), scripted)
         await call(app, f"/llm{CHAT_PATH}", ASKING, {"host": "x/v1/embeddings"}, root_path="/llm")
-        assert len(scripted.asked) == 1
+        assert len(scripted.requests) == 1
 
     async def test_context_variables_and_exceptions_are_the_applications_own(self) -> None:
         class Odd(Exception):
@@ -548,7 +554,7 @@ class TestScope:
 
 
 class TestAnswers:
-    """What upstream may answer to an engaged request."""
+    """Upstream's answers to an engaged request."""
 
     async def test_json_in_place_of_a_stream_is_rewritten_as_json(self) -> None:
         body = completion({"content": "Hello.", "reasoning": THOUGHT})
@@ -650,8 +656,8 @@ class TestSummarizers:
         answer = await call(wrap(Upstream(Answer.json(body))), CHAT_PATH, ASKING)
         assert answer.headers["x-abridge-summary"] == "extractive"
         assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
-        said = answer.json["choices"][0]["message"]["reasoning"]
-        assert said.split(". ")[0].strip("* \n") in THOUGHT
+        answered = answer.json["choices"][0]["message"]["reasoning"]
+        assert answered.split(". ")[0].strip("* \n") in THOUGHT
 
     async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(
@@ -662,7 +668,7 @@ class TestSummarizers:
         answer = await call(app, CHAT_PATH, ASKING, {"authorization": "Bearer sk-mine"})
         seen = check_chat(answer.data)
         assert seen.choices[0].fields["reasoning_content"] == "**Adding**\n\nI add."
-        own = upstream.asked[1]
+        own = upstream.requests[1]
         assert own.path == CHAT_PATH
         assert own.header("authorization") == "Bearer sk-mine"
         assert own.header("x-abridge-call") == "summary"
@@ -741,13 +747,13 @@ def test_settings_may_be_made_in_code() -> None:
 
 
 class TestReadOnly:
-    """Some answers are read for what is to be remembered of them, or said beside them."""
+    """Answers that are only read, to remember or to attribute."""
 
     @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
     async def test_reasoning_stays_where_upstream_has_it(self, expose: str) -> None:
         detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
-        said = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
-        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, said):
+        answered = {"reasoning": "Theirs.", "reasoning_details": [detail], "content": "Hi"}
+        for message in ({"content": "Hi", "reasoning_content": THOUGHT}, answered):
             body = completion(message)
             upstream = Upstream(Answer.json(body))
             app = wrap(upstream, history={"restore": "always"}, reasoning={"expose": expose})
@@ -764,23 +770,25 @@ class TestAttribution:
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
             answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
-            came = sse.split_frames(answer.data)
-            (made,) = [place for place, frame in enumerate(came) if frame != sent[place]]
-            assert unmarked(json.loads(came[made][6:])) == json.loads(sent[made][6:])
-            assert gist(check_chat(answer.data).choices[0].led) == [[THOUGHT]]
+            received = sse.split_frames(answer.data)
+            (made,) = [place for place, frame in enumerate(received) if frame != sent[place]]
+            assert without_attributions(json.loads(received[made][6:])) == json.loads(
+                sent[made][6:]
+            )
+            assert attribution_texts(check_chat(answer.data).choices[0].attributions) == [[THOUGHT]]
 
     async def test_attribution_alone_changes_nothing_else_of_a_response(self) -> None:
         output = [*OUTPUT, call_item(2, "look", "{}")]
         sent = responses_stream(output)
         body = {"model": "m", "input": "Hi", "stream": True}
         answer = await call(wrap(Upstream(Answer(sent)), **self.ON), RESPONSES_PATH, body)
-        came = sse.split_frames(answer.data)
-        changed = [place for place, frame in enumerate(came) if frame != sent[place]]
+        received = sse.split_frames(answer.data)
+        changed = [place for place, frame in enumerate(received) if frame != sent[place]]
         assert changed == [len(sent) - 2, len(sent) - 1]
         whole = await call(
             wrap(Upstream(Answer.json(response(output))), **self.ON), RESPONSES_PATH, body
         )
-        assert unmarked(whole.json) == response(output)
+        assert without_attributions(whole.json) == response(output)
         assert check_responses(answer.data).response == whole.json
 
     async def test_a_background_response_is_not_attributed(self) -> None:

@@ -15,9 +15,9 @@ from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
 from tests.support.checker import check_chat, check_responses
-from tests.support.pipeline import bridged
+from tests.support.pipeline import translating
 from tests.support.streams import frame
-from tests.support.translated import tell, turn_of
+from tests.support.translated import read_events, turn_of
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -30,8 +30,8 @@ def test_an_odd_value_leaves_a_legal_result(name: str, client: Api, data: st.Dat
     upstream = name.split(maxsplit=1)[0]
     body = b"".join(map(written, odd if isinstance(odd, list) else [odd])) if stream else None
     read = written(odd)[6:] if body is None else body
-    turn_of(tell(upstream, read, streamed=stream))
-    pipeline = bridged(upstream, client, expose=data.draw(st.sampled_from(["summary", "none"])))
+    turn_of(read_events(upstream, read, streamed=stream))
+    pipeline = translating(upstream, client, expose=data.draw(st.sampled_from(["summary", "none"])))
     out = pipeline.stream(read) if stream else pipeline.whole(read)
     assert SECRET.encode() not in out
     if not stream:

@@ -1,4 +1,4 @@
-"""Test writing translated events for clients of each API."""
+"""Translated events, written for clients of each API, one by one."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ from abridge.core.model_request import Tool
 from abridge.core.usage import SummaryShare, Tokens
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import check_chat, check_responses
-from tests.support.pipeline import COMPOSERS, MUCH, Minting
-from tests.support.translated import Told, read_turn
+from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
+from tests.support.translated import TranslatedTurn, read_turn
 
 APIS = ("chat", "responses")
 REQUEST = RequestEcho()
 END = ResponseEnded(None, None, ok=True)
 
 
-def make_writer(api: str, asked: RequestEcho = REQUEST, limit: int = MUCH) -> Writer:
-    return COMPOSERS[api](PROFILES["auto"], Display(show_raw=True), asked, limit, Minting())
+def make_writer(api: str, echo: RequestEcho = REQUEST, limit: int = LIMIT) -> Writer:
+    return TRANSLATING_WRITERS[api](
+        PROFILES["auto"], Display(show_raw=True), echo, limit, Minting()
+    )
 
 
 def streamed(api: str, *events: Event, **how: Any) -> bytes:
@@ -51,31 +53,31 @@ def whole(api: str, *events: Event) -> dict[str, Any]:
     return body
 
 
-def streamed_and_whole(api: str, *events: Event) -> list[Told]:
+def streamed_and_whole(api: str, *events: Event) -> list[TranslatedTurn]:
     body = json.dumps(whole(api, *events)).encode()
     return [read_turn(api, streamed(api, *events)), read_turn(api, body, streamed=False)]
 
 
 def test_a_response_has_one_choice() -> None:
     texts = ((0, "A"), (1, "x"), (0, "B"), (1, "y"))
-    deltas = [ContentDelta(lane, None, text) for lane, text in texts]
+    said = [ContentDelta(lane, None, text) for lane, text in texts]
     stops = [Finished(0, None, "stop"), Finished(1, None, "length")]
-    for turn in streamed_and_whole("responses", *deltas, *stops):
+    for turn in streamed_and_whole("responses", *said, *stops):
         assert (turn.answer.text, turn.answer.stop) == ("AB", "stop")
-    assert len(check_responses(streamed("responses", *deltas, *stops)).items) == 1
+    assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
 
 
 @pytest.mark.parametrize("custom", [True, False])
 def test_a_call_without_arguments_has_empty_ones(*, custom: bool) -> None:
     called = ToolCallDelta(0, None, call_index=0, id="call_0", name="now", custom=custom)
-    (call,) = whole("chat", called)["choices"][0]["message"]["tool_calls"]
-    assert call[call["type"]] == {"name": "now", ("input" if custom else "arguments"): ""}
+    (said,) = whole("chat", called)["choices"][0]["message"]["tool_calls"]
+    assert said[said["type"]] == {"name": "now", ("input" if custom else "arguments"): ""}
     (item,) = whole("responses", called)["output"]
     assert item["input" if custom else "arguments"] == ""
 
 
 def interleaved(count: int, *pieces: str) -> list[Event]:
-    """Return events of parallel calls: all begin, then all continue."""
+    """Calls side by side: all of them begin, then all go on."""
     heads = [ToolCallDelta(0, None, call_index=n, id=f"call_{n}", name="f") for n in range(count)]
     rest = [
         ToolCallDelta(0, None, call_index=n, arguments=text)
@@ -137,7 +139,7 @@ def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
     tool = Tool("patch", "custom", parameters={}, client_name="patch")
     called = [ToolCallDelta(0, None, call_index=0, id="call_0", name="patch")]
     called += [ToolCallDelta(0, None, call_index=0, arguments="x" * 10)] * 1000
-    out = streamed("chat", *called, asked=RequestEcho(tools={"patch": tool}), limit=2000)
+    out = streamed("chat", *called, echo=RequestEcho(tools={"patch": tool}), limit=2000)
     seen = check_chat(out)
     assert seen.error is not None
     assert seen.error["message"] == ANSWER_TOO_LONG.message
@@ -145,14 +147,14 @@ def test_a_completion_with_a_call_that_is_too_long_fails() -> None:
 
 
 def test_a_long_answer_takes_no_more_memory_than_its_text() -> None:
-    """It is not kept as an object for each of its pieces."""
+    """And not in an object for each of its pieces."""
     writer = make_writer("responses")
     tracemalloc.start()
     for number in range(110_000):
         writer.write(ContentDelta(0, None, f"{number:6}"))
-    used_bytes, _ = tracemalloc.get_traced_memory()
+    kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert used_bytes < 4 * 6 * 110_000
+    assert kept < 4 * 6 * 110_000
 
 
 @pytest.mark.parametrize("odd", [{}, {"token": "x"}, {"token": 1, "logprob": 0.0}])
@@ -160,10 +162,10 @@ def test_what_is_no_log_probability_is_not_passed_on(odd: dict[str, Any]) -> Non
     good = {"token": "Yes", "logprob": -0.1}
     entries = [odd, {**good, "bytes": ["x"], "top_logprobs": [odd, good]}]
     whole_token = {**good, "bytes": list(b"Yes")}
-    expected = [{**whole_token, "top_logprobs": [whole_token]}]
-    delta = ContentDelta(0, None, "Yes", entries)
-    assert whole("chat", delta)["choices"][0]["logprobs"]["content"] == expected
-    assert whole("responses", delta)["output"][0]["content"][0]["logprobs"] == expected
+    meant = [{**whole_token, "top_logprobs": [whole_token]}]
+    said = ContentDelta(0, None, "Yes", entries)
+    assert whole("chat", said)["choices"][0]["logprobs"]["content"] == meant
+    assert whole("responses", said)["output"][0]["content"][0]["logprobs"] == meant
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -1,4 +1,4 @@
-"""Test laws of answers written from translated events, however they are split."""
+"""Rules that hold for every answer written from translated events, however it was split."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from abridge.providers.catalog import PROFILES
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.checker import check_chat, check_responses
-from tests.support.pipeline import COMPOSERS, MUCH, Minting
-from tests.support.translated import Answer, Told, read_turn, turn_of
+from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
+from tests.support.translated import Answer, TranslatedTurn, read_turn, turn_of
 
 USAGE = Tokens(11, 70, 81, 50, 3, 0)
 REQUEST = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
@@ -47,7 +47,7 @@ CHECKS = {"chat": check_chat, "responses": check_responses}
 
 @st.composite
 def stretches(draw: st.DrawFn, item: int, *, native: bool) -> list[Event]:
-    """Draw raw reasoning or a native summary, and opaque state."""
+    """Reasoning of the model's own, or a summary that upstream made; and opaque state."""
     events: list[Event] = [ReasoningStarted(0, None, item)]
     for part in range(draw(st.integers(0, 2))):
         if native:
@@ -68,8 +68,8 @@ def pieces() -> st.SearchStrategy[list[str]]:
 
 @st.composite
 def calls(draw: st.DrawFn, first: int) -> list[Event]:
-    """Draw parallel calls, each with its fragments in order."""
-    per_call: list[list[Event]] = []
+    """Calls side by side, each in its own order."""
+    said: list[list[Event]] = []
     for number in range(first, first + draw(st.integers(1, 3))):
         custom = draw(st.booleans())
         text = draw(PIECE) if custom else json.dumps(draw(st.dictionaries(PIECE, PIECE)))
@@ -77,14 +77,14 @@ def calls(draw: st.DrawFn, first: int) -> list[Event]:
         head = ToolCallDelta(
             0, None, call_index=number, id=f"call_{number}", name="f", arguments="", custom=custom
         )
-        per_call.append([head])
+        said.append([head])
         for piece in filter(None, (text[:cut], text[cut:])):
-            per_call[-1].append(
+            said[-1].append(
                 ToolCallDelta(0, None, call_index=number, arguments=piece, custom=custom)
             )
-    events = [fragments.pop(0) for fragments in per_call]
-    while remaining := [fragments for fragments in per_call if fragments]:
-        events.append(draw(st.sampled_from(remaining)).pop(0))
+    events = [fragments.pop(0) for fragments in said]
+    while left := [fragments for fragments in said if fragments]:
+        events.append(draw(st.sampled_from(left)).pop(0))
     return events
 
 
@@ -112,11 +112,11 @@ def turns(draw: st.DrawFn) -> list[Event]:
 def make_writer(api: str, *, raw: bool = True, summary: bool = True) -> Writer:
     style = "auto" if summary else None
     display = Display(show_raw=raw, show_summary=summary, style=style)
-    return COMPOSERS[api](PROFILES["auto"], display, REQUEST, MUCH, Minting())
+    return TRANSLATING_WRITERS[api](PROFILES["auto"], display, REQUEST, LIMIT, Minting())
 
 
-def streamed_and_whole(api: str, events: list[Event]) -> Iterator[Told]:
-    """Write the events as a stream and as a body, and read both back."""
+def streamed_and_whole(api: str, events: list[Event]) -> Iterator[TranslatedTurn]:
+    """Composed as a stream and as a body, and read back."""
     writer = make_writer(api)
     stream = b"".join(map(writer.write, events))
     CHECKS[api](stream)
@@ -128,40 +128,38 @@ def streamed_and_whole(api: str, events: list[Event]) -> Iterator[Told]:
     yield read_turn(api, writer.write_whole(events[-1]), streamed=False)
 
 
-def answer_of(turn: Told) -> tuple[object, ...]:
+def answer_of(turn: TranslatedTurn) -> tuple[object, ...]:
     answer = turn.answer
     return answer.text, answer.refusal, answer.calls, answer.stop, turn.ok, turn.usage
 
 
 def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
-    """Return the text of each stretch that has any."""
-    texts = ((stretch.raw, stretch.native) for stretch in answer.stretches)
-    return [(raw, native) for raw, native in texts if raw or native]
+    """What each stretch says; those that hold opaque state alone say nothing."""
+    said = ((stretch.raw, stretch.native) for stretch in answer.stretches)
+    return [(raw, native) for raw, native in said if raw or native]
 
 
 @settings(max_examples=150)
 @given(turns())
 def test_the_responses_reader_reads_what_the_responses_writer_writes(events: list[Event]) -> None:
-    expected = turn_of(events)
+    meant = turn_of(events)
     for turn in streamed_and_whole("responses", events):
-        assert answer_of(turn) == answer_of(expected)
-        assert reasoned(turn.answer) == reasoned(expected.answer)
+        assert answer_of(turn) == answer_of(meant)
+        assert reasoned(turn.answer) == reasoned(meant.answer)
         seals = [data.removeprefix("sig1.") for data, _ in turn.answer.sealed]
-        assert seals == [data for data, _ in expected.answer.sealed]
+        assert seals == [data for data, _ in meant.answer.sealed]
 
 
 @settings(max_examples=150)
 @given(turns())
 def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) -> None:
-    """Chat Completions has one field for reasoning and its summary, shared by all items."""
-    expected = turn_of(events)
-    texts = [raw or "\n\n".join(native) for raw, native in reasoned(expected.answer)]
+    """Chat Completions has one place for reasoning and a summary of it, and one for all items."""
+    meant = turn_of(events)
+    said = [raw or "\n\n".join(native) for raw, native in reasoned(meant.answer)]
     for turn in streamed_and_whole("chat", events):
-        assert answer_of(turn) == answer_of(expected)
-        assert turn.answer.raw == "\n\n".join(texts)
-        assert [data for data, _ in turn.answer.sealed] == [
-            data for data, _ in expected.answer.sealed
-        ]
+        assert answer_of(turn) == answer_of(meant)
+        assert turn.answer.raw == "\n\n".join(said)
+        assert [data for data, _ in turn.answer.sealed] == [data for data, _ in meant.answer.sealed]
 
 
 @settings(max_examples=150)
@@ -185,18 +183,18 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     writer = make_writer(api, raw=raw, summary=summary)
     stream = b"".join(map(writer.write, driver.emitted))
     seen = CHECKS[api](stream)
-    turn, expected = read_turn(api, stream), turn_of(events)
-    assert answer_of(turn)[:-1] == answer_of(expected)[:-1]
+    turn, meant = read_turn(api, stream), turn_of(events)
+    assert answer_of(turn)[:-1] == answer_of(meant)[:-1]
     parts = shown_parts(driver.emitted) if summary else []
     if api == "responses":
         assert seen.summary == parts
-        assert turn.answer.raw == (expected.answer.raw if raw else "")
+        assert turn.answer.raw == (meant.answer.raw if raw else "")
     elif not raw:
         assert turn.answer.raw == "\n\n".join(parts)
 
 
 def shown_parts(emitted: list[Event]) -> list[str]:
-    """Return the emitted parts of every item's summary, ours and native ones."""
+    """The parts of every item's summary, ours and upstream's, as they were said."""
     parts: dict[tuple[int, int], str] = {}
     for event in emitted:
         if isinstance(event, SummaryTextDelta) or (isinstance(event, NativeSummary) and event.text):
@@ -230,28 +228,26 @@ def test_a_turn_that_breaks_off_anywhere_ends_failed(
 def test_opaque_state_returns_byte_for_byte(
     events: list[Event],
 ) -> None:
-    expected = turn_of(events).answer.sealed
+    meant = turn_of(events).answer.sealed
     assert isinstance(events[-1], ResponseEnded)
     for api in ("chat", "responses"):
         writer = make_writer(api)
         for event in events[:-1]:
             writer.note(event)
-        body = json.loads(writer.write_whole(events[-1]))
+        said = json.loads(writer.write_whole(events[-1]))
         if api == "chat":
-            question = CHAT.read_request({"messages": [body["choices"][0]["message"]]})
+            question = CHAT.read_request({"messages": [said["choices"][0]["message"]]})
         else:
-            question = RESPONSES.read_request({"input": body["output"]})
+            question = RESPONSES.read_request({"input": said["output"]})
         parts = [part for speech in question.messages for part in speech.parts]
         thoughts = [part for part in parts if isinstance(part, ReasoningPart) and part.state]
-        assert [(thought.state, thought.is_signature) for thought in thoughts] == expected
+        assert [(thought.state, thought.is_signature) for thought in thoughts] == meant
 
 
 @given(turns())
 def test_items_keep_the_order_of_the_events(events: list[Event]) -> None:
-    """Reasoning precedes what it led to, on both APIs."""
-    expected = [
-        kind for kind, _ in groupby(kind.split()[0] for kind in turn_of(events).answer.order)
-    ]
+    """Reasoning stands before what it led to, on both APIs."""
+    meant = [kind for kind, _ in groupby(kind.split()[0] for kind in turn_of(events).answer.order)]
     for turn in streamed_and_whole("responses", events):
         found = (kind.split()[0] for kind in turn.answer.order)
-        assert [kind for kind, _ in groupby(found)] == expected
+        assert [kind for kind, _ in groupby(found)] == meant

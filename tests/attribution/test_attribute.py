@@ -1,4 +1,4 @@
-"""Test `attribute()`: the reasoning that led to each call, in a body of any API."""
+"""`attribute`: the reasoning that led to each call, in a body of any API."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.apis.messages import scripts as messages
 from tests.attribution.test_writers import CALL, CLIENTS, REDACT, SAY, A, B, turns
 from tests.support.attribution import (
     MARKS,
+    attribution_texts,
     blocks,
     chat_body,
-    expected,
-    gist,
+    expected_texts,
     items,
-    told,
-    unmarked,
+    read_attributions,
+    without_attributions,
 )
-from tests.support.checker import check_led, led_to
-from tests.support.pipeline import MUCH, Pipeline, bridged
+from tests.support.checker import attribution_of, check_attributions
+from tests.support.pipeline import LIMIT, Pipeline, translating
 from tests.support.streams import (
     THOUGHT,
     call,
@@ -38,11 +38,11 @@ Json = dict[str, Any]
 
 
 def led(body: Json) -> list[Any]:
-    """Return what each call in an Anthropic message was attributed."""
+    """What the calls of a message of Anthropic's were given."""
     calls = [block for block in attribute(body)["content"] if block["type"].endswith("tool_use")]
-    told = [led_to(call) for call in calls]
-    check_led([call["id"] for call in calls], told)
-    return gist(told)
+    read_attributions = [attribution_of(call) for call in calls]
+    check_attributions([call["id"] for call in calls], read_attributions)
+    return attribution_texts(read_attributions)
 
 
 def test_thinking_with_signatures_and_redacted_blocks() -> None:
@@ -72,9 +72,14 @@ def test_thinking_between_the_servers_tools_and_the_clients() -> None:
     ]
     body = messages.message(content)
     assert led(body) == [["A"], ["B"], True, True]
-    told = attribute(body)["content"]
-    assert told[2] == result
-    assert [block.get("reasoning_ref") for block in told[5:]] == ["toolu_1", None, None, "toolu_1"]
+    read_attributions = attribute(body)["content"]
+    assert read_attributions[2] == result
+    assert [block.get("reasoning_ref") for block in read_attributions[5:]] == [
+        "toolu_1",
+        None,
+        None,
+        "toolu_1",
+    ]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -84,18 +89,24 @@ def test_thinking_between_the_servers_tools_and_the_clients() -> None:
 def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, stream: bool) -> None:
     body = messages.message(blocks(steps), "tool_use")
     frames = messages.stream(body["content"], "tool_use")
-    run: Pipeline = bridged("messages", CLIENTS[client], expose="raw", room=MUCH)
+    run: Pipeline = translating("messages", CLIENTS[client], expose="raw", attribution_limit=LIMIT)
     out = run.stream(b"".join(frames)) if stream else run.whole(json.dumps(body).encode())
-    assert gist(told(client, out, stream=stream)) == led(body) == expected(steps)
+    assert (
+        attribution_texts(read_attributions(client, out, stream=stream))
+        == led(body)
+        == expected_texts(steps)
+    )
 
 
 @settings(max_examples=50, deadline=None)
 @given(turns())
-def test_a_response_that_abridge_did_not_write(steps: Any) -> None:
+def test_a_response_of_anybodys(steps: Any) -> None:
     body = response(items(steps))
-    attributed = attribute(body)
-    assert gist(told("responses", json.dumps(attributed).encode(), stream=False)) == expected(steps)
-    assert unmarked(attributed) == body
+    said = attribute(body)
+    assert attribution_texts(
+        read_attributions("responses", json.dumps(said).encode(), stream=False)
+    ) == expected_texts(steps)
+    assert without_attributions(said) == body
 
 
 def test_a_message_that_shows_both_is_attributed_raw() -> None:
@@ -127,11 +138,11 @@ BODIES: list[Json] = [
 @pytest.mark.parametrize("body", BODIES)
 def test_the_body_is_not_changed_and_a_second_time_changes_nothing(body: Json) -> None:
     before = deepcopy(body)
-    attributed = attribute(body)
+    said = attribute(body)
     assert body == before
-    assert attributed != body
-    assert unmarked(attributed) == body
-    assert attribute(attributed) == attributed
+    assert said != body
+    assert without_attributions(said) == body
+    assert attribute(said) == said
 
 
 @pytest.mark.parametrize(
@@ -147,11 +158,11 @@ def test_the_body_is_not_changed_and_a_second_time_changes_nothing(body: Json) -
         {"content": [7, None, {}, {"type": "text", "text": "x"}]},
     ],
 )
-def test_an_odd_or_invalid_answer_is_returned_unchanged(body: Json) -> None:
+def test_what_is_no_answer_or_an_odd_one_comes_back_as_it_is(body: Json) -> None:
     assert attribute(body) == body
 
 
-def test_a_call_without_reasoning_has_no_marks() -> None:
+def test_a_call_of_nothing_has_no_marks() -> None:
     for body in (
         completion({"content": "So", "tool_calls": [call("look", "{}")]}),
         response([call_item(0, "look", "{}")]),

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from abridge.core.plan import SummaryPlan
-from tests.support.attribution import ARGUMENTS, gist, told, unmarked
+from tests.support.attribution import (
+    ARGUMENTS,
+    attribution_texts,
+    read_attributions,
+    without_attributions,
+)
 from tests.support.checker import check_chat
-from tests.support.pipeline import MUCH, Pipeline, chat
+from tests.support.pipeline import LIMIT, Pipeline, chat
 from tests.support.streams import DONE, THOUGHT, call, chunk, completion
 
 Json = dict[str, Any]
@@ -21,7 +26,7 @@ SUMMARY = f"**Part**\n\nSaid of {len(THOUGHT)} characters."
 
 
 def pipeline(**options: Any) -> Pipeline:
-    return chat(**{"expose": "both", "room": MUCH, **options})
+    return chat(**{"expose": "both", "attribution_limit": LIMIT, **options})
 
 
 def sent(*deltas: Json) -> bytes:
@@ -31,12 +36,12 @@ def sent(*deltas: Json) -> bytes:
 
 
 def streamed(*deltas: Json, **options: Any) -> list[Any]:
-    return told("chat", pipeline(**options).stream(sent(*deltas)), stream=True)
+    return read_attributions("chat", pipeline(**options).stream(sent(*deltas)), stream=True)
 
 
 def whole(message: Json, **options: Any) -> list[Any]:
     body = json.dumps(completion(message)).encode()
-    return told("chat", pipeline(**options).whole(body), stream=False)
+    return read_attributions("chat", pipeline(**options).whole(body), stream=False)
 
 
 def thinking(text: str, **more: Any) -> Json:
@@ -75,7 +80,7 @@ def test_thinking_blocks_are_parts(options: Json) -> None:
     redacted = {"thinking_blocks": [{"type": "redacted_thinking", "data": "x", "index": 0}]}
     last = thinking("", signature="t")
     attributed = streamed(*blocks, last, redacted, thinking("C"), CALL, **options)
-    assert gist(attributed) == [["A a", "B b", "[redacted]", "C"]]
+    assert attribution_texts(attributed) == [["A a", "B b", "[redacted]", "C"]]
     given = [
         thinking("A a", signature="s"),
         thinking("B b", signature="t"),
@@ -89,24 +94,26 @@ def test_thinking_blocks_are_parts(options: Json) -> None:
 def test_entries_that_repeat_a_text_are_attributed_once() -> None:
     given = {"reasoning": "A", **detail("text", 0, text="A")}
     opaque = detail("encrypted", 1, data="x")
-    assert gist(streamed(given, given, opaque, CALL)) == [["AA", "[redacted]"]]
+    assert attribution_texts(streamed(given, given, opaque, CALL)) == [["AA", "[redacted]"]]
     entries = [detail("text", 0, text="AA"), opaque]
     listed = [entry for one in entries for entry in one["reasoning_details"]]
-    assert gist(whole({"reasoning": "AA", "reasoning_details": listed, **CALL})) == [
+    assert attribution_texts(whole({"reasoning": "AA", "reasoning_details": listed, **CALL})) == [
         ["AA", "[redacted]"]
     ]
 
 
 def test_redacted_entries_come_after_the_text_beside_them() -> None:
     given = {"reasoning": "A", **detail("encrypted", 0, data="x")}
-    assert gist(streamed(given, {"reasoning": "B"}, CALL)) == [["A", "[redacted]", "B"]]
-    assert gist(whole({**given, **CALL})) == [["A", "[redacted]"]]
+    assert attribution_texts(streamed(given, {"reasoning": "B"}, CALL)) == [
+        ["A", "[redacted]", "B"]
+    ]
+    assert attribution_texts(whole({**given, **CALL})) == [["A", "[redacted]"]]
 
 
 def test_a_list_without_text_is_ignored() -> None:
     given: Json = {"reasoning": "A", "reasoning_details": [], "thinking_blocks": None}
-    assert gist(streamed(given, given, {"tool_calls": []}, CALL)) == [["AA"]]
-    assert gist(whole({**given, **CALL})) == [["A"]]
+    assert attribution_texts(streamed(given, given, {"tool_calls": []}, CALL)) == [["AA"]]
+    assert attribution_texts(whole({**given, **CALL})) == [["A"]]
 
 
 def test_thinking_chunks_of_a_content_are_one_text() -> None:
@@ -116,8 +123,8 @@ def test_thinking_chunks_of_a_content_are_one_text() -> None:
     deltas = [{"content": chunks("A")}, {"content": chunks("B")}, {"content": "So"}]
     given = [*chunks("A", "B"), {"type": "text", "text": "So"}]
     for options in ({"plan": PLAIN}, {}):
-        assert gist(streamed(*deltas, CALL, **options)) == [["AB"]]
-        assert gist(whole({"content": given, **CALL}, **options)) == [["AB"]]
+        assert attribution_texts(streamed(*deltas, CALL, **options)) == [["AB"]]
+        assert attribution_texts(whole({"content": given, **CALL}, **options)) == [["AB"]]
 
 
 @pytest.mark.parametrize("expose", ["both", "raw", "summary"])
@@ -136,8 +143,8 @@ def test_where_raw_is_hidden_its_summary_is_attributed(expose: str) -> None:
     opaque, visible = detail("encrypted", 1, data="x"), {"reasoning": THOUGHT}
     listed = {**visible, **opaque, **CALL}
     wanted = SUMMARY if expose == "summary" else "[redacted]"
-    assert gist(streamed(visible, opaque, CALL, expose=expose)) == [[wanted]]
-    assert gist(whole(listed, expose=expose)) == [[wanted]]
+    assert attribution_texts(streamed(visible, opaque, CALL, expose=expose)) == [[wanted]]
+    assert attribution_texts(whole(listed, expose=expose)) == [[wanted]]
 
 
 # Sloppy calls
@@ -163,9 +170,9 @@ def test_a_call_id_that_comes_late_is_referred_to() -> None:
 
 def test_a_call_without_an_id_is_not_referred_to() -> None:
     calls = [fragment(number, **function("look", "{}")) for number in range(2)]
-    assert gist(streamed({"reasoning": "A"}, *calls)) == [["A"], False]
+    assert attribution_texts(streamed({"reasoning": "A"}, *calls)) == [["A"], False]
     given = [{"type": "function", **function("look", "{}")}] * 2
-    assert gist(whole({"reasoning": "A", "tool_calls": given})) == [["A"], False]
+    assert attribution_texts(whole({"reasoning": "A", "tool_calls": given})) == [["A"], False]
 
 
 @pytest.mark.parametrize("called", [function("look", "{}"), {"custom": {"name": "look"}}])
@@ -208,18 +215,20 @@ def test_several_calls_in_one_delta_are_attributed() -> None:
 LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "text": "secret"}]}
 
 
-@pytest.mark.parametrize("room", [0, MUCH])
+@pytest.mark.parametrize("attribution_limit", [0, LIMIT])
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_attribution_by_another_abridge_is_hidden_too(expose: str, room: int) -> None:
+def test_attribution_by_another_abridge_is_hidden_too(expose: str, attribution_limit: int) -> None:
     for calls in ([LEAK], [LEAK, {**call("look", "{}", 1), "reasoning_ref": "call_0"}]):
         thought = {"reasoning": THOUGHT}
-        out = pipeline(expose=expose, room=room).stream(sent(thought, {"tool_calls": calls}))
+        out = pipeline(expose=expose, attribution_limit=attribution_limit).stream(
+            sent(thought, {"tool_calls": calls})
+        )
         assert b"secret" not in out
-        assert check_chat(out).choices[0].led[0] != LEAK["reasoning"]
+        assert check_chat(out).choices[0].attributions[0] != LEAK["reasoning"]
         body = json.dumps(completion({**thought, "tool_calls": calls})).encode()
-        out = pipeline(expose=expose, room=room).whole(body)
+        out = pipeline(expose=expose, attribution_limit=attribution_limit).whole(body)
         assert b"secret" not in out
-        assert room or b"reasoning_ref" not in out
+        assert attribution_limit or b"reasoning_ref" not in out
 
 
 def test_unknown_fields_of_a_call_stay() -> None:
@@ -236,7 +245,7 @@ def test_a_chunk_without_calls_or_lists_passes_unchanged(line: bytes) -> None:
     if line == b"\n":
         assert [frame for frame in frames if frame not in out] == [frames[3]]
         (mine,) = [frame for frame in out if frame not in frames]
-        assert unmarked(json.loads(mine[6:])) == json.loads(frames[3][6:])
+        assert without_attributions(json.loads(mine[6:])) == json.loads(frames[3][6:])
     else:
         assert frames[:3] == out[:3]
 
@@ -246,12 +255,12 @@ def test_the_answer_within_a_failure_is_attributed() -> None:
     plan = SummaryPlan(fail_response=True)
     failed = json.loads(pipeline(plan=plan, write=None).whole(body))["error"]["response"]
     given = json.dumps(failed).encode()
-    assert gist(told("chat", given, stream=False)) == [[THOUGHT]]
+    assert attribution_texts(read_attributions("chat", given, stream=False)) == [[THOUGHT]]
 
 
 @pytest.mark.parametrize("calls", [None, "x", [7], [], {}])
 def test_malformed_calls_are_left_alone(calls: Any) -> None:
     message = {"content": "So", "reasoning": "A", "tool_calls": calls}
     body = json.dumps(completion(message)).encode()
-    plain = json.loads(pipeline(plan=PLAIN, room=None).whole(body))
+    plain = json.loads(pipeline(plan=PLAIN, attribution_limit=None).whole(body))
     assert json.loads(pipeline(plan=PLAIN).whole(body)) == plain

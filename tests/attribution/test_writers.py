@@ -1,4 +1,4 @@
-"""Test attribution of calls in the answers of each API."""
+"""The attribution of calls in the answers of each API."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from abridge.core.plan import SummaryPlan
 from tests.support.attribution import (
     ARGUMENTS,
     Step,
+    attribution_texts,
     chat_frames,
-    expected,
-    gist,
+    encode_turn,
+    expected_texts,
     items,
-    spelled,
-    told,
-    unmarked,
+    read_attributions,
+    without_attributions,
 )
-from tests.support.checker import check_chat, check_responses, frames, led_to
-from tests.support.pipeline import MUCH, Pipeline
+from tests.support.checker import attribution_of, check_chat, check_responses, frames
+from tests.support.pipeline import LIMIT, Pipeline
 from tests.support.streams import (
     DONE,
     call,
@@ -40,7 +40,7 @@ from tests.support.streams import (
 )
 
 ApiPair = tuple[str, str]
-"""The client's API and upstream's."""
+"""A client's API, and upstream's."""
 
 CLIENTS = {api.name: api for api in APIS}
 BRIDGED: list[ApiPair] = [
@@ -50,7 +50,7 @@ BRIDGED: list[ApiPair] = [
     ("responses", "messages"),
 ]
 ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pair[1] != "chat"]]
-"""Pairs whose answers show, streamed or not, which reasoning preceded which call."""
+"""Whose answers say, streamed or not, what was thought before which call."""
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
@@ -67,23 +67,29 @@ A, B, SAY, CALL, REDACT = (
 )
 
 
-def pipeline(client: str, upstream: str, room: int | None = MUCH, **options: Any) -> Pipeline:
+def pipeline(
+    client: str, upstream: str, attribution_limit: int | None = LIMIT, **how: Any
+) -> Pipeline:
     pair = {} if client == upstream else {"upstream": upstream}
-    return Pipeline(CLIENTS[client], room=room, **{"expose": "both", **pair, **options})
+    return Pipeline(
+        CLIENTS[client], attribution_limit=attribution_limit, **{"expose": "both", **pair, **how}
+    )
 
 
-def run(pair: ApiPair, steps: list[Step], *, stream: bool, **options: Any) -> bytes:
-    data = spelled(pair[1], steps, stream=stream)
-    run = pipeline(*pair, **options)
+def run(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> bytes:
+    data = encode_turn(pair[1], steps, stream=stream)
+    run = pipeline(*pair, **how)
     return run.stream(data) if stream else run.whole(data)
 
 
-def led(pair: ApiPair, steps: list[Step], *, stream: bool, **options: Any) -> list[Any]:
-    return gist(told(pair[0], run(pair, steps, stream=stream, **options), stream=stream))
+def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[Any]:
+    return attribution_texts(
+        read_attributions(pair[0], run(pair, steps, stream=stream, **how), stream=stream)
+    )
 
 
 def in_order(pair: ApiPair, *, stream: bool) -> bool:
-    """Return whether the answer shows which reasoning preceded which call; a message does not."""
+    """Whether it is known what was thought before which call: a message does not say it."""
     return stream or pair[1] != "chat"
 
 
@@ -96,11 +102,11 @@ def test_each_client_api_has_an_attributing_writer() -> None:
 def test_each_call_gets_the_reasoning_since_the_previous_one(
     client: str, upstream: str, *, stream: bool
 ) -> None:
-    attributed = led((client, upstream), [A, CALL, B, CALL], stream=stream)
+    said = led((client, upstream), [A, CALL, B, CALL], stream=stream)
     if in_order((client, upstream), stream=stream):
-        assert attributed == [[A[1]], [B[1]]]
+        assert said == [[A[1]], [B[1]]]
     else:
-        assert attributed == [[A[1] + B[1]], True]
+        assert said == [[A[1] + B[1]], True]
 
 
 @BOTH
@@ -142,8 +148,8 @@ def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream:
 @BOTH
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
-    data = run(pair, [A, REDACT, B, CALL], stream=stream)
-    (parts,) = told(pair[0], data, stream=stream)
+    said = run(pair, [A, REDACT, B, CALL], stream=stream)
+    (parts,) = read_attributions(pair[0], said, stream=stream)
     assert isinstance(parts, list)
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
@@ -152,9 +158,7 @@ def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream
 
 @BOTH
 @EACH
-def test_text_between_does_not_use_up_reasoning(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
     assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
@@ -173,20 +177,23 @@ def test_tools_of_the_servers_are_attributed_and_their_results_are_no_calls(
     data = b"".join(responses_stream(output)) if stream else json.dumps(response(output)).encode()
     done = pipeline("responses", "responses")
     out = done.stream(data) if stream else done.whole(data)
-    final = check_responses(out).response if stream else json.loads(out)
-    assert gist([led_to(item) for item in final["output"]]) == [
+    said = check_responses(out).response if stream else json.loads(out)
+    assert attribution_texts([attribution_of(item) for item in said["output"]]) == [
         *(False, ["A"], True, False),
         *(["B"], False, True),
     ]
-    assert [item.get("reasoning_ref") for item in final["output"][2::4]] == ["ws_1", "call_sh"]
+    assert [item.get("reasoning_ref") for item in said["output"][2::4]] == ["ws_1", "call_sh"]
 
 
 @BOTH
 @EACH
 def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, stream: bool) -> None:
     pair = client, upstream
-    attributed = [run(pair, [A, SAY, B], stream=stream, room=room) for room in (MUCH, None)]
-    assert attributed[0] == attributed[1]
+    said = [
+        run(pair, [A, SAY, B], stream=stream, attribution_limit=attribution_limit)
+        for attribution_limit in (LIMIT, None)
+    ]
+    assert said[0] == said[1]
 
 
 @BOTH
@@ -204,7 +211,7 @@ def test_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: boo
     assert [json.loads(one) for one in given] == [json.loads(ARGUMENTS)] * 2
 
 
-def test_items_missing_in_the_final_response_are_taken_from_the_stream() -> None:
+def test_what_the_final_response_lacks_is_filled_in_from_the_stream() -> None:
     output = items([A, CALL, B, CALL])
     sent = responses_stream(output)
     last = json.loads(sent[-1].split(b"data: ")[1])
@@ -214,7 +221,7 @@ def test_items_missing_in_the_final_response_are_taken_from_the_stream() -> None
         b'"type": "response.completed", "sequence_number": 99, "response"',
     )
     seen = check_responses(pipeline("responses", "responses").stream(data))
-    assert gist([led_to(item) for item in seen.response["output"]]) == [
+    assert attribution_texts([attribution_of(item) for item in seen.response["output"]]) == [
         *(False, [A[1]]),
         *(False, [B[1]]),
     ]
@@ -234,14 +241,14 @@ def test_obfuscation_passes() -> None:
         frame.replace(b'"id": ', b'"obfuscation": "xyz", "id": ', 1)
         for frame in chat_frames([A, CALL])
     ]
-    seen = check_chat(
+    said = check_chat(
         pipeline("chat", "chat", plan=SummaryPlan(style=None)).stream(b"".join(chunks))
     )
-    assert {each.get("obfuscation") for each in seen.chunks} == {"xyz"}
-    assert gist(seen.choices[0].led) == [[A[1]]]
+    assert {each.get("obfuscation") for each in said.chunks} == {"xyz"}
+    assert attribution_texts(said.choices[0].attributions) == [[A[1]]]
 
 
-# Exposure
+# What is shown
 
 
 @BOTH
@@ -252,13 +259,13 @@ def test_hidden_reasoning_is_attributed_nowhere(
 ) -> None:
     data = run((client, upstream), [A, SAY, CALL, CALL], stream=stream, expose=expose)
     assert b"First" not in data
-    attributed = told(client, data, stream=stream)
+    said = read_attributions(client, data, stream=stream)
     if expose == "none":
-        assert attributed == [None, None]
+        assert said == [None, None]
     else:
         text = f"**Part**\n\nSaid of {len(A[1])} characters."
-        assert attributed[0] == [{"type": "summary_text", "text": text}]
-        assert isinstance(attributed[1], str)
+        assert said[0] == [{"type": "summary_text", "text": text}]
+        assert isinstance(said[1], str)
 
 
 @BOTH
@@ -269,10 +276,10 @@ def test_parts_of_a_summary_stay_separate(
 ) -> None:
     plan = SummaryPlan(part_chars=30, tail_chars=5)
     thought = "One thing is this here now. " * 2 + "\n\n" + "Another thing is that there then. " * 2
-    options: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
+    how: dict[str, Any] = {"expose": "summary", "plan": plan, "details": details}
     steps = [("think", thought), CALL]
-    data = run((client, upstream), steps, stream=stream, **options)
-    (parts,) = told(client, data, stream=stream)
+    data = run((client, upstream), steps, stream=stream, **how)
+    (parts,) = read_attributions(client, data, stream=stream)
     assert isinstance(parts, list)
     assert len(parts) > 1
     assert all(part["text"].startswith("**Part**\n\nSaid of ") for part in parts)
@@ -289,12 +296,12 @@ def sealing(_: Envelope) -> str:
 def test_an_envelope_that_stands_for_an_item_is_a_placeholder(
     client: str, upstream: str, envelope: str, *, stream: bool
 ) -> None:
-    options: dict[str, Any] = {"seal": sealing, "envelope": envelope}
+    how: dict[str, Any] = {"seal": sealing, "envelope": envelope}
     wanted = {"none": ["[redacted]"] if client == "responses" else False, "both": [A[1]]}
     for expose, parts in wanted.items():
-        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **options)
+        data = run((client, upstream), [A, CALL], stream=stream, expose=expose, **how)
         assert ENVELOPE_PREFIX.encode() in data
-        assert gist(told(client, data, stream=stream)) == [parts]
+        assert attribution_texts(read_attributions(client, data, stream=stream)) == [parts]
 
 
 def test_a_native_summary_is_attributed_as_summary() -> None:
@@ -303,20 +310,22 @@ def test_a_native_summary_is_attributed_as_summary() -> None:
     data = b"".join(responses_stream([*output, call_item(1, "look", ARGUMENTS)]))
     wanted = [part, {**part, "text": "More."}]
     for client in CLIENTS:
-        assert told(client, pipeline(client, "responses").stream(data), stream=True) == [wanted]
+        assert read_attributions(
+            client, pipeline(client, "responses").stream(data), stream=True
+        ) == [wanted]
     detail = {"type": "reasoning.summary", "summary": "Theirs.", "index": 0}
     thought = {"reasoning": "Theirs.", "reasoning_details": [detail]}
     sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
     sent += [chunk({"tool_calls": [call("look", ARGUMENTS)]}), chunk({}, finish="tool_calls"), DONE]
     body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
-    for options in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
-        attributed = pipeline("chat", "chat", **options).stream(b"".join(sent))
-        assert told("chat", attributed, stream=True) == [[part]]
-        attributed = pipeline("chat", "chat", **options).whole(json.dumps(body).encode())
-        assert told("chat", attributed, stream=False) == [[part]]
+    for how in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
+        said = pipeline("chat", "chat", **how).stream(b"".join(sent))
+        assert read_attributions("chat", said, stream=True) == [[part]]
+        said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())
+        assert read_attributions("chat", said, stream=False) == [[part]]
 
 
-# Laws
+# What holds for every turn
 
 thoughts = st.text("ab .\n\u00e9", min_size=1, max_size=30).filter(str.strip)
 kinds = st.one_of(
@@ -327,12 +336,12 @@ kinds = st.one_of(
 
 @st.composite
 def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
-    """Draw a turn that ends with a call; without `items` no two stretches are adjacent,
-    since a chat does not separate them."""
+    """Any turn that ends with a call. Without `items` what follows reasoning is something else: in
+    a chat nothing parts one stretch from the next."""
     steps = draw(st.lists(kinds, max_size=9))
     if not items:
-        pairs = pairwise([*(step for step in steps if step != REDACT), CALL])
-        steps = [step for step, then in pairs if (step[0], then[0]) != ("think", "think")]
+        said = pairwise([*(step for step in steps if step != REDACT), CALL])
+        steps = [step for step, then in said if (step[0], then[0]) != ("think", "think")]
     return [*steps, CALL]
 
 
@@ -340,18 +349,20 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
 @given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
 def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
     steps = data.draw(turns(items=pair != ("responses", "chat")))
-    sent = spelled(pair[1], steps, stream=True)
+    sent = encode_turn(pair[1], steps, stream=True)
     cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
     out = pipeline(*pair, expose=expose).stream(sent, cuts)
     joins = pair == ("chat", "chat")
-    assert gist(told(pair[0], out, stream=True)) == expected(steps, joins=joins)
+    assert attribution_texts(read_attributions(pair[0], out, stream=True)) == expected_texts(
+        steps, joins=joins
+    )
 
 
 @settings(max_examples=60, deadline=None)
 @given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
 def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
-    streamed = told(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
-    whole = told(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
+    streamed = read_attributions(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
+    whole = read_attributions(pair[0], run(pair, steps, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -361,9 +372,9 @@ def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str)
 def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
     steps: list[Step], calls: int, pair: ApiPair, expose: str
 ) -> None:
-    reordered = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
-    streamed = told(pair[0], run(pair, reordered, stream=True, expose=expose), stream=True)
-    whole = told(pair[0], run(pair, reordered, stream=False, expose=expose), stream=False)
+    said = [step for step in steps if step[0] in ("think", "redact")] + [SAY] + [CALL] * calls
+    streamed = read_attributions(pair[0], run(pair, said, stream=True, expose=expose), stream=True)
+    whole = read_attributions(pair[0], run(pair, said, stream=False, expose=expose), stream=False)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
@@ -376,11 +387,13 @@ def _without_ref(led: Any) -> Any:
 def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
     lanes = [chat_frames(steps, index)[:-1] for index, steps in enumerate(turns)]
     sent = [lane.pop(0) for lane in lanes]
-    while remaining := [lane for lane in lanes if lane]:
-        sent.append(random.choice(remaining).pop(0))
-    seen = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
+    while left := [lane for lane in lanes if lane]:
+        sent.append(random.choice(left).pop(0))
+    said = check_chat(pipeline("chat", "chat").stream(b"".join([*sent, DONE])))
     for index, steps in enumerate(turns):
-        assert gist(seen.choices[index].led) == expected(steps, joins=True)
+        assert attribution_texts(said.choices[index].attributions) == expected_texts(
+            steps, joins=True
+        )
 
 
 @BOTH
@@ -391,25 +404,26 @@ def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
 def test_nothing_else_is_changed(
     steps: list[Step], pair: ApiPair, expose: str, *, stream: bool
 ) -> None:
-    plain, attributed = (
-        run(pair, steps, stream=stream, expose=expose, room=room) for room in (None, MUCH)
+    plain, said = (
+        run(pair, steps, stream=stream, expose=expose, attribution_limit=attribution_limit)
+        for attribution_limit in (None, LIMIT)
     )
     if not stream:
-        assert unmarked(json.loads(attributed)) == json.loads(plain)
+        assert without_attributions(json.loads(said)) == json.loads(plain)
         return
-    for (name, before), (same, after) in zip(frames(plain), frames(attributed), strict=True):
+    for (name, before), (same, after) in zip(frames(plain), frames(said), strict=True):
         assert name == same
-        assert before == after or unmarked(json.loads(after)) == json.loads(before)
+        assert before == after or without_attributions(json.loads(after)) == json.loads(before)
 
 
 @BOTH
 @settings(max_examples=40, deadline=None)
-@given(steps=turns(), pair=st.sampled_from(PAIRS), room=st.integers(0, 600))
+@given(steps=turns(), pair=st.sampled_from(PAIRS), attribution_limit=st.integers(0, 600))
 def test_over_the_limit_nothing_is_attributed(
-    steps: list[Step], pair: ApiPair, room: int, *, stream: bool
+    steps: list[Step], pair: ApiPair, attribution_limit: int, *, stream: bool
 ) -> None:
     whole = led(pair, steps, stream=stream)
-    attributed = led(pair, steps, stream=stream, room=room)
-    same = [one == other for one, other in zip(attributed, whole, strict=True)]
+    said = led(pair, steps, stream=stream, attribution_limit=attribution_limit)
+    same = [one == other for one, other in zip(said, whole, strict=True)]
     known = same.index(False) if False in same else len(same)
-    assert attributed[known:] == [False] * (len(attributed) - known)
+    assert said[known:] == [False] * (len(said) - known)

@@ -177,7 +177,7 @@ class TestReaching:
         finding = about(await findings_for(server, {"upstream": upstream}), "default")
         assert finding.grade == grade
         assert words in finding.text
-        (received,) = server.apps["models"].asked
+        (received,) = server.apps["models"].requests
         assert received.header("authorization") == ("Bearer geheim" if keyed else None)
 
     async def test_a_missing_key_is_a_fault(self) -> None:
@@ -211,7 +211,7 @@ class TestProbing:
             "upstream default, Responses", "is not available (404)", "note"
         )
         assert not [finding for finding in findings if finding.grade == "fault"]
-        assert server.apps["completions"].asked[0].json["model"] == "thinker-1"
+        assert server.apps["completions"].requests[0].json["model"] == "thinker-1"
 
     async def test_an_upstream_with_the_messages_api(self) -> None:
         server = Server(models=MODELS, messages=answer("messages", stream=True))
@@ -226,7 +226,7 @@ class TestProbing:
         assert (expected.grade, "reasoning in" in expected.text) == ("ok", True)
         assert not [finding for finding in findings if "Completions" in finding.subject]
         assert about(findings, "summarizer").grade == "ok", "asked over the bridge"
-        (received, *_) = server.apps["messages"].asked
+        (received, *_) = server.apps["messages"].requests
         assert received.header("x-api-key") == "sk-theirs"
         assert received.header("authorization") is None
         assert received.header("anthropic-version")
@@ -280,7 +280,7 @@ class TestProbing:
         settings = {"summarizer": {"kind": "upstream"}}
         findings = await findings_for(server, settings, probing=True, key_env="CLIENT_KEY")
         assert findings[-1].grade == "ok"
-        received = [*server.apps["models"].asked, *server.apps["completions"].asked]
+        received = [*server.apps["models"].requests, *server.apps["completions"].requests]
         assert {one.header("authorization") for one in received} == {"Bearer geheim"}
         assert not any("geheim" in str(finding) for finding in findings)
 

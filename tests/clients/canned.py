@@ -1,4 +1,4 @@
-"""The official client's strict helpers, over a stream that is there already."""
+"""The official client's strict helpers, given a finished stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 
 
 def client_of(stream: bytes) -> AsyncOpenAI:
-    """A client that gets this stream, whatever it asks."""
+    """Return a client whose every request is answered with this stream."""
 
     def answer(_: httpx.Request) -> httpx.Response:
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=stream)

@@ -1,4 +1,4 @@
-"""Abridge as a client finds it: over real sockets, before a scripted upstream."""
+"""Abridge over real sockets, in front of a scripted upstream."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ KEY = "sk-anna-1234"
 
 
 @asynccontextmanager
-async def front(
+async def serve_abridge(
     upstream: Upstream, *, entry: Mapping[str, Any] | None = None, **tables: Any
 ) -> AsyncIterator[str]:
-    """The address at which a client finds it. `entry` is the upstream's in the settings."""
+    """Serve Abridge and yield its base URL. `entry` are settings of the upstream."""
     async with serve(upstream) as address:
         settings = settings_for(
             upstreams=[{"base_url": f"{address}/v1", **(entry or {})}],
@@ -39,9 +39,9 @@ async def front(
 
 @asynccontextmanager
 async def connect(upstream: Upstream, **tables: Any) -> AsyncIterator[AsyncOpenAI]:
-    """The official client, in front of it."""
+    """Serve Abridge and yield the official client."""
     async with (
-        front(upstream, **tables) as address,
+        serve_abridge(upstream, **tables) as address,
         AsyncOpenAI(base_url=address, api_key=KEY, max_retries=0) as client,
     ):
         yield client

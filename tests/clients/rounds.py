@@ -1,4 +1,4 @@
-"""A loop of three rounds of tools, and what its provider has to have heard of it at its end."""
+"""A loop of three tool rounds, and the check that its provider got its reasoning back."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 def entry(provider: type[Provider]) -> dict[str, Any]:
-    """The provider in the settings."""
+    """Return the provider's settings."""
     return {"api": provider.api, "profile": provider.profile}
 
 
-def assert_heard(provider: Provider) -> None:
-    """All that it thought in three rounds, as it said it, and no word of a summary."""
+def assert_all_reasoning_returned(provider: Provider) -> None:
+    """Assert that the provider got all its reasoning back unchanged, and no summary."""
     assert not provider.refusals
     assert [one.script.round for one in provider.ledger] == [0, 1, 2, 3]
-    for asked in provider.asked:
-        turns = len(provider.turns(asked.json))
-        assert provider.returned_reasoning(asked.json) == provider.due_reasoning(range(turns))
-        sent = asked.body.decode()
+    for request in provider.requests:
+        turns = len(provider.turns(request.json))
+        assert provider.returned_reasoning(request.json) == provider.due_reasoning(range(turns))
+        sent = request.body.decode()
         assert not [mark for mark in (*OURS, Scripted().text[:10]) if mark in sent]

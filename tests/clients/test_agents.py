@@ -1,6 +1,6 @@
-"""OpenAI's agents SDK over a bridge: it sees the summary, calls its tool, and ends.
+"""OpenAI's agents SDK through translation: it sees the summary, calls its tool, and ends.
 
-For who has it installed: `pip install openai-agents`.
+Needs `pip install openai-agents`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from openai.types.shared import Reasoning
 
 from tests.clients.front import connect
 from tests.clients.rounds import ANSWER as ROUNDS_END
-from tests.clients.rounds import BOTH, LOOPS, QUESTION, assert_heard
+from tests.clients.rounds import BOTH, LOOPS, QUESTION, assert_all_reasoning_returned
 from tests.clients.rounds import entry as entry_of
 from tests.clients.turns import turn
 from tests.end_to_end.histories.provider import Provider
@@ -44,7 +44,7 @@ async def agent(
     model: str = "thinker-1",
     **tables: Any,
 ) -> AsyncIterator[tuple[Any, list[str]]]:
-    """An agent with one tool, and where that tool looked."""
+    """Yield an agent with one tool, and the list of that tool's arguments."""
     looked: list[str] = []
 
     def look(where: str, depth: float = 0.0) -> str:
@@ -56,32 +56,32 @@ async def agent(
     entry = {"api": api, "profile": profile}
     async with connect(upstream, entry=entry, **tables) as official:
         if client == "responses":
-            spoken = agents.OpenAIResponsesModel(model, official)
-            wish = {"reasoning": Reasoning(summary="auto")}
+            model_client = agents.OpenAIResponsesModel(model, official)
+            summary_request = {"reasoning": Reasoning(summary="auto")}
         else:
-            spoken = agents.OpenAIChatCompletionsModel(model, official)
-            wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
-        settings = agents.ModelSettings(include_usage=True, **wish)
+            model_client = agents.OpenAIChatCompletionsModel(model, official)
+            summary_request = {"extra_body": {"reasoning": {"summary": "auto"}}}
+        settings = agents.ModelSettings(include_usage=True, **summary_request)
         tools = [agents.function_tool(look)]
-        yield agents.Agent("Anna", model=spoken, model_settings=settings, tools=tools), looked
+        yield agents.Agent("Anna", model=model_client, model_settings=settings, tools=tools), looked
 
 
-async def streamed(anna: Any, asked: Any, **options: Any) -> tuple[Any, list[Any]]:
-    """A run's result, and the raw events of its stream."""
-    result = agents.Runner.run_streamed(anna, asked, **options)
+async def streamed(anna: Any, content: Any, **options: Any) -> tuple[Any, list[Any]]:
+    """Return a run's result and the raw events of its stream."""
+    result = agents.Runner.run_streamed(anna, content, **options)
     events = [event async for event in result.stream_events()]
     return result, [event.data for event in events if event.type == "raw_response_event"]
 
 
 def summaries(result: Any) -> list[str]:
-    """The summaries of a run, a turn each."""
+    """Return the summaries of a run, one a turn."""
     items = [item.raw_item for item in result.new_items if item.type == "reasoning_item"]
     return ["".join(part.text for part in item.summary) for item in items]
 
 
 def assert_returned(upstream: Upstream) -> None:
-    """Upstream got its own reasoning back, and nothing of what was shown in its place."""
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    """Assert that upstream got its reasoning back and no summary."""
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert again.count(json.dumps(THOUGHT)) == 1
     assert json.dumps(SUMMARY) not in again
 
@@ -120,7 +120,7 @@ async def test_a_tool_loop_that_streams(client: str, api: str, expose: str) -> N
 
 @BOTH
 @LOOPS
-async def test_mlx_11_three_rounds_over_who_demands_what_was_thought(
+async def test_mlx_11_three_rounds_with_a_demanding_provider(
     client: str, kind: type[Provider], *, stream: bool
 ) -> None:
     provider = kind()
@@ -132,18 +132,18 @@ async def test_mlx_11_three_rounds_over_who_demands_what_was_thought(
             result = await agents.Runner.run(anna, QUESTION)
     assert result.final_output == ROUNDS_END
     assert looked == ["é"] * 4
-    assert_heard(provider)
+    assert_all_reasoning_returned(provider)
 
 
 @EACH
-async def test_a_conversation_goes_on_from_what_was_said(client: str, api: str) -> None:
+async def test_a_conversation_continues(client: str, api: str) -> None:
     upstream = Upstream(turn(api, WORDS), turn(api, "Yes.", thought="So it is.", first=1))
     async with agent(upstream, client, api) as (anna, _):
         first, _ = await streamed(anna, "Hi")
-        told = [*first.to_input_list(), {"role": "user", "content": "Sure?"}]
-        second, _ = await streamed(anna, told)
+        history = [*first.to_input_list(), {"role": "user", "content": "Sure?"}]
+        second, _ = await streamed(anna, history)
     assert second.final_output == "Yes."
-    again = upstream.asked[1].body.decode()
+    again = upstream.requests[1].body.decode()
     assert WORDS in again
     assert "Sure?" in again
     assert json.dumps(SUMMARY) not in again
@@ -160,8 +160,8 @@ async def test_an_agent_may_send_only_what_is_new(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "messages"])
-async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
-    """An agent that relies on it is told at its second turn, not answered out of nothing."""
+async def test_a_missing_response_is_an_error(api: str) -> None:
+    """An agent that relies on a stored response gets an error at its second turn."""
     upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
     nowhere: Any = {"history": {"store": "none"}}
     async with agent(upstream, "responses", api, **nowhere) as (anna, looked):
@@ -169,7 +169,7 @@ async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
             await streamed(anna, "Hi", auto_previous_response_id=True)
     assert caught.value.param == "previous_response_id"
     assert looked == ["here"]
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 @EACH

@@ -1,4 +1,4 @@
-"""Vercel's AI SDK over a bridge: every step streams without an error part, and shows its summary.
+"""Vercel's AI SDK through translation: steps stream without errors and show their summaries.
 
 `AI_SDK` names a folder in which `npm install ai @ai-sdk/openai` was run.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.front import front
+from tests.clients.front import serve_abridge
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS
 from tests.support.streams import THOUGHT
@@ -34,8 +34,8 @@ LOOK = (TOOL, ARGUMENTS)
 async def ask(
     upstream: Upstream, client: str, api: str, *, store: str = "own", **tables: Any
 ) -> list[dict[str, Any]]:
-    """The parts of the answer's stream."""
-    async with front(upstream, entry={"api": api}, **tables) as address:
+    """Return the parts of the answer's stream."""
+    async with serve_abridge(upstream, entry={"api": api}, **tables) as address:
         process = await asyncio.create_subprocess_exec(
             *(NODE or "", "--input-type=module", "--eval", SCRIPT, address, client, store),
             cwd=FOLDER,
@@ -45,8 +45,8 @@ async def ask(
         async with asyncio.timeout(60):
             out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
-    told = [line for line in out.decode().splitlines() if line.startswith("{")]
-    return [json.loads(line) for line in told]
+    lines = [line for line in out.decode().splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in lines]
 
 
 def of(kind: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,35 +61,35 @@ async def test_a_tool_loop(client: str, api: str) -> None:
     assert not of("error", parts)
     assert [part["input"] for part in of("tool-call", parts)] == [ARGUMENTS] * 2
     assert "".join(part["text"] for part in of("text-delta", parts)) == WORDS
-    said = "".join(part["text"] for part in of("reasoning-delta", parts))
-    assert said == (SUMMARY * 2 if client == "responses" else "")
+    shown = "".join(part["text"] for part in of("reasoning-delta", parts))
+    assert shown == (SUMMARY * 2 if client == "responses" else "")
     assert [part["finishReason"] for part in of("finish-step", parts)] == ["tool-calls", "stop"]
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert json.dumps(SUMMARY) not in again
     assert again.count(json.dumps(THOUGHT)) == 1
 
 
 @RESPONSES
-async def test_a_tool_loop_whose_items_are_stored(api: str) -> None:
-    """As it takes them to be by default, and sends their ids alone."""
+async def test_a_tool_loop_with_stored_items(api: str) -> None:
+    """By default it relies on stored items and sends only their ids."""
     upstream = Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, thought="So it is.", first=2))
     parts = await ask(upstream, "responses", api, store="stored")
     assert not of("error", parts)
     assert "".join(part["text"] for part in of("text-delta", parts)) == WORDS
     assert "".join(part["text"] for part in of("reasoning-delta", parts)) == SUMMARY * 2
-    again = json.dumps(upstream.asked[1].json, ensure_ascii=False)
+    again = json.dumps(upstream.requests[1].json, ensure_ascii=False)
     assert json.dumps(SUMMARY) not in again
     assert again.count(json.dumps(THOUGHT)) == 1
 
 
 @RESPONSES
-async def test_what_is_not_stored_is_not_forgotten_quietly(api: str) -> None:
+async def test_a_missing_item_is_an_error(api: str) -> None:
     upstream = Upstream(turn(api, "", LOOK), turn(api, WORDS, first=1))
     nowhere = {"history": {"store": "none"}}
     parts = await ask(upstream, "responses", api, store="stored", **nowhere)
     (error,) = of("error", parts)
     assert "store: false" in error["error"]
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 @EACH

@@ -1,6 +1,6 @@
-"""What led to a call, as the official client has it: its strict helpers take it for what it is.
+"""Attributions in the official client: its strict helpers pass them on.
 
-Run with the newest release and with the newest of the major before it, as the other tests of it.
+Run with the newest release and the newest of the previous major.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.clients.front import connect
 from tests.clients.test_bridges import CHAT
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, UPSTREAMS, WORDS
-from tests.support.attribution import MARKS, gist
-from tests.support.checker import check_led, led_to
+from tests.support.attribution import MARKS, attribution_texts
+from tests.support.checker import attribution_of, check_attributions
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Upstream
 
@@ -30,7 +30,7 @@ EXPOSED = pytest.mark.parametrize(("expose", "shown"), [("both", THOUGHT), ("sum
 
 
 def played(api: str) -> Upstream:
-    """Two calls at once, then the answer."""
+    """Return an upstream that makes two calls at once, then answers."""
     return Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, thought="So it is.", first=2))
 
 
@@ -42,9 +42,9 @@ def on(api: str, expose: str) -> dict[str, Any]:
     }
 
 
-def assert_taken_out(upstream: Upstream) -> None:
-    """Upstream was sent both calls again, and nothing that was said of them."""
-    sent = upstream.asked[1].body
+def assert_attributions_removed(upstream: Upstream) -> None:
+    """Assert that upstream got both calls back without attributions."""
+    sent = upstream.requests[1].body
     assert sent.count(f'"{TOOL}"'.encode()) >= 2
     assert b'"reasoning_ref"' not in sent
     assert b'"reasoning":[' not in sent
@@ -59,13 +59,13 @@ async def test_responses_stream(api: str, expose: str, shown: str) -> None:
             async with client.responses.stream(**ASK, input=history, tools=TOOLS) as stream:
                 events = [event async for event in stream]
                 final = await stream.get_final_response()
-            if len(upstream.asked) == 1:
+            if len(upstream.requests) == 1:
                 done = [event.item for event in events if event.type.endswith("output_item.done")]
                 for output in (done, final.output):
                     calls = [item.to_dict() for item in output if item.type == "function_call"]  # type: ignore[union-attr]
-                    led = [led_to(call) for call in calls]
-                    check_led([str(call["call_id"]) for call in calls], led)
-                    assert gist(led) == [[shown], True]
+                    attributions = [attribution_of(call) for call in calls]
+                    check_attributions([str(call["call_id"]) for call in calls], attributions)
+                    assert attribution_texts(attributions) == [[shown], True]
                     assert [json.loads(str(call["arguments"])) for call in calls] == [ARGUMENTS] * 2
             history += [item.to_dict() for item in final.output]
             history += [
@@ -74,7 +74,7 @@ async def test_responses_stream(api: str, expose: str, shown: str) -> None:
                 if item.type == "function_call"
             ]
     assert final.output_text == WORDS
-    assert_taken_out(upstream)
+    assert_attributions_removed(upstream)
 
 
 @EACH
@@ -89,10 +89,10 @@ async def test_chat_stream(api: str, expose: str, shown: str) -> None:
                 final = await stream.get_final_completion()
             message = final.choices[0].message.to_dict()
             calls: Any = message.get("tool_calls") or []
-            if len(upstream.asked) == 1:
-                led = [led_to(call) for call in calls]
-                check_led([call["id"] for call in calls], led)
-                assert gist(led) == [[shown], True]
+            if len(upstream.requests) == 1:
+                attributions = [attribution_of(call) for call in calls]
+                check_attributions([call["id"] for call in calls], attributions)
+                assert attribution_texts(attributions) == [[shown], True]
                 given = [call["function"]["arguments"] for call in calls]
                 assert [json.loads(one) for one in given] == [ARGUMENTS] * 2
             history.append(message)
@@ -100,10 +100,10 @@ async def test_chat_stream(api: str, expose: str, shown: str) -> None:
                 {"role": "tool", "tool_call_id": call["id"], "content": "2"} for call in calls
             ]
     assert message["content"] == WORDS
-    assert_taken_out(upstream)
+    assert_attributions_removed(upstream)
 
 
-def test_the_marks_are_no_fields_of_the_clients_own() -> None:
+def test_the_attribution_fields_are_unknown_to_the_client() -> None:
     from openai.types.chat import ChatCompletionMessageFunctionToolCall
     from openai.types.responses import ResponseFunctionToolCall
 

@@ -1,6 +1,6 @@
 """NEW-05: the official client and its strict helpers, over upstreams that speak other APIs.
 
-Run with the newest release and with the newest of the major before it, as the other tests of it.
+Run with the newest release and the newest of the previous major.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ SILENT = {
     "responses": responses_stream([reasoning_item(0, THOUGHT), call_item(1, TOOL, "")]),
     "messages": list(turn("messages", "", (TOOL, {})).steps),
 }
-"""Turns that call without arguments; some servers then leave them out."""
+"""Turns with a call without arguments, which some servers leave out."""
 
 
 class Place(BaseModel):
     where: str
 
 
-def over(api: str) -> dict[str, Any]:
+def upstream_settings(api: str) -> dict[str, Any]:
     return {"entry": {"api": api}}
 
 
@@ -80,7 +80,7 @@ class TestResponses:
     @RESPONSES
     async def test_plain_iteration(self, api: str) -> None:
         upstream = Upstream(turn(api, WORDS, thought=thinking(4000)))
-        async with connect(upstream, **over(api)) as client:
+        async with connect(upstream, **upstream_settings(api)) as client:
             stream = await client.responses.create(**ASK, stream=True)
             events = [event async for event in stream]
         kinds = [event.type for event in events]
@@ -96,12 +96,12 @@ class TestResponses:
     async def test_the_strict_helper(self, api: str, expose: str) -> None:
         upstream = Upstream(turn(api, WORDS))
         async with (
-            connect(upstream, **over(api), reasoning={"expose": expose}) as client,
+            connect(upstream, **upstream_settings(api), reasoning={"expose": expose}) as client,
             client.responses.stream(**ASK) as stream,
         ):
-            said = [event.delta async for event in stream if "output_text.delta" in event.type]  # type: ignore[union-attr]
+            texts = [event.delta async for event in stream if "output_text.delta" in event.type]  # type: ignore[union-attr]
             final = await stream.get_final_response()
-        assert "".join(said) == final.output_text == WORDS
+        assert "".join(texts) == final.output_text == WORDS
         item = final.output[0]
         assert item.type == "reasoning"
         shown = [part.text for part in item.summary]
@@ -113,7 +113,7 @@ class TestResponses:
 
     @RESPONSES
     async def test_not_streamed(self, api: str) -> None:
-        async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
+        async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
             final = await client.responses.create(**ASK)
         assert final.output_text == WORDS
         assert final.output[0].summary[0].text == SUMMARY  # type: ignore[union-attr]
@@ -123,28 +123,30 @@ class TestResponses:
     @RESPONSES
     @pytest.mark.parametrize("expose", ["auto", "summary"])
     async def test_ogx_11_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
-        """Everything is sent back as it came; upstream gets its own reasoning, in its own words."""
+        """Everything is sent back unchanged; upstream gets its own reasoning in its own API."""
         upstream = Upstream(turn(api, "Let me see.", LOOK, LOOK), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
-        async with connect(upstream, **over(api), reasoning={"expose": expose}) as client:
+        async with connect(
+            upstream, **upstream_settings(api), reasoning={"expose": expose}
+        ) as client:
             first = await self.loop(client, history)
             assert [item.type for item in first] == ["reasoning", "message"] + ["function_call"] * 2
             await self.loop(client, history)
         assert history[-1]["content"][0]["text"] == WORDS
-        again = upstream.asked[1]
+        again = upstream.requests[1]
         assert SUMMARY not in json.dumps(again.json, ensure_ascii=False)
-        assert called(api, again.json) == results(api, again.json) != []
-        assert_thought(api, again.json)
+        assert call_ids(api, again.json) == result_ids(api, again.json) != []
+        assert_reasoning_in_request(api, again.json)
 
     @RESPONSES
-    async def test_mlx_10_a_call_that_came_without_arguments_is_known_again(self, api: str) -> None:
+    async def test_mlx_10_a_call_without_arguments_is_recognized(self, api: str) -> None:
         upstream = Upstream(Answer(SILENT[api]), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
-        async with connect(upstream, **over(api)) as client:
+        async with connect(upstream, **upstream_settings(api)) as client:
             output = await self.loop(client, history)
             assert output[-1].arguments == "{}"
             await self.loop(client, history)
-        assert_thought(api, upstream.asked[1].json)
+        assert_reasoning_in_request(api, upstream.requests[1].json)
 
     async def loop(self, client: AsyncOpenAI, history: list[Any]) -> list[Any]:
         async with client.responses.stream(**{**ASK, "input": history}, store=False) as stream:
@@ -162,29 +164,29 @@ class TestResponses:
     @RESPONSES
     async def test_an_answer_is_parsed(self, api: str) -> None:
         upstream = Upstream(turn(api, json.dumps(ARGUMENTS)))
-        ask = {**ASK, "model": "claude-opus-4-5"}  # Anthropic's know of schemas since then
+        ask = {**ASK, "model": "claude-opus-4-5"}  # the first to support schemas
         async with (
-            connect(upstream, **over(api)) as client,
+            connect(upstream, **upstream_settings(api)) as client,
             client.responses.stream(**ask, text_format=Place) as stream,
         ):
             final = await stream.get_final_response()
         assert final.output_parsed == Place(**ARGUMENTS)
-        body = upstream.asked[0].json
+        body = upstream.requests[0].json
         form = body["output_config"] if api == "messages" else body["response_format"]
         assert "where" in json.dumps(form)
 
     @RESPONSES
-    async def test_promise_7_a_cut_is_no_completed_response(self, api: str) -> None:
+    async def test_promise_7_a_stream_cut_short_is_no_completed_response(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
-        async with connect(upstream, **over(api)) as client:
+        async with connect(upstream, **upstream_settings(api)) as client:
             with pytest.raises(RuntimeError, match=r"response\.completed"):
                 async with client.responses.stream(**ASK) as stream:
                     await stream.get_final_response()
 
-    async def test_long_calls_that_take_turns(self) -> None:
-        told = [json.dumps({"where": str(number) * 9000}) for number in range(2)]
-        turns = zip(*(pieces(text, 100) for text in told), strict=True)
+    async def test_interleaved_long_calls(self) -> None:
+        arguments = [json.dumps({"where": str(number) * 9000}) for number in range(2)]
+        turns = zip(*(pieces(text, 100) for text in arguments), strict=True)
         frames = [chunk({"tool_calls": [call(TOOL, "", number) for number in range(2)]})]
         frames += [
             chunk({"tool_calls": [{"index": number, "function": {"arguments": text}}]})
@@ -193,22 +195,22 @@ class TestResponses:
         ]
         upstream = Upstream(Answer([*frames, chunk({}, finish="tool_calls"), DONE]))
         async with (
-            connect(upstream, **over("chat")) as client,
+            connect(upstream, **upstream_settings("chat")) as client,
             client.responses.stream(**ASK) as stream,
         ):
             final = await stream.get_final_response()
-        assert [item.arguments for item in final.output] == told  # type: ignore[union-attr]
+        assert [item.arguments for item in final.output] == arguments  # type: ignore[union-attr]
 
 
 class TestChat:
     @COMPLETIONS
     async def test_plain_iteration(self, api: str) -> None:
-        async with connect(Upstream(turn(api, WORDS)), **over(api)) as client:
+        async with connect(Upstream(turn(api, WORDS)), **upstream_settings(api)) as client:
             stream = await client.chat.completions.create(**CHAT, **USAGE, stream=True)
             chunks = [chunk async for chunk in stream]
         deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
-        said = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
-        assert said == SUMMARY
+        texts = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+        assert texts == SUMMARY
         assert "".join(delta.content or "" for delta in deltas) == WORDS
         assert chunks[-1].usage is not None
         assert chunks[-1].usage.completion_tokens == 75
@@ -219,7 +221,7 @@ class TestChat:
         async with (
             connect(
                 Upstream(turn(api, WORDS)),
-                **over(api),
+                **upstream_settings(api),
                 reasoning={"expose": expose},
                 chat={"details": True},
             ) as client,
@@ -239,7 +241,7 @@ class TestChat:
 
     @COMPLETIONS
     async def test_not_streamed(self, api: str) -> None:
-        async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
+        async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
             final = await client.chat.completions.create(**CHAT)
         message = final.choices[0].message
         assert message.content == WORDS
@@ -252,14 +254,16 @@ class TestChat:
     async def test_ogx_11_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
         upstream = Upstream(turn(api, "Let me see.", LOOK, LOOK), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
-        async with connect(upstream, **over(api), reasoning={"expose": expose}) as client:
+        async with connect(
+            upstream, **upstream_settings(api), reasoning={"expose": expose}
+        ) as client:
             await self.loop(client, history)
             message = await self.loop(client, history)
         assert message.content == WORDS
-        again = upstream.asked[1]
+        again = upstream.requests[1]
         assert SUMMARY not in json.dumps(again.json, ensure_ascii=False)
-        assert called(api, again.json) == results(api, again.json) != []
-        assert_thought(api, again.json)
+        assert call_ids(api, again.json) == result_ids(api, again.json) != []
+        assert_reasoning_in_request(api, again.json)
 
     async def loop(self, client: AsyncOpenAI, history: list[Any]) -> Any:
         async with client.chat.completions.stream(**{**CHAT, "messages": history}) as stream:
@@ -274,59 +278,59 @@ class TestChat:
         return message
 
     @COMPLETIONS
-    async def test_mlx_10_a_call_that_came_without_arguments_is_known_again(self, api: str) -> None:
+    async def test_mlx_10_a_call_without_arguments_is_recognized(self, api: str) -> None:
         upstream = Upstream(Answer(SILENT[api]), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
-        async with connect(upstream, **over(api)) as client:
+        async with connect(upstream, **upstream_settings(api)) as client:
             message = await self.loop(client, history)
             assert message.tool_calls[0].function.arguments == "{}"
             await self.loop(client, history)
-        assert_thought(api, upstream.asked[1].json)
+        assert_reasoning_in_request(api, upstream.requests[1].json)
 
     @COMPLETIONS
     async def test_an_answer_is_parsed(self, api: str) -> None:
         upstream = Upstream(turn(api, json.dumps(ARGUMENTS)))
         ask = {**CHAT, "model": "claude-opus-4-5"}
         async with (
-            connect(upstream, **over(api)) as client,
+            connect(upstream, **upstream_settings(api)) as client,
             client.chat.completions.stream(**ask, response_format=Place) as stream,
         ):
             final = await stream.get_final_completion()
         assert final.choices[0].message.parsed == Place(**ARGUMENTS)
-        body = upstream.asked[0].json
+        body = upstream.requests[0].json
         form = body["output_config"] if api == "messages" else body["text"]
         assert "where" in json.dumps(form)
 
     @COMPLETIONS
-    async def test_promise_7_a_cut_raises(self, api: str) -> None:
+    async def test_promise_7_a_stream_cut_short_raises(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
-        async with connect(upstream, **over(api)) as client:
+        async with connect(upstream, **upstream_settings(api)) as client:
             stream = await client.chat.completions.create(**CHAT, stream=True)
             with pytest.raises(openai.APIError, match="broke off"):
                 async for _ in stream:
                     pass
 
 
-def called(api: str, body: Any) -> list[str]:
-    """The ids of the calls in a request."""
+def call_ids(api: str, body: Any) -> list[str]:
+    """Return the ids of the calls in a request."""
     if api == "responses":
         return [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
-    said = [message for message in body["messages"] if message["role"] == "assistant"]
+    assistant = [message for message in body["messages"] if message["role"] == "assistant"]
     if api == "chat":
-        return [made["id"] for message in said for made in message.get("tool_calls") or ()]
-    blocks = [block for message in said for block in message["content"]]
+        return [made["id"] for message in assistant for made in message.get("tool_calls") or ()]
+    blocks = [block for message in assistant for block in message["content"]]
     return [block["id"] for block in blocks if block["type"] == "tool_use"]
 
 
-def results(api: str, body: Any) -> list[str]:
-    """The ids of the calls whose results are in a request."""
+def result_ids(api: str, body: Any) -> list[str]:
+    """Return the ids of the calls whose results are in a request."""
     if api == "responses":
         items = body["input"]
         return [item["call_id"] for item in items if item["type"] == "function_call_output"]
     if api == "chat":
-        told = body["messages"]
-        return [message["tool_call_id"] for message in told if message["role"] == "tool"]
+        messages = body["messages"]
+        return [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     blocks = [
         block
         for message in body["messages"]
@@ -336,20 +340,20 @@ def results(api: str, body: Any) -> list[str]:
     return [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
 
 
-def assert_thought(api: str, body: Any) -> None:
-    """The reasoning of the first turn is in the request, in the one place in which it belongs."""
+def assert_reasoning_in_request(api: str, body: Any) -> None:
+    """Assert that the first turn's reasoning is in the request, once and in its place."""
     if api == "responses":
         items = [item for item in body["input"] if item["type"] == "reasoning"]
         assert [item["content"] for item in items] == [
             [{"type": "reasoning_text", "text": THOUGHT}]
         ]
     else:
-        (said,) = [message for message in body["messages"] if message["role"] == "assistant"]
+        (first,) = [message for message in body["messages"] if message["role"] == "assistant"]
         if api == "chat":
-            assert said["reasoning_content"] == THOUGHT
+            assert first["reasoning_content"] == THOUGHT
         else:
             thought = {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln0000"}
-            assert said["content"][0] == thought
+            assert first["content"][0] == thought
 
 
 EACH = pytest.mark.parametrize(("client_api", "api"), BRIDGES)
@@ -379,8 +383,8 @@ async def test_promise_8_when_the_client_leaves_upstream_stops(client_api: str, 
 async def test_errors_come_in_the_clients_shape(
     client_api: str, api: str, status: int, kind: type[openai.APIStatusError]
 ) -> None:
-    told = {"type": "some_error", "message": "Slow down."}
-    own = {"type": "error", "error": told} if api == "messages" else {"error": told}
+    error = {"type": "some_error", "message": "Slow down."}
+    own = {"type": "error", "error": error} if api == "messages" else {"error": error}
     upstream = Upstream(Answer.json(own, status, **{"retry-after": "3"}))
     async with connect(upstream, entry={"api": api}) as client:
         with pytest.raises(kind, match=r"Slow down\.") as caught:
@@ -390,7 +394,7 @@ async def test_errors_come_in_the_clients_shape(
 
 @EACH
 async def test_a_long_stream_stays_whole(client_api: str, api: str) -> None:
-    """Forty thousand characters of thought, and as many of an answer."""
+    """Forty thousand characters of reasoning, and as many of an answer."""
     text = thinking(40_000)
     upstream = Upstream(turn(api, text, thought=text))
     async with connect(upstream, entry={"api": api}) as client:

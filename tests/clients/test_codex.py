@@ -1,7 +1,7 @@
-"""The Codex CLI, itself, over a bridge: it thinks, runs a command, is told what came of it, ends.
+"""The Codex CLI through translation: it reasons, runs a command, gets its output, and ends.
 
-`CODEX` names the binary, else it is looked for on the path; npm's package @openai/codex brings it.
-It speaks Responses alone, and keeps its history itself.
+`CODEX` names the binary, else it is searched on the path; npm's package @openai/codex has it. It
+speaks only Responses, and keeps its history itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.clients.turns import turn
-from tests.support.servers import refused, serve, until
+from tests.support.servers import serve, until, unused_address
 from tests.support.sidecar import sidecar
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Answer, Upstream
@@ -31,14 +31,12 @@ if not CODEX:
 
 PATIENCE = 60.0  # seconds; it takes two to start
 
-BRIDGED = pytest.mark.parametrize("api", ["chat", "messages"])
+TRANSLATED = pytest.mark.parametrize("api", ["chat", "messages"])
 SHELL = "exec_command"
 SEVEN = "What is six times seven?"
 MODEL = "thinker-1"
-CATALOGED = "gpt-5.5"  # of its own catalog: it patches with a custom tool, and can search for more
-SCRIPTING = (
-    "gpt-5.6-sol"  # of the same: its tools come in the input, and it calls them from a script
-)
+CATALOGED = "gpt-5.5"  # in its own catalog: patches with a custom tool, can search for tools
+SCRIPTING = "gpt-5.6-sol"  # in its own catalog: its tools come in the input, called from scripts
 PATCH = "*** Begin Patch\n*** Add File: made\n+forty-two\n*** End Patch\n"
 CONFIG = """
 model = "{model}"
@@ -58,22 +56,22 @@ enabled = false
 
 
 @dataclass
-class Ran:
-    """What a run printed, an event a line, and how it ended."""
+class Run:
+    """The exit code, events and errors of a run."""
 
     code: int
     events: list[dict[str, Any]] = field(default_factory=list)
     errors: str = ""
 
     def items(self, kind: str) -> list[dict[str, Any]]:
-        """The items of a kind that were completed."""
+        """Return the completed items of a kind."""
         done = [event["item"] for event in self.events if event["type"] == "item.completed"]
         return [item for item in done if item["type"] == kind]
 
 
 @dataclass
 class Codex:
-    """Codex before the sidecar at `address`, in a home and a folder of its own."""
+    """Codex using the sidecar at `address`, with its own home and folder."""
 
     address: str
     folder: Path
@@ -83,34 +81,34 @@ class Codex:
     def work(self) -> Path:
         return self.folder / "work"
 
-    async def run(self, asked: str = SEVEN) -> Ran:
-        return await self.end(await self.start(asked))
+    async def run(self, prompt: str = SEVEN) -> Run:
+        return await self.end(await self.start(prompt))
 
-    async def start(self, asked: str = SEVEN) -> asyncio.subprocess.Process:
+    async def start(self, prompt: str = SEVEN) -> asyncio.subprocess.Process:
         home = self.folder / "home"
         for folder in (home, self.work):
             folder.mkdir()
         (home / "config.toml").write_text(CONFIG.format(address=self.address, model=self.model))
         return await asyncio.create_subprocess_exec(
             *(CODEX, "exec", "--json", "--skip-git-repo-check"),
-            *("--sandbox", "danger-full-access", asked),
+            *("--sandbox", "danger-full-access", prompt),
             cwd=self.work,
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(home),
                 "CODEX_HOME": str(home),
-                "HTTPS_PROXY": refused(),  # whatever it would send elsewhere goes nowhere
+                "HTTPS_PROXY": unused_address(),  # other traffic fails
             },
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
 
-    async def end(self, process: asyncio.subprocess.Process) -> Ran:
+    async def end(self, process: asyncio.subprocess.Process) -> Run:
         async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate()
         events = [json.loads(line) for line in out.decode().splitlines()]
-        return Ran(process.returncode or 0, events, err.decode())
+        return Run(process.returncode or 0, events, err.decode())
 
 
 @asynccontextmanager
@@ -125,11 +123,11 @@ async def codex(
 
 @pytest.mark.parametrize("api", ["chat", "messages", "same"])
 async def test_it_shows_the_summary_runs_the_command_and_ends(api: str, tmp_path: Path) -> None:
-    """The first turn's reasoning goes back to upstream as it came, beside the call it led to."""
-    said = "responses" if api == "same" else api
+    """The first turn's reasoning returns to upstream unchanged, beside its call."""
+    upstream_api = "responses" if api == "same" else api
     upstream = Upstream(
-        turn(said, "", (SHELL, {"cmd": "echo $((6 * 7)) | tee made"})),
-        turn(said, "It is forty-two.", thought="So it is. I have seen it.", first=1),
+        turn(upstream_api, "", (SHELL, {"cmd": "echo $((6 * 7)) | tee made"})),
+        turn(upstream_api, "It is forty-two.", thought="So it is. I have seen it.", first=1),
     )
     async with codex(upstream, api, tmp_path) as client:
         ran = await client.run()
@@ -144,7 +142,7 @@ async def test_it_shows_the_summary_runs_the_command_and_ends(api: str, tmp_path
     assert [item["text"] for item in ran.items("agent_message")] == ["It is forty-two."]
     assert ran.events[-1]["type"] == "turn.completed"
     assert ran.events[-1]["usage"]["reasoning_output_tokens"] == 100
-    _, again = upstream.asked
+    _, again = upstream.requests
     assert json.dumps(THOUGHT) in again.body.decode()
     assert "42\\n" in again.body.decode()
     if api == "messages":
@@ -152,20 +150,20 @@ async def test_it_shows_the_summary_runs_the_command_and_ends(api: str, tmp_path
 
 
 def _blocks(body: dict[str, Any]) -> dict[str, Any]:
-    (said,) = [message for message in body["messages"] if message["role"] == "assistant"]
-    return {block["type"]: block for block in said["content"]}
+    (message,) = [each for each in body["messages"] if each["role"] == "assistant"]
+    return {block["type"]: block for block in message["content"]}
 
 
-@BRIDGED
-async def test_every_function_of_its_own_is_offered_and_reached(api: str, tmp_path: Path) -> None:
-    """In one turn, those of a namespace too; the search that a provider would run is left out."""
+@TRANSLATED
+async def test_every_function_tool_is_offered_and_called(api: str, tmp_path: Path) -> None:
+    """In one turn, including namespaced ones; server-side search is not offered."""
     close = "multi_agent_v1__close_agent"
     calls = [(close, {"target": "nobody"}), (SHELL, {"cmd": "echo a"}), (SHELL, {"cmd": "echo b"})]
     upstream = Upstream(turn(api, "", *calls), turn(api, "Done.", first=3))
     async with codex(upstream, api, tmp_path) as client:
         ran = await client.run("Do three things.")
     assert ran.code == 0, ran.errors
-    first, second = (asked.json for asked in upstream.asked)
+    first, second = (request.json for request in upstream.requests)
     offered = [tool.get("function", tool)["name"] for tool in first["tools"]]
     assert {SHELL, "write_stdin", close} <= set(offered)
     assert not any("web_search" in name for name in offered)
@@ -174,9 +172,9 @@ async def test_every_function_of_its_own_is_offered_and_reached(api: str, tmp_pa
     assert "invalid agent id nobody" in json.dumps(second["messages"])
 
 
-@BRIDGED
+@TRANSLATED
 async def test_it_patches_with_its_custom_tool(api: str, tmp_path: Path) -> None:
-    """Offered as a function, and called as what it is."""
+    """It is offered to upstream as a function."""
     upstream = Upstream(
         turn(api, "", ("apply_patch", {"input": PATCH})), turn(api, "Done.", first=1)
     )
@@ -185,12 +183,12 @@ async def test_it_patches_with_its_custom_tool(api: str, tmp_path: Path) -> None
         assert (client.work / "made").read_text() == "forty-two\n"
     assert ran.code == 0, ran.errors
     assert ran.items("file_change")[0]["status"] == "completed"
-    again = json.dumps(upstream.asked[1].json["messages"][-2:])
+    again = json.dumps(upstream.requests[1].json["messages"][-2:])
     assert all(words in again for words in ("apply_patch", "Success. Updated the following files"))
 
 
-@BRIDGED
-async def test_it_runs_the_scripts_of_a_model_that_calls_its_tools_so(
+@TRANSLATED
+async def test_it_runs_scripts_of_a_model_that_calls_tools_from_them(
     api: str, tmp_path: Path
 ) -> None:
     script = "text((await tools.exec_command({cmd: 'echo $((6 * 7))'})).output)"
@@ -201,11 +199,11 @@ async def test_it_runs_the_scripts_of_a_model_that_calls_its_tools_so(
         ran = await client.run()
     assert ran.code == 0, ran.errors
     assert ran.items("command_execution")[0]["aggregated_output"] == "42\n"
-    assert "42\\n" in json.dumps(upstream.asked[1].json["messages"][-1])
+    assert "42\\n" in json.dumps(upstream.requests[1].json["messages"][-1])
 
 
-@BRIDGED
-async def test_it_searches_for_tools_and_offers_what_it_found(api: str, tmp_path: Path) -> None:
+@TRANSLATED
+async def test_it_searches_for_tools_and_offers_those_found(api: str, tmp_path: Path) -> None:
     close = "multi_agent_v1__close_agent"
     upstream = Upstream(
         turn(api, "", ("tool_search", {"query": "close an agent"})),
@@ -216,15 +214,15 @@ async def test_it_searches_for_tools_and_offers_what_it_found(api: str, tmp_path
         ran = await client.run("Close the agent.")
     assert ran.code == 0, ran.errors
     offered = [
-        [tool.get("function", tool)["name"] for tool in asked.json["tools"]]
-        for asked in upstream.asked
+        [tool.get("function", tool)["name"] for tool in request.json["tools"]]
+        for request in upstream.requests
     ]
     assert [close in names for names in offered] == [False, True, True]
-    assert close in json.dumps(upstream.asked[1].json["messages"][-1])
-    assert "invalid agent id nobody" in json.dumps(upstream.asked[2].json["messages"][-1])
+    assert close in json.dumps(upstream.requests[1].json["messages"][-1])
+    assert "invalid agent id nobody" in json.dumps(upstream.requests[2].json["messages"][-1])
 
 
-@BRIDGED
+@TRANSLATED
 async def test_a_broken_upstream_looks_broken(api: str, tmp_path: Path) -> None:
     frames = list(turn(api, "It is forty-two.").steps)
     upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
@@ -234,17 +232,17 @@ async def test_a_broken_upstream_looks_broken(api: str, tmp_path: Path) -> None:
     assert "The upstream broke off its response." in ran.events[-1]["error"]["message"]
 
 
-@BRIDGED
+@TRANSLATED
 async def test_a_refusal_reaches_it(api: str, tmp_path: Path) -> None:
-    told = {"type": "authentication_error", "message": "Who are you?"}
-    own = {"type": "error", "error": told} if api == "messages" else {"error": told}
+    error = {"type": "authentication_error", "message": "Who are you?"}
+    own = {"type": "error", "error": error} if api == "messages" else {"error": error}
     async with codex(Upstream(Answer.json(own, 401)), api, tmp_path) as client:
         ran = await client.run()
     assert ran.code == 1
     assert "401 Unauthorized: Who are you?" in ran.events[-1]["error"]["message"]
 
 
-@BRIDGED
+@TRANSLATED
 async def test_when_it_is_interrupted_upstream_stops(api: str, tmp_path: Path) -> None:
     frames = list(turn(api, "It is forty-two.").steps)
     upstream = Upstream(Answer([*frames[:-5], asyncio.Event()]))

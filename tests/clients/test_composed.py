@@ -1,4 +1,4 @@
-"""The official client's strict helpers, given what is composed for clients of another API."""
+"""The official client's strict helpers, given the output of translating writers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
-from tests.support.pipeline import bridged
+from tests.support.pipeline import translating
 from tests.support.streams import (
     CHAT_USAGE,
     call,
@@ -26,7 +26,7 @@ from tests.support.streams import (
 from tests.support.translated import read_turn
 
 ANSWER = "One hundred."
-ASKED = RequestEcho({"stream_options": {"include_usage": True}})
+ECHO = RequestEcho({"stream_options": {"include_usage": True}})
 WHOLE = [
     recording
     for recording in recordings()
@@ -42,7 +42,7 @@ async def test_a_response_of_a_chat_upstream() -> None:
         chunk({}, finish="tool_calls"),
         chunk(usage=CHAT_USAGE),
     ]
-    response = await respond(bridged("chat", RESPONSES).stream(b"".join(stream)))
+    response = await respond(translating("chat", RESPONSES).stream(b"".join(stream)))
     kinds = [item.type for item in response.output]
     assert kinds == ["reasoning", "message", "function_call", "reasoning", "function_call"]
     assert response.output_text == ANSWER
@@ -60,7 +60,7 @@ async def test_a_completion_of_a_responses_upstream() -> None:
         native,
         call_item(4, "add", "{}"),
     ]
-    pipeline = bridged("responses", CHAT, asked=ASKED, details=True)
+    pipeline = translating("responses", CHAT, echo=ECHO, details=True)
     completion = await complete(pipeline.stream(b"".join(responses_stream(output))))
     (choice,) = completion.choices
     assert choice.message.content == ANSWER
@@ -79,11 +79,11 @@ async def test_a_completion_of_a_responses_upstream() -> None:
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_new_05_every_recording(recording: Recording, api: Api) -> None:
-    told = read_turn(str(recording.api), recording.data)
-    pipeline = bridged(str(recording.api), api, asked=ASKED, plan=SummaryPlan(part_chars=400))
+    turn = read_turn(str(recording.api), recording.data)
+    pipeline = translating(str(recording.api), api, echo=ECHO, plan=SummaryPlan(part_chars=400))
     stream = pipeline.stream(recording.data)
-    text = "\n\n".join(told.answer.messages.values())
+    text = "\n\n".join(turn.answer.messages.values())
     if api is CHAT:
         assert (await complete(stream)).choices[0].message.content == text
     else:
-        assert (await respond(stream)).output_text == told.answer.text
+        assert (await respond(stream)).output_text == turn.answer.text

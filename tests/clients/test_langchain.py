@@ -1,7 +1,6 @@
-"""LangChain's client over providers that demand what was thought, of which it keeps what it knows:
-on Chat Completions nothing.
+"""LangChain's client over providers that demand their reasoning back.
 
-For who has it installed: `pip install langchain-openai`.
+On Chat Completions it keeps none of it. Needs `pip install langchain-openai`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.front import KEY, front
+from tests.clients.front import KEY, serve_abridge
 from tests.clients.rounds import (
     ANSWER,
     BOTH,
@@ -19,7 +18,7 @@ from tests.clients.rounds import (
     LOOPS,
     MOST,
     QUESTION,
-    assert_heard,
+    assert_all_reasoning_returned,
 )
 from tests.clients.rounds import entry as entry_of
 from tests.end_to_end.histories.chat_dialects import DeepSeek
@@ -28,7 +27,7 @@ from tests.end_to_end.histories.provider import Provider
 
 langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
 
-WISHES: dict[str, Any] = {
+SUMMARY_REQUESTS: dict[str, Any] = {
     "chat": {"extra_body": {"reasoning": {"summary": "auto"}}},
     "responses": {"use_responses_api": True, "reasoning": {"summary": "auto"}, "store": False},
 }
@@ -43,42 +42,42 @@ async def test_mlx_11_three_rounds(client: str, kind: type[Provider], *, stream:
 @BOTH
 @pytest.mark.parametrize("kind", [DeepSeek, Anthropic])
 @pytest.mark.parametrize("version", ["v0", "v1"])
-async def test_mlx_11_three_rounds_in_its_other_spellings(
+async def test_mlx_11_three_rounds_in_other_output_versions(
     kind: type[Provider], version: str, *, stream: bool
 ) -> None:
-    """In which its messages hold a response's items."""
+    """In these its messages hold a response's items."""
     await loop("responses", kind(), stream=stream, output_version=version)
 
 
 async def loop(client: str, provider: Provider, *, stream: bool, **options: str) -> None:
     kind = type(provider)
-    async with front(provider, entry=entry_of(kind)) as address:
+    async with serve_abridge(provider, entry=entry_of(kind)) as address:
         model = langchain.ChatOpenAI(
             model=kind.model,
             base_url=address,
             api_key=KEY,
             max_retries=0,
-            **WISHES[client],
+            **SUMMARY_REQUESTS[client],
             **options,
         ).bind_tools([{"type": "function", "function": FUNCTION}])
-        said: Any = None
+        message: Any = None
         history: list[Any] = [("user", QUESTION)]
         for _ in range(MOST):
-            said = await _say(model, history, stream=stream)
-            history += [said, *(_result(called) for called in said.tool_calls)]
-            if not said.tool_calls:
+            message = await _invoke(model, history, stream=stream)
+            history += [message, *(_result(called) for called in message.tool_calls)]
+            if not message.tool_calls:
                 break
-    assert said.text == ANSWER
-    assert_heard(provider)
+    assert message.text == ANSWER
+    assert_all_reasoning_returned(provider)
 
 
-async def _say(model: Any, history: list[Any], *, stream: bool) -> Any:
+async def _invoke(model: Any, history: list[Any], *, stream: bool) -> Any:
     if not stream:
         return await model.ainvoke(history)
-    said: Any = None
+    message: Any = None
     async for piece in model.astream(history):
-        said = piece if said is None else said + piece
-    return said
+        message = piece if message is None else message + piece
+    return message
 
 
 def _result(called: Any) -> Any:

@@ -1,6 +1,6 @@
-"""LiteLLM as a client, over providers that demand what was thought.
+"""LiteLLM as a client, over providers that demand their reasoning back.
 
-For who has it installed: `pip install litellm`.
+Needs `pip install litellm`.
 """
 
 from __future__ import annotations
@@ -10,39 +10,48 @@ from typing import Any
 
 import pytest
 
-from tests.clients.front import KEY, front
-from tests.clients.rounds import ANSWER, BOTH, FOUND, FUNCTION, LOOPS, MOST, QUESTION, assert_heard
+from tests.clients.front import KEY, serve_abridge
+from tests.clients.rounds import (
+    ANSWER,
+    BOTH,
+    FOUND,
+    FUNCTION,
+    LOOPS,
+    MOST,
+    QUESTION,
+    assert_all_reasoning_returned,
+)
 from tests.clients.rounds import entry as entry_of
 from tests.end_to_end.histories.provider import Provider
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network for one
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches one
 litellm = pytest.importorskip("litellm", reason="litellm is not installed")
 litellm.telemetry = False
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # its own, of which it has many
+pytestmark = pytest.mark.filterwarnings("ignore")  # of its own
 
 
 @BOTH
 @LOOPS
 async def test_mlx_11_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
     provider = kind()
-    said, history = "", list[Any]([{"role": "user", "content": QUESTION}])
-    async with front(provider, entry=entry_of(kind)) as address:
+    text, history = "", list[Any]([{"role": "user", "content": QUESTION}])
+    async with serve_abridge(provider, entry=entry_of(kind)) as address:
         at = {"model": f"openai/{kind.model}", "api_base": address, "api_key": KEY}
-        speak = _respond if client == "responses" else _complete
+        send = _respond if client == "responses" else _complete
         for _ in range(MOST):
-            said, results = await speak({**at, "num_retries": 0, "stream": stream}, history)
+            text, results = await send({**at, "num_retries": 0, "stream": stream}, history)
             if not results:
                 break
             history += results
-    assert said == ANSWER
-    assert_heard(provider)
+    assert text == ANSWER
+    assert_all_reasoning_returned(provider)
 
 
 async def _complete(at: dict[str, Any], history: list[Any]) -> tuple[str, list[Any]]:
     tools = [{"type": "function", "function": FUNCTION}]
-    wish = {"extra_body": {"reasoning": {"summary": "auto"}}}
-    answer = await litellm.acompletion(messages=history, tools=tools, **wish, **at)
+    summary_request = {"extra_body": {"reasoning": {"summary": "auto"}}}
+    answer = await litellm.acompletion(messages=history, tools=tools, **summary_request, **at)
     if at["stream"]:
         answer = litellm.stream_chunk_builder([chunk async for chunk in answer], messages=history)
     message = answer.choices[0].message
@@ -55,8 +64,8 @@ async def _complete(at: dict[str, Any], history: list[Any]) -> tuple[str, list[A
 
 async def _respond(at: dict[str, Any], history: list[Any]) -> tuple[str, list[Any]]:
     tools = [{"type": "function", **FUNCTION}]
-    wish = {"reasoning": {"summary": "auto"}, "store": False}
-    answer = await litellm.aresponses(input=history, tools=tools, **wish, **at)
+    summary_request = {"reasoning": {"summary": "auto"}, "store": False}
+    answer = await litellm.aresponses(input=history, tools=tools, **summary_request, **at)
     if at["stream"]:
         answer = [event async for event in answer][-1].response
     output = [

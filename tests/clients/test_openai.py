@@ -1,7 +1,6 @@
-"""The official client, its strict helpers included, against a real server on loopback.
+"""The official client and its strict helpers, against a real server on loopback.
 
-Run with the newest release and with the newest of the major before it: the same tests, another
-environment.
+Run with the newest release and the newest of the previous major.
 """
 
 from __future__ import annotations
@@ -103,14 +102,14 @@ class TestResponses:
         assert answer.usage is not None
         assert answer.usage.total_tokens == 81 + 3 * 15
 
-    async def test_a_cut_is_no_completed_response(self) -> None:
+    async def test_a_stream_cut_short_is_no_completed_response(self) -> None:
         upstream = Upstream(Answer(responses_stream(OUTPUT)[:-3]))
         async with connect(upstream) as client:
             with pytest.raises(RuntimeError, match=r"response\.completed"):
                 async with client.responses.stream(**ASK) as stream:
                     await stream.get_final_response()
 
-    async def test_a_bad_wish_is_a_bad_request(self) -> None:
+    async def test_an_invalid_summary_style_is_a_bad_request(self) -> None:
         async with connect(Upstream(Answer())) as client:
             with pytest.raises(openai.BadRequestError) as caught:
                 await client.responses.create(**{**ASK, "reasoning": {"summary": "loud"}})
@@ -135,9 +134,9 @@ class TestResponses:
                     for item in final.output
                     if item.type == "function_call"
                 ]
-        sent = upstream.asked[1].json["input"]
+        sent = upstream.requests[1].json["input"]
         assert sent[1] == first[0]
-        assert SUMMARY not in upstream.asked[1].body.decode()
+        assert SUMMARY not in upstream.requests[1].body.decode()
         assert final.output_text == "One hundred."
 
 
@@ -146,8 +145,8 @@ class TestChat:
         async with connect(Upstream(Answer(chat_stream(THOUGHT, "One hundred.")))) as client:
             stream = await client.chat.completions.create(**CHAT, stream=True)
             deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
-        said = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
-        assert said == SUMMARY
+        shown_text = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+        assert shown_text == SUMMARY
         assert "".join(delta.content or "" for delta in deltas) == "One hundred."
 
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
@@ -193,7 +192,7 @@ class TestChat:
         assert message.content == "One hundred."
         assert message.to_dict()["reasoning"] == SUMMARY
 
-    async def test_a_cut_raises(self) -> None:
+    async def test_a_stream_cut_short_raises(self) -> None:
         upstream = Upstream(Answer(chat_stream(THOUGHT, "One hundred.")[:-4]))
         async with connect(upstream) as client:
             stream = await client.chat.completions.create(**CHAT, stream=True)
@@ -221,9 +220,9 @@ class TestChat:
                     {"role": "tool", "tool_call_id": made.id, "content": "2"}
                     for made in message.tool_calls or ()
                 ]
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert sent["reasoning_content"] == THOUGHT
-        assert json.dumps(SUMMARY)[1:-1] not in upstream.asked[1].body.decode()
+        assert json.dumps(SUMMARY)[1:-1] not in upstream.requests[1].body.decode()
         assert message.content == "Two."
 
 

@@ -1,4 +1,4 @@
-"""The official client's strict helpers, in front of servers that do not keep the rules."""
+"""The official client's strict helpers, over servers that break the rules."""
 
 from __future__ import annotations
 

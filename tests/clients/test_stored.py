@@ -1,5 +1,4 @@
-"""The official client relies on what is stored, over upstreams that store nothing, and before one
-that does."""
+"""The official client relies on stored responses, whether upstream stores them or Abridge."""
 
 from __future__ import annotations
 
@@ -14,10 +13,10 @@ from tests.clients.test_bridges import (
     ASK,
     RESPONSES,
     SUMMARY,
-    assert_thought,
-    called,
-    over,
-    results,
+    assert_reasoning_in_request,
+    call_ids,
+    result_ids,
+    upstream_settings,
 )
 from tests.clients.turns import turn
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, WORDS, answer
@@ -40,7 +39,7 @@ async def final(client: AsyncOpenAI, *, stream: bool, **ask: Any) -> Any:
 @RESPONSES
 async def test_ols_05_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
     upstream = Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, first=2))
-    async with connect(upstream, **over(api)) as client:
+    async with connect(upstream, **upstream_settings(api)) as client:
         first = await final(client, stream=True)
         assert first.store is True
         outputs = [
@@ -52,23 +51,27 @@ async def test_ols_05_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
         second = await final(client, stream=True, **more)
     assert second.previous_response_id == first.id
     assert second.output_text == WORDS
-    again = upstream.asked[1]
+    again = upstream.requests[1]
     assert SUMMARY not in again.body.decode()
-    assert called(api, again.json) == results(api, again.json) != []
-    assert_thought(api, again.json)
+    assert call_ids(api, again.json) == result_ids(api, again.json) != []
+    assert_reasoning_in_request(api, again.json)
 
 
 @BOTH
 @RESPONSES
 async def test_a_response_can_be_retrieved_listed_and_deleted(api: str, *, stream: bool) -> None:
     upstream = Upstream(answer(api, stream=stream), answer(api, stream=stream, text="Yes."))
-    async with connect(upstream, **over(api)) as client:
+    async with connect(upstream, **upstream_settings(api)) as client:
         first = await final(client, stream=stream, tools=[])
         more = {"input": "Sure?", "previous_response_id": first.id}
         second = await final(client, stream=stream, tools=[], **more)
-        kept = await client.responses.retrieve(second.id)
-        assert [item.id for item in kept.output] == [item.id for item in second.output]
-        assert (kept.id, kept.usage, kept.output_text) == (second.id, second.usage, "Yes.")
+        retrieved = await client.responses.retrieve(second.id)
+        assert [item.id for item in retrieved.output] == [item.id for item in second.output]
+        assert (retrieved.id, retrieved.usage, retrieved.output_text) == (
+            second.id,
+            second.usage,
+            "Yes.",
+        )
         items = [item async for item in client.responses.input_items.list(second.id, limit=1)]
         assert [getattr(item, "role", item.type) for item in items] == [
             *("user", "assistant", "reasoning", "user")
@@ -80,29 +83,29 @@ async def test_a_response_can_be_retrieved_listed_and_deleted(api: str, *, strea
                 await client.responses.retrieve(identity)
         with pytest.raises(openai.BadRequestError, match="synchronous"):
             await client.responses.cancel(first.id)
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 @RESPONSES
-async def test_promise_10_what_is_not_there_is_not_forgotten_quietly(api: str) -> None:
-    async with connect(Upstream(answer(api, stream=False)), **over(api)) as client:
+async def test_promise_10_a_missing_response_is_an_error(api: str) -> None:
+    async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
         first = await final(client, stream=False)
         other = client.with_options(api_key="sk-bert-5678")
-        for asking, identity in ((client, "resp_1"), (other, first.id)):
+        for request_body, identity in ((client, "resp_1"), (other, first.id)):
             with pytest.raises(openai.BadRequestError) as caught:
-                await final(asking, stream=False, previous_response_id=identity)
+                await final(request_body, stream=False, previous_response_id=identity)
             assert caught.value.code == "previous_response_not_found"
             assert caught.value.param == "previous_response_id"
         with pytest.raises(openai.NotFoundError):
             await other.responses.retrieve(first.id)
 
 
-async def test_what_upstream_stores_is_shown_with_its_summary() -> None:
+async def test_a_response_stored_upstream_has_its_summary() -> None:
     output = [reasoning_item(0, THOUGHT), message_item(1, WORDS)]
     upstream = Upstream(Answer.json(response(output, store=True)))
     async with connect(upstream, reasoning={"expose": "summary"}) as client:
         first = await final(client, stream=False)
-        kept = await client.responses.retrieve(first.id)
-    assert kept.to_dict() == first.to_dict()
-    assert "odd numbers" not in str(kept)
-    assert SUMMARY in str(kept.to_dict()["output"]).replace("\\n", "\n")
+        retrieved = await client.responses.retrieve(first.id)
+    assert retrieved.to_dict() == first.to_dict()
+    assert "odd numbers" not in str(retrieved)
+    assert SUMMARY in str(retrieved.to_dict()["output"]).replace("\\n", "\n")

@@ -1,4 +1,4 @@
-"""One turn of a scripted model, as an upstream of any API says it, with calls of any tool."""
+"""One turn of a scripted model with any calls, as an upstream of any API sends it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ Call = tuple[str, Mapping[str, Any]]
 
 
 def turn(api: str, text: str = "", *calls: Call, thought: str = THOUGHT, first: int = 0) -> Answer:
-    """A turn that streams. `first` numbers its calls, whose ids differ within a conversation."""
-    spelled = [(number, name, json.dumps(said)) for number, (name, said) in enumerate(calls, first)]
+    """Return a streamed turn. `first` numbers its calls, whose ids are unique in a conversation."""
+    encoded = [
+        (number, name, json.dumps(arguments))
+        for number, (name, arguments) in enumerate(calls, first)
+    ]
     if api == "chat":
         made = [
-            {**call(name, said, number), "index": index}
-            for index, (number, name, said) in enumerate(spelled)
+            {**call(name, arguments, number), "index": index}
+            for index, (number, name, arguments) in enumerate(encoded)
         ]
         finish = "tool_calls" if calls else "stop"
         return Answer(chat_stream(thought, text, calls=made, finish=finish))
     if api == "responses":
         output = [reasoning_item(first, thought)] if thought else []
         output += [message_item(first, text)] if text else []
-        output += [call_item(number, name, said) for number, name, said in spelled]
+        output += [call_item(number, name, arguments) for number, name, arguments in encoded]
         return Answer(responses_stream(output))
     blocks = [messages.thinking(thought, f"c2ln{first:04}")] if thought else []
     blocks += [messages.text(text)] if text else []
     blocks += [
-        messages.tool_use(number, name, **said) for number, (name, said) in enumerate(calls, first)
+        messages.tool_use(number, name, **arguments)
+        for number, (name, arguments) in enumerate(calls, first)
     ]
     return Answer(messages.stream(blocks, "tool_use" if calls else "end_turn"))

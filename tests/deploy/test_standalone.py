@@ -100,7 +100,7 @@ async def test_one_replica_restores_reasoning_that_another_remembered(
                 await leaving.until("not ready any more")
                 leaving.signal(signal.SIGTERM)  # which ends the drain delay
             assert [await first.end(), await second.end()] == [0, 0]
-    returned = upstream.asked[-1].json["messages"][1]
+    returned = upstream.requests[-1].json["messages"][1]
     assert returned["reasoning"] == THOUGHT
     with valkey.client(password=PASSWORD) as inside:
         assert inside.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}

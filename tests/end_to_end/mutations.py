@@ -1,4 +1,4 @@
-"""Answers of upstreams, and what may stand anywhere in them that nobody expects there."""
+"""Upstream answers, and unexpected values to put anywhere into them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 
 def payloads(frames: list[bytes]) -> list[Any]:
-    said = (line[6:] for frame in frames for line in frame.split(b"\n") if line[:6] == b"data: ")
-    return [json.loads(data) for data in said if data != b"[DONE]"]
+    lines = (line[6:] for frame in frames for line in frame.split(b"\n") if line[:6] == b"data: ")
+    return [json.loads(data) for data in lines if data != b"[DONE]"]
 
 
 DOCUMENTS: dict[str, tuple[str, bool, Any]] = {
@@ -84,5 +84,7 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 def answer(document: Any, *, stream: bool) -> Answer:
     if not stream:
         return Answer.json(document)
-    said = document if isinstance(document, list) else [document]
-    return Answer([f"data: {json.dumps(one)}\n\n".encode() for one in said] + [b"data: [DONE]\n\n"])
+    events = document if isinstance(document, list) else [document]
+    return Answer(
+        [f"data: {json.dumps(one)}\n\n".encode() for one in events] + [b"data: [DONE]\n\n"]
+    )

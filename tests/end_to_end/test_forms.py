@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import PREFIX, Form, abridged
+from tests.support.deployments import PREFIX, Form, build_app
 from tests.support.streams import (
     CHAT_USAGE,
     RESPONSES_USAGE,
@@ -33,13 +33,13 @@ SUMMARY_REQUEST = {"reasoning": {"summary": "auto"}}
 
 
 async def chat(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
-    app = abridged(form, upstream, writer=Scripted(), **settings)
+    app = build_app(form, upstream, writer=Scripted(), **settings)
     path = f"{PREFIX[form]}/v1/chat/completions"
     return await call(app, path, {**CHAT, **SUMMARY_REQUEST, **(body or {})})
 
 
 async def responses(form: Form, upstream: Upstream, body: Any = None, **settings: Any) -> Call:
-    app = abridged(form, upstream, writer=Scripted(), **settings)
+    app = build_app(form, upstream, writer=Scripted(), **settings)
     return await call(
         app, f"{PREFIX[form]}/v1/responses", {**RESPONSES, **SUMMARY_REQUEST, **(body or {})}
     )
@@ -83,28 +83,28 @@ async def test_chat_whole(form: Form) -> None:
     assert answer.json["usage"]["reasoning_summary"]["model"] == "mini"
 
 
-async def test_without_a_wish_traffic_is_untouched(form: Form) -> None:
+async def test_traffic_without_a_summary_request_is_untouched(form: Form) -> None:
     for stream in (chat_stream(THOUGHT, "Hi"), responses_stream(OUTPUT)):
         upstream, scripted = Upstream(Answer(stream)), Scripted()
-        app = abridged(form, upstream, writer=scripted)
+        app = build_app(form, upstream, writer=scripted)
         for path in ("/v1/chat/completions", "/v1/responses"):
             answer = await call(app, PREFIX[form] + path, {**CHAT, **RESPONSES, "stream": True})
             assert answer.data == b"".join(stream)
-        assert not scripted.asked
-        assert upstream.asked[0].json == {**CHAT, **RESPONSES, "stream": True}
+        assert not scripted.requests
+        assert upstream.requests[0].json == {**CHAT, **RESPONSES, "stream": True}
 
 
-async def test_the_wish_is_forwarded_where_the_api_knows_it_and_taken_out_where_not(
+async def test_the_summary_parameter_is_forwarded_only_where_the_api_has_it(
     form: Form,
 ) -> None:
     upstream = Upstream(Answer(responses_stream(OUTPUT)))
     await responses(form, upstream, {"stream": True})
-    assert upstream.asked[0].json["reasoning"] == {"summary": "auto"}
+    assert upstream.requests[0].json["reasoning"] == {"summary": "auto"}
     upstream = Upstream(Answer(chat_stream(THOUGHT, "Hi")))
     await chat(form, upstream, {"stream": True})
-    assert "reasoning" not in upstream.asked[0].json
+    assert "reasoning" not in upstream.requests[0].json
     await chat(form, upstream, {"stream": True, "reasoning": {"summary": "auto", "effort": "low"}})
-    assert upstream.asked[1].json["reasoning"] == {"effort": "low"}
+    assert upstream.requests[1].json["reasoning"] == {"effort": "low"}
 
 
 @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
@@ -136,7 +136,7 @@ class TestNextTurn:
         calls = [tool_call("add", '{"a": 1}')]
         first = Answer(chat_stream(THOUGHT, calls=calls, field="reasoning", finish="tool_calls"))
         upstream = Upstream(first, Answer(chat_stream("Again.", "Done.")))
-        app = abridged(form, upstream, writer=Scripted())
+        app = build_app(form, upstream, writer=Scripted())
         path = f"{PREFIX[form]}/v1/chat/completions"
         seen = check_chat((await call(app, path, {**CHAT, **SUMMARY_REQUEST, "stream": True})).data)
         assert seen.choices[0].fields["reasoning"] == SUMMARY
@@ -154,13 +154,13 @@ class TestNextTurn:
         }
         tool = {"role": "tool", "tool_call_id": "call_0", "content": "2"}
         await call(app, path, {**CHAT, "messages": [*CHAT["messages"], message, tool]})
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert sent == {**message, "reasoning": THOUGHT}
 
     async def test_upstream_gets_its_own_reasoning_back_on_responses(self, form: Form) -> None:
         output = [reasoning_item(0, THOUGHT), call_item(1, "add", "{}")]
         upstream = Upstream(Answer(responses_stream(output)), Answer(responses_stream(OUTPUT)))
-        app = abridged(form, upstream, writer=Scripted(), reasoning={"expose": "summary"})
+        app = build_app(form, upstream, writer=Scripted(), reasoning={"expose": "summary"})
         path = f"{PREFIX[form]}/v1/responses"
         body = {**RESPONSES, **SUMMARY_REQUEST, "stream": True}
         seen = check_responses((await call(app, path, body)).data)
@@ -169,5 +169,5 @@ class TestNextTurn:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "2"}
         user = {"role": "user", "content": "Hi"}
         await call(app, path, {**body, "input": [user, *returned, result]})
-        # the first request's input was a string: the same turn, spelled otherwise
-        assert upstream.asked[1].json["input"] == [user, *output, result]
+        # the first request's input was a string: the same turn in another form
+        assert upstream.requests[1].json["input"] == [user, *output, result]

@@ -1,7 +1,4 @@
-"""Engaged traffic over real sockets: what only sockets show.
-
-A raw client, a real server in the middle, and an upstream that deals in bytes.
-"""
+"""Engaged traffic over real sockets: a raw client, a real server, and an upstream of raw bytes."""
 
 from __future__ import annotations
 
@@ -38,19 +35,19 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding
 
 @dataclass
 class Middle:
-    """The sidecar, and the client's end of a connection to it."""
+    """The sidecar, and a client's connection to it."""
 
     client: Peer
     writer: Scripted
 
     async def ask(self, path: str, *, stream: bool = True) -> None:
-        asking = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
-        body = json.dumps({**asking, "input": "Hi", "messages": []}).encode()
+        request = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
+        body = json.dumps({**request, "input": "Hi", "messages": []}).encode()
         head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
         await self.client.send(head.encode() + body)
 
     async def answer(self) -> bytes:
-        """A whole chunked answer."""
+        """Read a whole chunked answer."""
         await soon(self.client.head())
         return await soon(self.client.chunks())
 
@@ -72,7 +69,7 @@ async def middle(script: Script, writer: Scripted | None = None) -> AsyncIterato
 
 
 def check(path: str, data: bytes) -> bool:
-    """Pass the stream checker; return whether the stream says that it failed."""
+    """Check a stream; return whether it reports a failure."""
     if "chat" in path:
         return check_chat(data).error is not None
     terminal = check_responses(data).terminal
@@ -103,7 +100,7 @@ async def test_each_event_comes_when_it_is_sent(path: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("phase", ["headers", "first token", "mid-stream", "mid-summary"])
 async def test_when_the_client_leaves_upstream_notices(path: str, phase: str) -> None:
-    asked, noticed = asyncio.Event(), asyncio.Event()
+    received, noticed = asyncio.Event(), asyncio.Event()
     writer = Scripted(gate=asyncio.Event())
     stream = STREAMS[path]
     sent = {"headers": [], "first token": [HEAD], "mid-stream": [HEAD, *map(chunk, stream[:40])]}
@@ -112,13 +109,13 @@ async def test_when_the_client_leaves_upstream_notices(path: str, phase: str) ->
         await peer.request()
         for data in sent.get(phase, [HEAD, *map(chunk, stream)]):
             await peer.send(data)
-        asked.set()
+        received.set()
         await peer.left()
         noticed.set()
 
     async with middle(script, writer) as between:
         await between.ask(path)
-        await soon(asked.wait())
+        await soon(received.wait())
         if phase.startswith("mid"):
             await until(lambda: writer.running > 0)
         await between.client.close()
@@ -127,13 +124,13 @@ async def test_when_the_client_leaves_upstream_notices(path: str, phase: str) ->
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kept", [3, 20, -4])
+@pytest.mark.parametrize("sent_frames", [3, 20, -4])
 @pytest.mark.parametrize("how", ["cut", "half-close", "reset", "stall", "garbage"])
-async def test_a_broken_upstream_looks_broken(path: str, kept: int, how: str) -> None:
+async def test_a_broken_upstream_looks_broken(path: str, sent_frames: int, how: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.send(HEAD + b"".join(map(chunk, STREAMS[path][:kept])))
-        await asyncio.sleep(0.05)  # so that the head is read before what comes next
+        await peer.send(HEAD + b"".join(map(chunk, STREAMS[path][:sent_frames])))
+        await asyncio.sleep(0.05)  # so that the head is read by itself
         if how == "reset":
             peer.reset()
         elif how == "half-close":

@@ -1,4 +1,4 @@
-"""Summarizing in practice: what is cut, what is asked, and what it comes to, end to end."""
+"""Summarizing end to end: the cuts, the requests, and the resulting summary."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KINDS = {
 
 
 def titled(passage: Passage) -> str:
-    """What a model would say: a title of usual length, a few sentences."""
+    """Summarize as a model does: a title of usual length, a few sentences."""
     written = f"I look at {len(passage.text)} characters and find that they hold."
     return (
         written
@@ -71,7 +71,7 @@ def think(text: str, **settings: object) -> Pipeline:
 
 
 def sent(passages: list[Passage]) -> tuple[int, int]:
-    """What a summarizer model is sent, of material and in all, in bytes."""
+    """Return the bytes sent to a summarizer model: reasoning, and in all."""
     material = whole = 0
     for passage in passages:
         written = build_prompt(
@@ -88,8 +88,8 @@ def size(*texts: str) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("length", SIZES)
-class TestWhateverIsThought:
-    def test_it_is_cut_where_a_person_would_cut(self, kind: str, length: int) -> None:
+class TestAnyReasoning:
+    def test_it_is_cut_at_natural_boundaries(self, kind: str, length: int) -> None:
         write, boundary = KINDS[kind]
         text = write(length)
         passages = think(text).passages
@@ -98,7 +98,7 @@ class TestWhateverIsThought:
         assert len(text) - len(joined) < 400, "a longer rest is worth a part"
         assert all(re.search(boundary, passage.text) for passage in passages[:-1])
 
-    def test_what_is_sent_stays_in_proportion(self, kind: str, length: int) -> None:
+    def test_requests_stay_in_proportion_to_the_reasoning(self, kind: str, length: int) -> None:
         text = KINDS[kind][0](length)
         passages = think(text).passages
         material, whole = sent(passages)
@@ -106,7 +106,7 @@ class TestWhateverIsThought:
         assert material <= 1.3 * size(text)
         assert whole <= 1.3 * size(text) or length < 2000
 
-    def test_the_embedded_summarizer_makes_one_text_of_it(self, kind: str, length: int) -> None:
+    def test_the_extractive_summarizer_makes_one_text(self, kind: str, length: int) -> None:
         pipeline = chat(write=extract)
         stream = pipeline.stream(b"".join(chat_stream(KINDS[kind][0](length), "So.")))
         written = check_chat(stream).choices[0].fields["reasoning_content"]
@@ -116,10 +116,10 @@ class TestWhateverIsThought:
         assert len(written) <= max(320, len(pipeline.passages) * 800)
 
 
-class TestThinkingBetweenTools:
-    """Twenty times reasoning, then a call."""
+class TestReasoningBetweenCalls:
+    """Reasoning and a call, twenty times."""
 
-    def test_on_responses_each_item_has_its_own(self) -> None:
+    def test_each_responses_item_has_its_own_summary(self) -> None:
         output = []
         for number in range(20):
             item = reasoning_item(2 * number, thinking(300 + 40 * number))
@@ -132,7 +132,7 @@ class TestThinkingBetweenTools:
         material, _ = sent(pipeline.passages)
         assert material <= 1.3 * size(*(item.raw for item in seen.reasoning))
 
-    def test_on_chat_short_stretches_share_a_part(self) -> None:
+    def test_short_chat_stretches_share_a_part(self) -> None:
         frames, thought = [], ""
         for number in range(20):
             text = f"Round {number}. " + "I look at the next file. " * 6

@@ -18,7 +18,7 @@ from tests.support.streams import (
     responses_stream,
     thinking,
 )
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 NATIVE = [{"type": "summary_text", "text": "**Adding up**\n\nThe model says so itself."}]
 TROUBLES = {"unlucky-fails": "FAIL", "unlucky-empty": "BE SILENT", "unlucky-slow": "STALL"}
@@ -39,7 +39,7 @@ class Model(Upstream):
         if scope["type"] == "http":
             await super().__call__(scope, receive, send)
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         if not request.body:
             return Answer.json({"object": "list", "data": []})
         body = request.json
@@ -65,7 +65,7 @@ class Model(Upstream):
 class Writer(Upstream):
     """The summarizer: it behaves as the words in the reasoning say."""
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         if b"FAIL" in request.body:
             return Answer.json({"error": {"message": "No."}}, 500)
         if b"STALL" in request.body:

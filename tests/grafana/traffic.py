@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from tests.grafana.actors import TROUBLES, Model, Writer
-from tests.support.servers import HANG, refused, serve, until
+from tests.support.servers import HANG, serve, until, unused_address
 from tests.support.sidecar import sidecar
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -62,7 +62,7 @@ def settings(model: str, writer: str) -> dict[str, str]:
         {"name": "demanding", **at, "models": ["demand*"], "profile": "zai"},
         {"name": "forgetful", **at, "models": ["forget*"], "history": {"keep": "none"}},
         {"name": "bridged", **at, "models": ["bridge*"], "api": "chat"},
-        {"name": "dead", "base_url": refused(), "models": ["dead*"]},
+        {"name": "dead", "base_url": unused_address(), "models": ["dead*"]},
     ]
     return {
         "ABRIDGE_UPSTREAMS": json.dumps(upstreams),

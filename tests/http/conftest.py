@@ -8,9 +8,9 @@ import pytest
 
 from abridge.http.transport import Transport
 from tests.support.clock import clock
-from tests.support.servers import HANG, nothing_left, pytest_asyncio_loop_factories
+from tests.support.servers import HANG, no_leaks, pytest_asyncio_loop_factories
 
-__all__ = ["clock", "nothing_left", "pytest_asyncio_loop_factories"]
+__all__ = ["clock", "no_leaks", "pytest_asyncio_loop_factories"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from abridge.http.transport import Transport
 from tests.http.requests import get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
-from tests.support.servers import Peer, Request, listen, refused
+from tests.support.servers import Peer, Request, listen, unused_address
 
 
 class Recorder:
@@ -123,7 +123,7 @@ async def test_the_environment_names_no_proxy_and_no_credential(
     transport: Transport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, refused())
+        monkeypatch.setenv(name, unused_address())
     netrc = tmp_path / "netrc"
     netrc.write_text("default login someone password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))

@@ -1,4 +1,4 @@
-"""Test that each failure of an upstream raises the right httpx exception."""
+"""What an upstream may do wrong, in httpx's words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from abridge.http.transport import Transport
 from tests.http.requests import get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
-from tests.support.servers import HANG, Peer, listen, refused, soon
+from tests.support.servers import HANG, Peer, listen, soon, unused_address
 
-SHORT = 0.05  # seconds
+SHORT = 0.05  # seconds; what waits for it waits for nothing else
 
 Act = Callable[[Peer], Awaitable[None]]
 
@@ -41,7 +41,7 @@ async def babble(peer: Peer) -> None:
     await peer.left()
 
 
-def sending(data: bytes, then: Act) -> Act:
+def says(data: bytes, then: Act) -> Act:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(data)
@@ -50,18 +50,18 @@ def sending(data: bytes, then: Act) -> Act:
     return script
 
 
-async def test_a_refused_connection(transport: Transport) -> None:
+async def test_nobody_listens(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
-        await send_request(transport, get(refused()))
+        await send_request(transport, get(unused_address()))
 
 
-async def test_an_unknown_host(transport: Transport) -> None:
+async def test_no_such_host(transport: Transport) -> None:
     with pytest.raises(httpx.ConnectError):
         await send_request(transport, get("http://host.invalid"))
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "x\\y"])
-async def test_an_invalid_host(transport: Transport, host: str) -> None:
+async def test_no_host_that_there_could_be(transport: Transport, host: str) -> None:
     url = httpx.URL("http://x").copy_with(netloc=host.encode())
     with pytest.raises(httpx.ConnectError):
         await send_request(transport, httpx.Request("GET", url))
@@ -81,17 +81,17 @@ async def test_connecting_takes_too_long() -> None:
             client.close()
 
 
-async def test_a_timeout_before_the_headers() -> None:
+async def test_silence_before_the_headers() -> None:
     async with (
-        listen(sending(b"HTTP/1.1 200 OK\r\nx-beg", stay)) as server,
+        listen(says(b"HTTP/1.1 200 OK\r\nx-beg", stay)) as server,
         Transport(connect=HANG, headers=SHORT, idle=HANG) as transport,
     ):
         with pytest.raises(httpx.ReadTimeout):
             await soon(send_request(transport, get(server.url)))
 
 
-async def test_a_timeout_within_the_body() -> None:
-    script = sending(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", stay)
+async def test_silence_within_the_body() -> None:
+    script = says(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", stay)
     async with (
         listen(script) as server,
         Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
@@ -102,9 +102,9 @@ async def test_a_timeout_within_the_body() -> None:
             await soon(anext(body))
 
 
-async def test_a_timeout_between_headers_and_body() -> None:
+async def test_silence_between_headers_and_body() -> None:
     async with (
-        listen(sending(b"HTTP/1.1 200 OK\r\n\r\n", stay)) as server,
+        listen(says(b"HTTP/1.1 200 OK\r\n\r\n", stay)) as server,
         Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
     ):
         response = await transport.handle_async_request(get(server.url))
@@ -112,7 +112,7 @@ async def test_a_timeout_between_headers_and_body() -> None:
             await soon(read_body(response))
 
 
-async def test_the_wait_for_headers_does_not_count_against_the_body() -> None:
+async def test_a_long_wait_for_the_headers_is_no_silence_within_the_body() -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await asyncio.sleep(4 * SHORT)
@@ -125,7 +125,7 @@ async def test_the_wait_for_headers_does_not_count_against_the_body() -> None:
         assert await send_request(transport, get(server.url)) == b"ok"
 
 
-async def test_idle_time_does_not_count_against_the_next_request(clock: Clock) -> None:
+async def test_an_idle_connection_does_not_time_out_for_whoever_comes_next(clock: Clock) -> None:
     async def script(peer: Peer) -> None:
         while True:
             await peer.request()
@@ -141,7 +141,7 @@ async def test_idle_time_does_not_count_against_the_next_request(clock: Clock) -
         assert server.connections == 1
 
 
-async def test_an_upload_under_way_does_not_time_out(clock: Clock) -> None:
+async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
     async def source() -> AsyncIterator[bytes]:
         for _ in range(4):
             await clock.advance(3.0)
@@ -158,7 +158,7 @@ async def test_an_upload_under_way_does_not_time_out(clock: Clock) -> None:
         assert await send_request(transport, post(server.url, source())) == b"ok"
 
 
-async def test_a_slow_reader_does_not_time_out(clock: Clock) -> None:
+async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
     body = b"x" * (4 << 20)
 
     async def script(peer: Peer) -> None:
@@ -190,10 +190,10 @@ async def test_a_slow_reader_does_not_time_out(clock: Clock) -> None:
         (b"HTTP/1.1 200 OK\r\nx: " + b"x" * (1 << 17) + b"\r\n\r\n", stay),
     ],
 )
-async def test_an_invalid_response_is_a_protocol_error(
+async def test_no_answer_that_could_be_understood(
     transport: Transport, data: bytes, then: Act
 ) -> None:
-    async with listen(sending(data, then)) as server:
+    async with listen(says(data, then)) as server:
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
             await soon(send_request(transport, post(server.url, b"{}")))
         assert server.connections == 1
@@ -227,7 +227,7 @@ async def test_a_body_that_is_cut_is_read_up_to_the_cut(
         await taken.wait()
         await then(peer)
 
-    async with listen(sending(data, wait_then)) as server:
+    async with listen(says(data, wait_then)) as server:
         response = await transport.handle_async_request(get(server.url))
         body = iter_chunks(response)
         assert (await soon(anext(body))).startswith(b"half")
@@ -236,10 +236,10 @@ async def test_a_body_that_is_cut_is_read_up_to_the_cut(
             await soon(read_body(response))
 
 
-async def test_data_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
+async def test_what_came_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
     transport: Transport,
 ) -> None:
-    async with listen(sending(LENGTH, close)) as server:
+    async with listen(says(LENGTH, close)) as server:
         response = await transport.handle_async_request(get(server.url))
         await soon(server.tasks[0])
         await asyncio.sleep(SHORT)
@@ -253,7 +253,7 @@ async def test_data_before_a_cut_is_read_even_if_the_cut_was_noticed_first(
 async def test_a_body_without_a_length_ends_with_the_connection(
     transport: Transport, then: Act
 ) -> None:
-    async with listen(sending(UNTIL_CLOSED, then)) as server:
+    async with listen(says(UNTIL_CLOSED, then)) as server:
         assert await soon(send_request(transport, get(server.url))) == b"half"
 
 
@@ -271,23 +271,27 @@ async def test_a_body_without_a_length_ends_with_the_connection(
         ([], b"12"),
     ],
 )
-async def test_ambiguous_headers_are_not_sent(
+async def test_what_upstream_would_read_as_something_else_is_not_sent(
     transport: Transport, headers: list[tuple[bytes, bytes]], body: bytes
 ) -> None:
-    request = httpx.Request("POST", refused(), headers=headers, stream=httpx.ByteStream(body))
+    request = httpx.Request(
+        "POST", unused_address(), headers=headers, stream=httpx.ByteStream(body)
+    )
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)
 
 
 @pytest.mark.parametrize("target", [b"/a b", b"/a HTTP/1.1\r\nx: y", b"/\n"])
-async def test_a_target_with_several_parts_is_not_sent(transport: Transport, target: bytes) -> None:
-    request = get(refused())
+async def test_a_target_that_is_more_than_one_is_not_sent(
+    transport: Transport, target: bytes
+) -> None:
+    request = get(unused_address())
     request.extensions["target"] = target
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)
 
 
 async def test_a_synchronous_stream_is_not_sent(transport: Transport) -> None:
-    request = httpx.Request("POST", refused(), content=iter([b"x"]))
+    request = httpx.Request("POST", unused_address(), content=iter([b"x"]))
     with pytest.raises(httpx.LocalProtocolError):
         await send_request(transport, request)

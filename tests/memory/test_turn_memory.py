@@ -19,7 +19,7 @@ from abridge.core.usage import SummarizerUsage
 from abridge.middleware import AbridgeMiddleware
 from tests.support.asgi import begin, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -43,7 +43,7 @@ SUMMARY = "**Adding up**\n\nI add the numbers."
 
 
 def make(upstream: Upstream, registry: CollectorRegistry | None = None, **tables: Any) -> ASGIApp:
-    return abridged("mounted", upstream, writer=Scripted(), registry=registry, **tables)
+    return build_app("mounted", upstream, writer=Scripted(), registry=registry, **tables)
 
 
 async def say(app: ASGIApp, messages: list[Any], headers: Any = KEY, model: str = "m") -> Any:
@@ -94,7 +94,9 @@ class TestWhoLeaves:
         gate = asyncio.Event()
         upstream = Upstream(Answer([*frames[:-5], gate]), Answer(chat_stream("", "Done.")))
         writer = Scripted() if seen == b"The lon" else Halting(seen.decode(), gate)
-        app = abridged("mounted", upstream, writer=writer, summary={"grace": 60, "first_token": 60})
+        app = build_app(
+            "mounted", upstream, writer=writer, summary={"grace": 60, "first_token": 60}
+        )
         asking = {"model": "m", "reasoning": {"summary": "auto"}, "stream": True}
         request = begin(app, CHAT, {**asking, "messages": [USER]}, KEY)
         await request.until(seen)
@@ -103,7 +105,7 @@ class TestWhoLeaves:
         field = _told(request.data, "reasoning_content")
         said = {"role": "assistant", "reasoning_content": field, "content": "The long"}
         await call(app, CHAT, {**asking, "messages": [USER, said, USER]}, KEY)
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert field
         assert "reasoning_content" not in sent
 
@@ -113,21 +115,21 @@ class TestCopies:
         thought = "The user says hi, so I should greet them."
         said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
         upstream = answers(said, said)
-        app = abridged("mounted", upstream, summary={"default": "concise"})
+        app = build_app("mounted", upstream, summary={"default": "concise"})
         await call(app, CHAT, {"model": "m", "messages": [USER]}, KEY)
         await call(app, CHAT, {"model": "m", "messages": [USER, said, USER]}, OTHER)
-        assert upstream.asked[1].json["messages"][1] == said
+        assert upstream.requests[1].json["messages"][1] == said
 
     async def test_an_extract_shorter_than_the_reasoning_is_removed(self) -> None:
         thought = "Okay. The user says hi, so I should greet them."
         said = {"role": "assistant", "reasoning_content": thought, "content": "Hi!"}
         upstream = answers(said, said)
-        app = abridged("mounted", upstream, summary={"default": "concise"})
+        app = build_app("mounted", upstream, summary={"default": "concise"})
         answer = await call(app, CHAT, {"model": "m", "messages": [USER]}, KEY)
         returned = answer.json["choices"][0]["message"]
         assert returned["reasoning_content"] != thought
         await call(app, CHAT, {"model": "m", "messages": [USER, returned, USER]}, KEY)
-        assert upstream.asked[1].json["messages"][1] == said
+        assert upstream.requests[1].json["messages"][1] == said
 
 
 def _told(stream: bytes, field: str) -> str:
@@ -166,7 +168,7 @@ class TestChat:
         app = make(upstream, reasoning={"expose": expose})
         returned = await say(app, [USER])
         await say(app, [USER, returned, USER])
-        assert upstream.asked[1].json["messages"] == [USER, said, USER]
+        assert upstream.requests[1].json["messages"] == [USER, said, USER]
 
     @pytest.mark.parametrize("returned_keys", [(), ("content", "role"), ("reasoning_content",)])
     async def test_reasoning_is_restored_whatever_the_client_dropped(
@@ -189,7 +191,7 @@ class TestChat:
         }
         tool = {"role": "tool", "tool_call_id": "c1", "content": "7"}
         await say(app, [USER, trimmed, tool])
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert sent["reasoning_content"] == THOUGHT
         assert sent["tool_calls"] == calls
 
@@ -199,7 +201,7 @@ class TestChat:
         await say(app, [USER])
         own = {"role": "assistant", "content": "So.", "reasoning": "My own words."}
         await say(app, [USER, own, USER])
-        assert upstream.asked[1].json["messages"][1] == own
+        assert upstream.requests[1].json["messages"][1] == own
 
     async def test_a_summary_without_an_original_is_removed(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
@@ -208,7 +210,7 @@ class TestChat:
         returned = await say(app, [USER])
         edited = {**returned, "content": "So, edited."}
         await say(app, [USER, edited, USER])
-        assert upstream.asked[1].json["messages"][1] == {
+        assert upstream.requests[1].json["messages"][1] == {
             "role": "assistant",
             "content": "So, edited.",
         }
@@ -221,14 +223,14 @@ class TestChat:
         app = make(upstream)
         returned = await say(app, [USER])
         await say(app, [{"role": "user", "content": "Hello"}, returned, USER])
-        assert "reasoning" not in upstream.asked[1].json["messages"][1]
+        assert "reasoning" not in upstream.requests[1].json["messages"][1]
 
     async def test_marks_are_removed_without_a_store(self) -> None:
         upstream = answers({"content": "Done."})
         marked = {"role": "assistant", "content": "So.", "summary_error": {"code": "timeout"}}
         body = {"model": "m", "messages": [USER, marked, USER]}
         await call(make(upstream), CHAT, body)
-        assert upstream.asked[0].json["messages"][1] == {"role": "assistant", "content": "So."}
+        assert upstream.requests[0].json["messages"][1] == {"role": "assistant", "content": "So."}
 
     async def test_a_part_returned_alone_is_recognised(self) -> None:
         long = {"content": "So.", "reasoning": thinking(4000)}
@@ -237,14 +239,14 @@ class TestChat:
         returned = await say(app, [USER])
         assert returned["reasoning"].count(SUMMARY) > 1
         await say(app, [USER, {**returned, "reasoning": SUMMARY}, USER])
-        assert upstream.asked[1].json["messages"][1]["reasoning"] == thinking(4000)
+        assert upstream.requests[1].json["messages"][1]["reasoning"] == thinking(4000)
 
     async def test_restore_never_still_removes_the_summary(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"restore": "never"})
         returned = await say(app, [USER])
         await say(app, [USER, returned, USER])
-        assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
+        assert upstream.requests[1].json["messages"][1] == {"role": "assistant", "content": "So."}
 
     async def test_streamed_tool_calls_are_restored(self) -> None:
         calls = [tool_call("f", '{"a": 1}')]
@@ -266,7 +268,10 @@ class TestChat:
             ],
         }
         await say(app, [USER, returned, {"role": "tool", "tool_call_id": "call_0", "content": "1"}])
-        assert upstream.asked[1].json["messages"][1] == {**returned, "reasoning_content": THOUGHT}
+        assert upstream.requests[1].json["messages"][1] == {
+            **returned,
+            "reasoning_content": THOUGHT,
+        }
 
 
 class TestPromise10TenantsNeverMeet:
@@ -282,7 +287,7 @@ class TestPromise10TenantsNeverMeet:
         app = make(upstream)
         returned = await say(app, [USER], KEY)
         await say(app, [USER, returned, USER], headers, model)
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert sent == {"role": "assistant", "content": "So."}
 
     async def test_a_summary_is_recognised_whichever_tenant_returns_it(self) -> None:
@@ -290,7 +295,7 @@ class TestPromise10TenantsNeverMeet:
         app = make(upstream, history={"anonymous": False})
         returned = await say(app, [USER], {})
         await say(app, [USER, returned, USER], {})
-        assert upstream.asked[1].json["messages"][1] == {"role": "assistant", "content": "So."}
+        assert upstream.requests[1].json["messages"][1] == {"role": "assistant", "content": "So."}
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
     async def test_a_configured_header_identifies_the_tenant(
@@ -302,7 +307,7 @@ class TestPromise10TenantsNeverMeet:
         app = make(upstream, history={"tenant": "header:x-user"})
         returned = await say(app, [USER], {**KEY, "x-user": "anna"})
         await say(app, [USER, returned, USER], {**OTHER, "x-user": who})
-        assert (upstream.asked[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
+        assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
     async def test_a_callable_identifies_the_tenant(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
@@ -316,7 +321,7 @@ class TestPromise10TenantsNeverMeet:
         )
         returned = await say(app, [USER], {"x-session": "anna"})
         await say(app, [USER, returned, USER], {"x-session": who})
-        assert (upstream.asked[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
+        assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
     @settings(max_examples=60, deadline=None)
     @given(st.data())
@@ -336,7 +341,7 @@ class TestPromise10TenantsNeverMeet:
             if data.draw(st.booleans()):
                 reply = {key: reply[key] for key in ("role", "content")}
             histories[name] += [reply, USER]
-            sent = upstream.asked[-1].body.decode()
+            sent = upstream.requests[-1].body.decode()
             for other, thought in people.items():
                 assert (thought in sent) == (other == name and len(histories[name]) > 3)
             assert SUMMARY not in sent
@@ -373,7 +378,7 @@ class TestWhatTheClientSaw:
         await call(app, CHAT, body, KEY)
         dropped = {"role": "assistant", "content": "So."}
         await call(app, CHAT, {"model": "m", "messages": [USER, dropped, USER]}, KEY)
-        sent = upstream.asked[1].json["messages"][1]
+        sent = upstream.requests[1].json["messages"][1]
         assert (THOUGHT in sent.values()) == restored
         assert sent["content"] == "So."
 
@@ -393,7 +398,7 @@ class TestResponses:
         final = check_responses(answer.data).response if stream else answer.json
         result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
         await call(app, RESPONSES, {**body, "input": [USER, *final["output"], result]}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, *output, result]
+        assert upstream.requests[1].json["input"] == [USER, *output, result]
 
     async def test_an_item_that_was_hidden_and_dropped_is_restored(self) -> None:
         upstream = Upstream(
@@ -405,7 +410,7 @@ class TestResponses:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
         without = [USER, final["output"][1], result]
         await call(app, RESPONSES, {**body, "input": without}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, *self.OUTPUT, result]
+        assert upstream.requests[1].json["input"] == [USER, *self.OUTPUT, result]
 
     async def test_an_item_that_was_shown_and_dropped_stays_dropped(self) -> None:
         upstream = Upstream(
@@ -417,7 +422,7 @@ class TestResponses:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
         without = [USER, final["output"][1], result]
         await call(app, RESPONSES, {**body, "input": without}, KEY)
-        assert upstream.asked[1].json["input"] == without
+        assert upstream.requests[1].json["input"] == without
 
     async def test_a_client_that_returns_only_the_summary(self) -> None:
         """As Codex does: no id, no content."""
@@ -431,7 +436,7 @@ class TestResponses:
         result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
         sent = [USER, reasoning, final["output"][1], result]
         await call(app, RESPONSES, {**body, "input": sent}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, *self.OUTPUT, result]
+        assert upstream.requests[1].json["input"] == [USER, *self.OUTPUT, result]
 
     async def test_several_rounds_in_one_response_each_get_their_own(self) -> None:
         output = [
@@ -452,7 +457,7 @@ class TestResponses:
         ]
         calls = [item for item in final["output"] if item["type"] == "function_call"]
         await call(app, RESPONSES, {**body, "input": [USER, *calls, *results]}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, *output, *results]
+        assert upstream.requests[1].json["input"] == [USER, *output, *results]
 
     async def test_native_summaries_and_opaque_state_go_on_untouched(self) -> None:
         native = {
@@ -469,7 +474,7 @@ class TestResponses:
         final = (await call(app, RESPONSES, body, KEY)).json
         sent = [USER, *final["output"], USER]
         await call(app, RESPONSES, {**body, "input": sent}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, native, message_item(1, "Hi"), USER]
+        assert upstream.requests[1].json["input"] == [USER, native, message_item(1, "Hi"), USER]
 
 
 async def test_what_is_remembered_is_counted_and_bounded() -> None:

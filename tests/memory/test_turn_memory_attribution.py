@@ -9,11 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from tests.end_to_end.translation.tool_loops import answered, results
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
+from tests.end_to_end.translation.tool_loops import client_items, results
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, request_body
 from tests.support.asgi import call
-from tests.support.attribution import MARKS, Step, spelled, told
-from tests.support.deployments import abridged
+from tests.support.attribution import MARKS, Step, encode_turn, read_attributions
+from tests.support.deployments import build_app
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -30,13 +30,13 @@ STORES = [{}, {"store": "none"}, {"restore": "never"}, {"restore": "always"}]
 
 def made(upstream: Upstream, api: str, registry: CollectorRegistry, **tables: Any) -> ASGIApp:
     entry = [{"api": api}]
-    return abridged(
+    return build_app(
         "mounted", upstream, writer=Scripted(), registry=registry, upstreams=entry, **tables
     )
 
 
 def answer(api: str, *, stream: bool) -> Answer:
-    return Answer([spelled(api, TURN, stream=stream)], headers={"content-type": KINDS[stream]})
+    return Answer([encode_turn(api, TURN, stream=stream)], headers={"content-type": KINDS[stream]})
 
 
 def history(client: str, said: list[Json]) -> Json:
@@ -59,13 +59,13 @@ async def test_attribution_is_removed_from_the_next_request(
     played = Upstream(answer(upstream, stream=stream))
     how = {"history": stored, "reasoning": {"expose": "both"}}
     app = made(played, upstream, registry, **ON, **how)
-    asked = asking(client, stream=stream, summary=None)
+    asked = request_body(client, stream=stream, summary=None)
     came = await call(app, PATHS[client], asked)
-    assert told(client, came.data, stream=stream) == [PARTS, _ref(client, upstream)]
-    said = answered(client, came, stream=stream)
+    assert read_attributions(client, came.data, stream=stream) == [PARTS, _ref(client, upstream)]
+    said = client_items(client, came, stream=stream)
     assert sum(json.dumps(said).count(f'"{mark}": ') for mark in MARKS) >= 2
     await call(app, PATHS[client], {**asked, **history(client, said)})
-    sent = played.asked[1].json
+    sent = played.requests[1].json
     calls = json.dumps(sent).count('"name": "look"')
     assert calls == 2
     assert not any(mark in one for one in _calls(sent) for mark in MARKS)
@@ -103,9 +103,9 @@ def message(*calls: Json, **more: Any) -> Json:
 async def sent(path: str, body: bytes, **tables: Any) -> bytes:
     """What upstream gets of a request."""
     played = Upstream(Answer.json({}))
-    app = abridged("mounted", played, registry=CollectorRegistry(), **tables)
+    app = build_app("mounted", played, registry=CollectorRegistry(), **tables)
     await call(app, path, body)
-    return played.asked[0].body
+    return played.requests[0].body
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", " : "), (",", ":\n\t")])
@@ -149,13 +149,13 @@ async def test_attribution_does_not_make_reasoning_missed() -> None:
     registry = CollectorRegistry()
     played = Upstream(answer("chat", stream=False))
     app = made(played, "same", registry, **ON, reasoning={"expose": "both"})
-    asked = asking("chat", stream=False)
+    asked = request_body("chat", stream=False)
     came = await call(app, PATHS["chat"], asked)
-    (said,) = answered("chat", came, stream=False)
+    (said,) = client_items("chat", came, stream=False)
     assert said["reasoning_content"]
     kept = {key: said[key] for key in ("role", "content", "tool_calls")}
     await call(app, PATHS["chat"], {**asked, **history("chat", [kept])})
-    returned = played.asked[1].json["messages"][1]
+    returned = played.requests[1].json["messages"][1]
     assert returned == {**kept, "tool_calls": [_clean(one) for one in kept["tool_calls"]]}
     assert missed(registry, "chat") == 0
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from abridge.apis.chat.accumulator import MessageAccumulator
 from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -50,7 +50,7 @@ def replica(
 ) -> ASGIApp:
     history = {"store": "none", "seal_keys_env": keys, **tables.pop("history", {})}
     history = {key: value for key, value in history.items() if value is not None}
-    return abridged(
+    return build_app(
         "mounted", upstream, writer=Scripted(), registry=registry, history=history, **tables
     )
 
@@ -106,7 +106,7 @@ class TestChat:
         if expose == "both":  # there is nothing to seal: the client has it all
             returned = {"role": "assistant", "content": "So.", **RAW}
         await call(app, CHAT, {"model": "m", "messages": [USER, returned, USER]}, KEY)
-        assert upstream.asked[0].json["messages"][1] == {
+        assert upstream.requests[0].json["messages"][1] == {
             "role": "assistant",
             "content": "So.",
             **RAW,
@@ -123,7 +123,7 @@ class TestChat:
         assert answer.status == 400
         assert answer.json["error"]["code"] == "invalid_encrypted_content"
         assert answer.json["error"]["param"] == "messages[1].reasoning_details[0].data"
-        assert not upstream.asked
+        assert not upstream.requests
         labels = {"api": "chat", "upstream": "default"}
         assert registry.get_sample_value("abridge_blobs_refused_total", labels) == 1
 
@@ -146,7 +146,7 @@ class TestChat:
         messages = [USER, {**returned, "content": text, "reasoning_content": None}, USER]
         answer = await call(app, CHAT, {"model": model, "messages": messages}, headers)
         assert answer.status == 200
-        sent = upstream.asked[0].json["messages"][1]
+        sent = upstream.requests[0].json["messages"][1]
         assert (sent.get("reasoning_content") == THOUGHT) == (reason is None)
         assert "abr1." not in str(sent)
         assert sent["content"] == text
@@ -202,7 +202,7 @@ class TestResponses:
         app = replica(upstream, "SEAL_BA", **shown)
         returned = [{**thought, "content": []}, called, OUTPUT]
         await call(app, RESPONSES, {"model": "m", "input": [USER, *returned]}, KEY)
-        assert upstream.asked[0].json["input"] == [USER, *self.SAID, OUTPUT]
+        assert upstream.requests[0].json["input"] == [USER, *self.SAID, OUTPUT]
 
     @STREAM
     async def test_encrypted_content_needs_no_summary(self, *, stream: bool) -> None:
@@ -224,7 +224,7 @@ class TestResponses:
         )
         assert answer.status == 400
         assert answer.json["error"]["param"] == "input[1].encrypted_content"
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_upstreams_own_state_is_returned_unchanged(self) -> None:
         native = {
@@ -238,7 +238,7 @@ class TestResponses:
         items = await response_items(app, stream=False, store=False)
         assert items[0] == native
         await call(app, RESPONSES, {"model": "m", "input": [USER, *items, OUTPUT]}, KEY)
-        assert upstream.asked[1].json["input"] == [USER, native, CALL, OUTPUT]
+        assert upstream.requests[1].json["input"] == [USER, native, CALL, OUTPUT]
 
 
 class TestBridges:
@@ -263,6 +263,6 @@ class TestBridges:
             {"model": "m", "input": [USER, *returned, output], "store": False},
             KEY,
         )
-        sent = upstream.asked[0].json["messages"][1]
+        sent = upstream.requests[0].json["messages"][1]
         assert sent["reasoning_content"] == THOUGHT
-        assert "abr1." not in str(upstream.asked[0].json)
+        assert "abr1." not in str(upstream.requests[0].json)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.middleware import AbridgeMiddleware
 from tests.support.asgi import call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.redis_server import Server
 from tests.support.streams import completion
 from tests.support.summarizers import Scripted
@@ -34,7 +34,7 @@ class Thinker:
 
     def __init__(self) -> None:
         self.thoughts: dict[str, str] = {}
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self._waiting: dict[int, asyncio.Event] = {}
 
     async def until(self, count: int) -> None:
@@ -43,10 +43,10 @@ class Thinker:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = json.loads((await receive())["body"])
-        self.asked.append(body)
-        if (waiting := self._waiting.get(len(self.asked))) is not None:
+        self.requests.append(body)
+        if (waiting := self._waiting.get(len(self.requests))) is not None:
             waiting.set()
-        said, thought = f"So, {len(self.asked)}.", THOUGHT.format(len(self.asked))
+        said, thought = f"So, {len(self.requests)}.", THOUGHT.format(len(self.requests))
         self.thoughts[said] = thought
         message = {"role": "assistant", "content": said, "reasoning": thought}
         answer = Upstream(Answer.json(completion(message)))
@@ -80,7 +80,7 @@ def replicas(
     history = {"store": server.url, "seal_keys_env": "SEAL_KEYS"}
     chat = {"envelope": "none"}  # the client carries nothing
     apps = [
-        abridged(
+        build_app(
             "mounted",
             thinker,
             writer=writer or Scripted(),
@@ -125,7 +125,7 @@ class TestReplicas:
         thinker = Thinker()
         apps = replicas(thinker, server)
         await converse(apps, "anna", 5, **changed)
-        sent = thinker.asked[-1]["messages"][1::2]
+        sent = thinker.requests[-1]["messages"][1::2]
         assert len(sent) == 4
         assert [message["reasoning"] for message in sent] == [
             thinker.thoughts[message["content"]] for message in sent
@@ -138,7 +138,7 @@ class TestReplicas:
         returned = await say(apps[0], [USER], "anna")
         assert "**" in returned["reasoning"]
         await say(apps[1], [USER, returned, USER], "bert")
-        sent = thinker.asked[-1]["messages"][1]
+        sent = thinker.requests[-1]["messages"][1]
         assert sent == {"role": "assistant", "content": returned["content"]}
         await close(apps)
 
@@ -154,7 +154,7 @@ class TestReplicas:
         for history in histories:
             for said in history[1::2]:
                 assert thinker.thoughts[said["content"]] not in said["reasoning"]
-        for body in thinker.asked:
+        for body in thinker.requests:
             for message in body["messages"]:
                 sent = message.get("reasoning")
                 assert sent in (None, SUMMARY, thinker.thoughts.get(message["content"]))
@@ -183,4 +183,4 @@ class TestReplicas:
 async def _goes_upstream(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
     """Return whether upstream gets a summary as reasoning."""
     await say(app, [USER, returned, USER], "carl")
-    return "reasoning" in thinker.asked[-1]["messages"][1]
+    return "reasoning" in thinker.requests[-1]["messages"][1]

@@ -15,7 +15,7 @@ from abridge.config.settings import LogSettings
 from abridge.errors import SummarizerError
 from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_logging
 from tests.support.asgi import begin, call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -58,7 +58,7 @@ def as_json(record: logging.LogRecord) -> dict[str, Any]:
 
 def app(answer: Answer, writer: Any = None, mode: str = "mounted", **tables: Any) -> Any:
     upstream, registry = Upstream(answer), CollectorRegistry()
-    return abridged(mode, upstream, writer=writer or Scripted(), registry=registry, **tables)
+    return build_app(mode, upstream, writer=writer or Scripted(), registry=registry, **tables)
 
 
 async def test_a_summarized_stream(lines: Lines) -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from abridge.errors import AbridgeError, SummarizerError
 from tests.support.asgi import call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.log_watch import PLANTED, Watch
 from tests.support.servers import serve
 from tests.support.sidecar import sidecar
@@ -104,7 +104,7 @@ async def test_no_secret_of_clients_and_upstreams_is_logged(
     logged: pytest.LogCaptureFixture, kind: str, path: str, mode: Any, sent_fields: dict[str, Any]
 ) -> None:
     registry, upstream = CollectorRegistry(), Upstream(answers(path)[kind])
-    app = abridged(mode, upstream, writer=Scripted(), registry=registry)
+    app = build_app(mode, upstream, writer=Scripted(), registry=registry)
     await send_request(
         app, path, {"model": "m", "stream": kind != "whole", **BODIES[path], **sent_fields}
     )
@@ -116,7 +116,7 @@ async def test_no_secret_of_clients_and_upstreams_is_logged(
 async def test_no_secret_of_summarizers_is_logged(
     logged: pytest.LogCaptureFixture, writer: str
 ) -> None:
-    app = abridged("sidecar", Upstream(Answer(STREAMS[CHAT])), writer=WRITERS[writer]())
+    app = build_app("sidecar", Upstream(Answer(STREAMS[CHAT])), writer=WRITERS[writer]())
     await send_request(app, CHAT, {"model": "m", "stream": True, **BODIES[CHAT], **SUMMARY})
     assert logged.records
 
@@ -135,7 +135,7 @@ async def test_no_secret_of_summarizers_is_logged(
 async def test_no_secret_of_a_refused_request_is_logged(
     logged: pytest.LogCaptureFixture, body: bytes, path: str
 ) -> None:
-    app = abridged("sidecar", Upstream(), writer=Scripted(), reasoning={"expose": "summary"})
+    app = build_app("sidecar", Upstream(), writer=Scripted(), reasoning={"expose": "summary"})
     await call(app, path, body, {**HEADERS, "x-abridge-usage": "separate"})
     assert logged.records
 
@@ -161,7 +161,7 @@ async def test_no_secret_is_logged_by_a_process(form: str) -> None:
                 await client.post(CHAT, params={"key": KEY}, headers=HEADERS, json=body)
         running.signal()
         assert await running.end() == 0
-    lines = running.said.splitlines()
+    lines = running.output.splitlines()
     assert sum("abridge.requests" in line for line in lines) == 1 + len(answers(CHAT))
     if form == "json":
         assert all(isinstance(json.loads(line), dict) for line in lines)

@@ -1,4 +1,4 @@
-"""Test the metrics of requests and summaries."""
+"""What is counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
 from tests.support.asgi import Call, begin, call
 from tests.support.counters import total
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -43,13 +43,13 @@ WHERE = {"api": "chat", "upstream": "default"}
 
 
 class Counted:
-    """A request and the metrics it changed."""
+    """A request, and what it moved."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
 
     async def send(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(answer),
             writer=writer or Scripted(),
@@ -114,7 +114,7 @@ async def test_summaries_by_outcome(
     assert counted.outcomes() == ({outcome: 1} if outcome else {})
 
 
-async def test_summary_outcomes_caused_by_settings(counted: Counted) -> None:
+async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
     stuck = Scripted(gate=asyncio.Event())
     stream = Answer(chat_stream(THOUGHT, "Hi"))
     await counted.send(stream, stuck, summary={"grace": 0.01, "first_token": 5})
@@ -125,10 +125,10 @@ async def test_summary_outcomes_caused_by_settings(counted: Counted) -> None:
     assert counted.outcomes()["skipped"] == 1
 
 
-async def test_shed_summaries_are_counted(counted: Counted) -> None:
+async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
         writer=writer,
@@ -156,7 +156,7 @@ async def test_requests_by_outcome(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize(("on_failure", "outcome"), [("omit", "ok"), ("fail", "failed")])
-async def test_a_request_that_its_summary_fails_has_failed(
+async def test_a_request_that_its_summary_ended_has_failed(
     counted: Counted, on_failure: str, outcome: str
 ) -> None:
     await counted.send(
@@ -165,10 +165,10 @@ async def test_a_request_that_its_summary_fails_has_failed(
     assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
 
 
-async def test_a_client_that_disconnects(counted: Counted) -> None:
+async def test_a_client_that_left(counted: Counted) -> None:
     reached = asyncio.Event()
     upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]))
-    app = abridged("mounted", upstream, writer=Scripted(), registry=counted.registry)
+    app = build_app("mounted", upstream, writer=Scripted(), registry=counted.registry)
     request = begin(app, "/v1/chat/completions", CHAT)
     await reached.wait()
     assert counted.value("streams_open", api="chat") == 1
@@ -179,11 +179,11 @@ async def test_a_client_that_disconnects(counted: Counted) -> None:
     assert counted.value("reasoning_characters_total", **WHERE) > 0
 
 
-async def test_held_bytes_are_a_gauge(counted: Counted) -> None:
+async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
     upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
-    app = abridged(
+    app = build_app(
         "mounted",
         upstream,
         writer=writer,
@@ -199,7 +199,7 @@ async def test_held_bytes_are_a_gauge(counted: Counted) -> None:
 
 
 @pytest.mark.parametrize("figure", [-1, 10**400, 1.5, True, "11"])
-async def test_invalid_figures_are_ignored(counted: Counted, figure: object) -> None:
+async def test_figures_that_are_none(counted: Counted, figure: object) -> None:
     usage = {"prompt_tokens": figure, "completion_tokens": 70, "total_tokens": figure}
     whole = {**completion({"content": "Hi", "reasoning": THOUGHT}), "usage": usage}
     await counted.send(Answer.json(whole))
@@ -214,7 +214,7 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     assert counted.value("dropped_fields_total", api="chat") == 2
     stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
     late = next(frame for frame in stream if b"reasoning_text.delta" in frame)
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer([*stream[:-2], late, *stream[-2:]])),
         writer=Scripted(),
@@ -226,7 +226,7 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
 
 
 async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) -> None:
-    app = abridged("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
+    app = build_app("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
     await call(app, "/v1/chat/completions", {"model": "m", "messages": [], "stream": True})
     assert counted.value("requests_total", **WHERE, outcome="untouched") == 1
 
@@ -242,7 +242,7 @@ def test_two_instances_share_a_registry() -> None:
 async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None:
     body = {**CHAT, "model": "model-of-the-client", "user": "user-of-the-client"}
     refused = Answer.json({"error": {"message": "no such model: model-of-the-client"}}, 404)
-    app = abridged(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
+    app = build_app(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
     headers = {"x-abridge-summary": "concise", "x-request-id": "id-of-the-client"}
     await call(app, "/v1/chat/completions", body, headers)
     assert counted.value("requests_total", model="other", outcome="error") == 1
@@ -255,18 +255,18 @@ async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None
     assert not {label for label in labels if "of-the-client" in label}
 
 
-async def test_a_translated_request_is_counted_once(counted: Counted) -> None:
+async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) -> None:
     answered: list[float] = []
     steps = [0.2, lambda: answered.append(monotonic()), b"{}"]
     lacking = Answer(steps, 404, {"content-type": "application/json"})
     upstream = Upstream(lacking, Answer(chat_stream(THOUGHT, "Hi")))
     tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
-    app = abridged("mounted", upstream, writer=Scripted(), **tables)
+    app = build_app("mounted", upstream, writer=Scripted(), **tables)
     failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
     given = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
     request_body = {"model": "m", "input": given, "stream": True, "reasoning": {"summary": "auto"}}
     await call(app, "/v1/responses", request_body)
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
     assert counted.value("requests_total", outcome="ok") == 1
     for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
         assert counted.value(name) == 1
@@ -275,7 +275,7 @@ async def test_a_translated_request_is_counted_once(counted: Counted) -> None:
 
 
 class TestModels:
-    """Test the model label."""
+    """Which are told apart."""
 
     async def send(self, counted: Counted, app: ASGIApp, *models: str) -> None:
         for model in models:
@@ -283,7 +283,9 @@ class TestModels:
 
     def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
         upstream = Upstream(answer)
-        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+        return build_app(
+            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
+        )
 
     async def test_a_limited_number_of_models_get_a_label(self, counted: Counted) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
@@ -302,7 +304,7 @@ class TestModels:
         assert counted.value("requests_total", model="other") == 1
 
     @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
-    async def test_an_invalid_model_name_gets_no_label(self, counted: Counted, name: str) -> None:
+    async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, name)
         assert len(generate_latest(counted.registry)) < 100_000
@@ -315,7 +317,7 @@ class TestModels:
 
 
 @pytest.mark.parametrize(
-    ("profile", "api", "wants_reasoning"),
+    ("profile", "api", "wish"),
     [
         ("deepseek", "chat", "demanded"),
         ("anthropic", "messages", "demanded"),
@@ -323,22 +325,22 @@ class TestModels:
         ("vllm", "chat", "free"),
     ],
 )
-def test_upstream_info_says_whether_upstream_wants_its_reasoning(
-    counted: Counted, profile: str, api: str, wants_reasoning: str
+def test_which_upstreams_want_their_reasoning_back(
+    counted: Counted, profile: str, api: str, wish: str
 ) -> None:
     upstream = {"name": "u", "profile": profile, "api": api}
-    abridged("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
+    build_app("mounted", Upstream(), registry=counted.registry, upstreams=[upstream])
     given = {"upstream": "u", "profile": profile}
-    assert counted.value("upstream_info", **given, reasoning=wants_reasoning) == 1
+    assert counted.value("upstream_info", **given, reasoning=wish) == 1
     assert counted.value("upstream_info", **given) == 1
 
 
 class TestSummarizer:
-    """Test the gauges of the summarizer."""
+    """How it is doing, while it does."""
 
-    async def test_calls_in_flight_are_a_gauge(self, counted: Counted) -> None:
+    async def test_calls_that_are_under_way(self, counted: Counted) -> None:
         gate = asyncio.Event()
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
             writer=(writer := Scripted(gate=gate)),
@@ -354,10 +356,10 @@ class TestSummarizer:
         await request.finish()
         assert counted.value("summarizer_in_flight") == 0
 
-    async def test_the_breakers_state_is_a_gauge(self, counted: Counted) -> None:
+    async def test_the_breaker(self, counted: Counted) -> None:
         writer = Scripted("", error=ValueError("x"))
         settings = {"breaker_failures": 2, "breaker_seconds": 0.01}
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
             writer=writer,
@@ -375,25 +377,27 @@ class TestSummarizer:
 
 
 class TestTimes:
-    async def test_the_duration_of_a_request_and_the_time_per_chunk(self, counted: Counted) -> None:
+    async def test_the_time_of_a_request_and_between_its_chunks(self, counted: Counted) -> None:
         await counted.send(Answer(chat_stream(THOUGHT, "Hello, who is there?")))
         for name in ("request_seconds", "chunk_seconds"):
             assert counted.value(f"{name}_count", **WHERE, model="m") == 1
         whole = counted.value("request_seconds_sum", **WHERE)
         assert whole >= counted.value("first_answer_seconds_sum", **WHERE)
 
-    async def test_an_unstreamed_answer_has_no_time_per_chunk(self, counted: Counted) -> None:
+    async def test_a_whole_answer_has_no_pieces(self, counted: Counted) -> None:
         await counted.send(Answer.json(completion({"content": "Hi", "reasoning": THOUGHT})))
         assert counted.value("request_seconds_count") == 1
         assert counted.value("chunk_seconds_count") == 0
 
 
 class TestOutcomes:
-    """Test the outcomes in `requests_total` of requests that failed."""
+    """What `requests_total` says of requests that were not answered as wished."""
 
     def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
         upstream = Upstream(answer)
-        return abridged("mounted", upstream, writer=Scripted(), registry=counted.registry, **tables)
+        return build_app(
+            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
+        )
 
     def outcomes(self, counted: Counted, upstream: str = "default") -> dict[str, float]:
         return {
@@ -404,13 +408,13 @@ class TestOutcomes:
         }
 
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_summary_whose_failure_fails_the_answer(
+    async def test_a_summary_whose_failure_is_the_answers(
         self, counted: Counted, *, stream: bool
     ) -> None:
         whole = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         answer = Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole
         writer = Scripted("", error=SummarizerError("upstream_error", "No."))
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(answer),
             writer=writer,
@@ -427,18 +431,18 @@ class TestOutcomes:
         assert self.outcomes(counted) == {"refused": 1}
         assert counted.value("refusals_total", code="invalid_value") == 1
 
-    async def test_a_body_that_is_no_answer_is_passed(self, counted: Counted) -> None:
+    async def test_a_body_that_is_no_turn(self, counted: Counted) -> None:
         app = self.app(counted, Answer.json({"choices": None}))
         await call(app, "/v1/chat/completions", {**CHAT, "stream": False})
         assert self.outcomes(counted) == {"passed": 1}
 
-    async def test_an_untouched_request_that_breaks_has_failed(self, counted: Counted) -> None:
+    async def test_an_untouched_request_that_breaks(self, counted: Counted) -> None:
         app = self.app(counted, Answer([b"a", ValueError("broken")]))
         with pytest.raises(ValueError, match="broken"):
             await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
         assert self.outcomes(counted) == {"failed": 1}
 
-    async def test_a_broken_answer_is_logged_in_one_line(
+    async def test_an_answer_that_broke_off_is_told_in_a_line(
         self, counted: Counted, caplog: pytest.LogCaptureFixture
     ) -> None:
         broken = UpstreamBroken("The upstream fell silent.")
@@ -462,7 +466,7 @@ class TestOutcomes:
     async def test_reasoning_is_output_wherever_it_is_reported(
         self, counted: Counted, reported: tuple[int, int, int], output: int
     ) -> None:
-        """xAI's completion_tokens leave reasoning out, though it is billed."""
+        """xAI's completion_tokens are without it, and are paid for with it."""
         usage = dict(
             zip(("prompt_tokens", "completion_tokens", "total_tokens"), reported, strict=True)
         )
@@ -483,11 +487,11 @@ PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 @pytest.mark.parametrize("api", PATHS)
 class TestLedger:
-    """Test the cost of summaries by summarizer and style."""
+    """What summaries cost beside the answers: who wrote them, and in which style."""
 
     def begin(self, counted: Counted, api: str, style: str, writer: Scripted, *steps: Any) -> Call:
-        """Send a request for a summary; the answer has these steps or is complete."""
-        app = abridged(
+        """A request for a summary in this style, of an answer in these steps, if not in full."""
+        app = build_app(
             "sidecar",
             Upstream(Answer(steps or STREAMS[api])),
             writer=writer,
@@ -499,7 +503,7 @@ class TestLedger:
         return begin(app, PATHS[api], {**body, **given})
 
     def ledger(self, counted: Counted, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """Return a metric's samples by these labels."""
+        """All that a metric has counted, by these labels."""
         samples = [sample for metric in counted.registry.collect() for sample in metric.samples]
         return {
             tuple(sample.labels[label] for label in labels): sample.value
@@ -514,7 +518,7 @@ class TestLedger:
                 writer = Scripted(spent=SummarizerUsage(spent, name))
                 writer.name = name
                 request = await self.begin(counted, api, style, writer).finish()
-                calls = len(writer.asked)
+                calls = len(writer.requests)
                 assert (calls > 1) == (style != "concise")
                 share = _share(request)
                 assert share["input_tokens"] == calls * (spent.input or 0)
@@ -547,14 +551,12 @@ class TestLedger:
         once = dict.fromkeys(expected, 1)
         assert self.ledger(counted, "held_seconds_count", *columns) == once
 
-    async def test_tokens_for_a_departed_client_are_counted(
-        self, counted: Counted, api: str
-    ) -> None:
+    async def test_what_was_spent_for_a_client_that_left(self, counted: Counted, api: str) -> None:
         frames = [frame for frame in STREAMS[api] if b"Hello" not in frame]
         writer = Scripted()
         thought = [*frames[: len(frames) // 2], asyncio.Event()]
         request = self.begin(counted, api, "auto", writer, *thought)
-        await until(lambda: len(writer.asked) == 1 and not writer.running)
+        await until(lambda: len(writer.requests) == 1 and not writer.running)
         request.left.set()
         await request.finish()
         assert counted.value("requests_total", api=api, upstream="default", outcome="left") == 1
@@ -563,7 +565,7 @@ class TestLedger:
         assert self.ledger(counted, "summarizer_tokens_total", *columns) == spent
 
     async def test_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
-        app = abridged("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
+        app = build_app("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
         request_body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         await call(app, PATHS[api], {**request_body, "messages": [], "input": "Hi"})
         assert self.ledger(counted, "summarizer_tokens_total", "type") == {}
@@ -572,7 +574,7 @@ class TestLedger:
 
 
 def _share(request: Call) -> dict[str, Any]:
-    """Return the summarizer's share of usage as the client sees it."""
+    """The summarizer's share, as the client sees it."""
     frames = [line[6:] for line in request.data.splitlines() if b'reasoning_summary":{' in line]
     event = json.loads(frames[-1])
     usage: dict[str, Any] = event.get("response", event)["usage"]

@@ -1,4 +1,4 @@
-"""Test the page in a real browser, with friendly, failing and hostile upstreams."""
+"""The page in a real browser: asked, watched, stopped, and lied to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
 from tests.page.chromium import CTRL, Tab, new_tab
 from tests.support.deployments import settings_for
-from tests.support.servers import refused, serve, until
+from tests.support.servers import serve, until, unused_address
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -35,7 +35,7 @@ from tests.support.streams import (
     responses_stream,
 )
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
 RECORDED = f"{OVER} && document.querySelector('#exchanges li')"
@@ -62,12 +62,12 @@ new MutationObserver(() => {
 
 
 class Model(Upstream):
-    """A scripted upstream that lists the models `names` and may lack one of the endpoints."""
+    """A scripted upstream that has models to list, `names`, and may lack one of the paths."""
 
     names = ("thinker-1",)
     missing = "/none"
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         if request.path.endswith("/models"):
             return Answer.json({"object": "list", "data": [{"id": name} for name in self.names]})
         if request.path.endswith(self.missing):
@@ -76,7 +76,7 @@ class Model(Upstream):
 
 
 class Halting(Scripted):
-    """Yield one sentence, and the rest once the gate is set."""
+    """Says a sentence, and the rest after the gate is set."""
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         yield "**Adding up**\n\nThe numbers are odd. "
@@ -89,7 +89,7 @@ Open = Callable[..., AbstractAsyncContextManager[Tab]]
 
 @pytest.fixture
 def page(chromium: str) -> Open:
-    """Open the page of a sidecar before a model or an address, with a summarizer and settings."""
+    """The page of a sidecar before a model, or before an address; with a writer, and settings."""
 
     @asynccontextmanager
     async def opened(
@@ -130,20 +130,20 @@ async def origin(tab: Tab) -> str:
 
 
 def usage_in(stream: str) -> dict[str, Any]:
-    """Return the usage in the last event of a Responses stream."""
+    """What the last event of a Responses stream says was used."""
     data = [line[6:] for line in stream.splitlines() if line.startswith("data: {")]
     return json.loads(data[-1])["response"]["usage"]  # type: ignore[no-any-return]
 
 
 def gated(gate: asyncio.Event, *, thought: str = THOUGHT, answer: str = "Hello.") -> list[Any]:
-    """Return a stream that pauses between its reasoning and its answer."""
+    """A stream that stands still between its thinking and its answer."""
     frames = responses_stream([reasoning_item(0, thought), message_item(1, answer)])
     place = next(n for n, one in enumerate(frames) if b"reasoning_text.done" in one)
     return [*frames[:place], gate, *frames[place:]]
 
 
-class TestAsking:
-    async def test_parts_precede_the_answer_and_usage_adds_up(self, page: Open) -> None:
+class TestAsked:
+    async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
         async with page(scripted_model(0.001)) as tab:
             await tab.until(f"document.querySelector('#model').value === '{MODEL_NAME}'")
             await tab.get(WATCH)
@@ -179,7 +179,7 @@ class TestAsking:
             assert {url.startswith(await origin(tab)) for url in tab.requests} == {True}
             assert tab.complaints == []
 
-    async def test_a_model_summarys_tokens_and_hold_are_shown(self, page: Open) -> None:
+    async def test_a_written_summary_is_billed_and_its_hold_is_counted(self, page: Open) -> None:
         gate, writer = asyncio.Event(), Scripted(gate=asyncio.Event())
         gate.set()
         summary = {"grace": 60, "first_token": 60}
@@ -209,7 +209,7 @@ class TestAsking:
             assert "Written by mini" in await tab.text("#bill-note")
             assert tab.complaints == []
 
-    async def test_the_page_works_by_keyboard_alone(self, page: Open) -> None:
+    async def test_by_keyboard_alone(self, page: Open) -> None:
         gate = asyncio.Event()
         model = Model(Answer(gated(gate)))
         focused = "document.activeElement.id"
@@ -234,9 +234,9 @@ class TestAsking:
             await tab.press("Enter", CTRL)
             await tab.until("document.body.dataset.state === 'done'")
             assert await tab.text("#answer") == "Hello."
-            assert json.loads(model.asked[-1].body)["input"] == "How many?"
+            assert json.loads(model.requests[-1].body)["input"] == "How many?"
 
-    async def test_escape_stops_the_answer_and_disconnects_upstream(self, page: Open) -> None:
+    async def test_escape_stops_it_and_upstream_is_let_go(self, page: Open) -> None:
         model = Model(Answer(gated(asyncio.Event())))
         async with page(model) as tab:
             await ask_question(tab)
@@ -247,7 +247,7 @@ class TestAsking:
             await until(lambda: model.left == 1)
             await tab.until("document.querySelector('#exchanges .outcome.left')")
 
-    async def test_a_new_question_replaces_the_last(self, page: Open) -> None:
+    async def test_a_new_question_takes_the_place_of_the_last(self, page: Open) -> None:
         answers = [Answer(gated(asyncio.Event())), Answer(gated(asyncio.Event(), answer="Two."))]
         answers[1].steps = [step for step in answers[1].steps if isinstance(step, bytes)]
         model = Model(*answers)
@@ -260,7 +260,7 @@ class TestAsking:
             assert await tab.text("#answer") == "Two."
             await tab.until("document.querySelectorAll('#exchanges li').length === 2")
 
-    async def test_a_missing_field_is_reported_beside_it(self, page: Open) -> None:
+    async def test_what_is_missing_is_said_beside_it(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.click("#go")
             assert await tab.text("#question-wrong") == "Type a question first."
@@ -269,17 +269,17 @@ class TestAsking:
             await ask_question(tab)
             assert await tab.text("#model-wrong") == "Name a model first."
 
-    async def test_the_api_key_is_sent(self, page: Open) -> None:
+    async def test_a_key_goes_along(self, page: Open) -> None:
         model = Model(Answer(responses_stream([message_item(0, "Hello.")])))
         async with page(model) as tab:
             await tab.get("document.getElementById('key').value = 'sk-1'")
             await ask_question(tab)
             await tab.until("document.body.dataset.state === 'done'")
-            assert model.asked[-1].header("authorization") == "Bearer sk-1"
+            assert model.requests[-1].header("authorization") == "Bearer sk-1"
 
 
 class TestChat:
-    async def test_it_says_that_raw_reasoning_is_hidden(self, page: Open) -> None:
+    async def test_it_says_that_raw_thinking_is_not_to_be_seen(self, page: Open) -> None:
         async with page(scripted_model(0.0005)) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab, QUESTION)
@@ -290,7 +290,7 @@ class TestChat:
             assert await tab.text("#summary-name") == "Summary"
             assert (await figures(tab))["summary"] == "0"
 
-    async def test_raw_reasoning_and_summary_have_separate_panes(self, page: Open) -> None:
+    async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
         async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab, QUESTION)
@@ -312,9 +312,7 @@ class TestChat:
             assert "No summary was made" in await tab.text("#summary")
 
     @pytest.mark.parametrize("size", [1, 7, 10_000])
-    async def test_each_title_begins_a_part_however_text_is_split(
-        self, page: Open, size: int
-    ) -> None:
+    async def test_each_title_begins_a_part_however_it_comes(self, page: Open, size: int) -> None:
         shown_text = (
             "**Odd**\n\nThey are **odd**.\n\n**Even\n* one\n\n**Sum**\n\nIt is 100.\n\n**End**"
         )
@@ -351,7 +349,7 @@ class TestChat:
             assert await tab.text("#thinking") == "Hm. Well."
             assert await tab.text("#answer") == "Hello."
 
-    async def test_chat_is_offered_if_upstream_lacks_responses(self, page: Open) -> None:
+    async def test_it_is_offered_where_there_is_no_responses(self, page: Open) -> None:
         model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
         model.missing = "/responses"
         async with page(model) as tab:
@@ -365,7 +363,7 @@ class TestChat:
 
 
 class TestSeveral:
-    async def test_separate_items_are_shown_separately(self, page: Open) -> None:
+    async def test_what_was_thought_and_said_apart_stays_apart(self, page: Open) -> None:
         output = [
             reasoning_item(0, "I look first."),
             message_item(1, "I look."),
@@ -382,7 +380,7 @@ class TestSeveral:
                 tops = await tab.get(f"Array.from({rects}, (rect) => rect.getAttribute('y'))")
                 assert tops == ["2", "8"]
 
-    async def test_a_native_summary_is_not_attributed_to_abridge(self, page: Open) -> None:
+    async def test_a_summary_of_upstreams_own_is_not_said_to_be_abridges(self, page: Open) -> None:
         native = [
             {"type": "summary_text", "text": "**Adding**\n\nOdd ones."},
             {"type": "summary_text", "text": "**Note**: no title."},
@@ -405,7 +403,9 @@ class TestSeveral:
 class TestHidden:
     @pytest.mark.parametrize("api", ["responses", "chat"])
     @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_it_says_if_reasoning_is_hidden(self, page: Open, api: str, expose: str) -> None:
+    async def test_thinking_that_is_hidden_is_said_to_be(
+        self, page: Open, api: str, expose: str
+    ) -> None:
         streams = {
             "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
             "chat": chat_stream(THOUGHT, "Hello."),
@@ -419,7 +419,7 @@ class TestHidden:
             words = "has one place" if one_place else "shows them to nobody"
             await tab.until(f"document.querySelector('#thinking').textContent.includes('{words}')")
 
-    async def test_no_hold_is_shown_if_no_summary_was_due(self, page: Open) -> None:
+    async def test_what_no_summary_was_due_for_was_not_held(self, page: Open) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
         async with page(
             Model(Answer(responses_stream(output))), reasoning={"expose": "raw"}
@@ -429,7 +429,7 @@ class TestHidden:
             await tab.until("document.querySelector('[data-figure=held]').textContent === '–'")
 
 
-class TestStates:
+class TestTold:
     @pytest.mark.parametrize(
         ("body", "status", "words"),
         [
@@ -451,18 +451,16 @@ class TestStates:
             ({"error": {"message": ["odd"]}}, 400, "The request was refused (400)."),
         ],
     )
-    async def test_a_refusal_is_explained(
-        self, page: Open, body: Any, status: int, words: str
-    ) -> None:
+    async def test_a_refusal_in_words(self, page: Open, body: Any, status: int, words: str) -> None:
         async with page(Model(Answer.json(body, status))) as tab:
             await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert (await tab.text("#trouble p")).endswith(words)
 
     @pytest.mark.parametrize("listed", [None, {"data": {}}, {"data": [None, {"name": "n"}]}])
-    async def test_an_unknown_list_of_models_is_ignored(self, page: Open, listed: Any) -> None:
+    async def test_models_that_are_listed_in_no_known_way(self, page: Open, listed: Any) -> None:
         class Odd(Model):
-            def answer(self, request: Asked) -> Answer:
+            def answer(self, request: ReceivedRequest) -> Answer:
                 odd = request.path.endswith("/models")
                 return Answer.json(listed) if odd else super().answer(request)
 
@@ -471,15 +469,15 @@ class TestStates:
             assert await tab.text("#model-wrong") == ""
             assert await tab.get("document.querySelectorAll('#models *').length") == 0
 
-    async def test_the_page_before_the_first_question(self, page: Open) -> None:
+    async def test_nothing_asked_yet(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.until("document.querySelector('#elsewhere').open")
             assert "No exchange yet. Ask above" in await tab.text("#elsewhere-title")
             assert f"{await origin(tab)}/v1/responses" in await tab.text("#curl")
             assert await tab.get("document.querySelector('#stop').disabled")
 
-    async def test_an_unreachable_upstream_is_reported(self, page: Open) -> None:
-        async with page(refused()) as tab:
+    async def test_upstream_is_not_there(self, page: Open) -> None:
+        async with page(unused_address()) as tab:
             await tab.until("!document.querySelector('#model-wrong').hidden")
             assert "cannot be listed" in await tab.text("#model-wrong")
             await tab.get("document.getElementById('model').value = 'm'")
@@ -488,7 +486,7 @@ class TestStates:
             assert "The upstream could not be reached." in await tab.text("#trouble p")
             await tab.until("document.querySelector('#exchanges .outcome.error')")
 
-    async def test_an_unreachable_abridge_is_reported(self, page: Open) -> None:
+    async def test_abridge_is_not_there_any_more(self, page: Open) -> None:
         async with page(Model(Answer())) as tab:
             await tab.command(
                 "Network.emulateNetworkConditions",
@@ -527,7 +525,7 @@ class TestStates:
             (responses_stream([call_item(0, "look", '{"at": 1}')]), "done", 'look {"at": 1}'),
         ],
     )
-    async def test_the_end_of_an_answer_is_reported(
+    async def test_how_it_ended(
         self, page: Open, frames: list[bytes], state: str, words: str
     ) -> None:
         async with page(Model(Answer(frames))) as tab:
@@ -536,7 +534,7 @@ class TestStates:
             assert await tab.get("document.body.dataset.state") == state
             assert words in await tab.text("#answer")
 
-    async def test_a_chat_tool_call_is_shown(self, page: Open) -> None:
+    async def test_a_chats_tool_call(self, page: Open) -> None:
         calls = [call("look", '{"at": 1}')]
         async with page(
             Model(Answer(chat_stream(THOUGHT, calls=calls, finish="tool_calls")))
@@ -547,7 +545,7 @@ class TestStates:
             assert await tab.text("#answer") == 'The model calls a tool: look {"at": 1}'
 
     @pytest.mark.parametrize("api", ["responses", "chat"])
-    async def test_a_failed_summary_is_reported(self, page: Open, api: str) -> None:
+    async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
         streams = {
             "responses": responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")]),
             "chat": chat_stream(THOUGHT, "Hello."),
@@ -584,7 +582,7 @@ window.clearTimeout = (timer) => {
 HOSTILE = """<img src=x onerror="window.taken=1"><script>window.taken=1</script>"""
 
 
-async def test_hostile_output_is_shown_as_text_only(page: Open) -> None:
+async def test_a_hostile_model_says_text_and_nothing_else(page: Open) -> None:
     native = [{"type": "summary_text", "text": f"**{HOSTILE}**\n\n{HOSTILE}"}]
     output = [reasoning_item(0, HOSTILE, summary=native), message_item(1, HOSTILE)]
     model = Model(Answer(responses_stream(output)))
@@ -601,7 +599,7 @@ async def test_hostile_output_is_shown_as_text_only(page: Open) -> None:
         assert tab.complaints == []
 
 
-async def test_the_list_is_polled_once_however_often_polling_is_started(page: Open) -> None:
+async def test_the_list_is_looked_after_once_however_often_that_is_begun(page: Open) -> None:
     async with page(Model(Answer())) as tab:
         await tab.get(TIMERS)
         look = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -613,8 +611,8 @@ async def test_the_list_is_polled_once_however_often_polling_is_started(page: Op
         assert await tab.get("window.timers.size") == 0
 
 
-class TestLayout:
-    async def test_reduced_motion_is_respected(self, page: Open) -> None:
+class TestShown:
+    async def test_nothing_moves_where_that_is_asked_for(self, page: Open) -> None:
         writer = Halting(gate=asyncio.Event())
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
         moving = "getComputedStyle(document.querySelector('.part.open p'), '::after').animationName"
@@ -645,7 +643,7 @@ class TestLayout:
             assert await tab.get("document.documentElement.scrollWidth") <= width
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    async def test_every_text_has_enough_contrast(self, page: Open, scheme: str) -> None:
+    async def test_every_text_stands_out_from_its_ground(self, page: Open, scheme: str) -> None:
         async with page(scripted_model(0)) as tab:
             await tab.prefer(color_scheme=scheme)
             await tab.until("document.querySelector('#model').value")

@@ -1,4 +1,4 @@
-"""Test what is served for the page: to whom, with which headers, and only if enabled."""
+"""What is served for the page: to whom, with what headers, and only where it is wanted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from abridge.page.page import SECURITY_HEADERS
 from tests.support.asgi import Call, call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -23,7 +23,7 @@ SCRIPTS = [name for name in FILES if name.endswith(".js")]
 
 def sidecar(upstream: Upstream | None = None, *, page: bool = True, **tables: Any) -> ASGIApp:
     upstream = upstream or Upstream(Answer.json({"upstream": True}))
-    return abridged("sidecar", upstream, server={"page": page}, **tables)
+    return build_app("sidecar", upstream, server={"page": page}, **tables)
 
 
 async def get(app: ASGIApp, path: str, host: str = "127.0.0.1:8400", **more: Any) -> Call:
@@ -32,31 +32,31 @@ async def get(app: ASGIApp, path: str, host: str = "127.0.0.1:8400", **more: Any
 
 class TestOff:
     @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/abridge/page/page.js"])
-    async def test_its_paths_are_forwarded_to_upstream(self, path: str) -> None:
+    async def test_its_paths_are_upstreams(self, path: str) -> None:
         upstream = Upstream(Answer.json({"upstream": True}))
         assert (await get(sidecar(upstream, page=False), path)).json == {"upstream": True}
-        assert upstream.asked[0].path == path
+        assert upstream.requests[0].path == path
 
-    async def test_the_page_is_off_by_default(self) -> None:
-        app = abridged("sidecar", Upstream(Answer.json({"upstream": True})))
+    async def test_there_is_no_page_by_default(self) -> None:
+        app = build_app("sidecar", Upstream(Answer.json({"upstream": True})))
         assert (await get(app, "/abridge")).json == {"upstream": True}
 
 
 class TestServed:
     @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/abridge/page/none.js"])
-    async def test_every_response_has_the_security_headers(self, path: str) -> None:
+    async def test_every_answer_is_fenced(self, path: str) -> None:
         sent = await get(sidecar(), path)
         assert {name: sent.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
         policy = sent.headers["content-security-policy"].split("; ")
         assert "default-src 'none'" in policy
         assert not [rule for rule in policy if "unsafe" in rule or "http" in rule or "*" in rule]
 
-    async def test_the_list_is_not_cached(self) -> None:
+    async def test_the_list_is_kept_nowhere(self) -> None:
         sent = await get(sidecar(), "/abridge/exchanges")
         assert sent.headers["cache-control"] == "no-store"
 
     @pytest.mark.parametrize("name", sorted(FILES))
-    async def test_each_file_has_its_content_type(self, name: str) -> None:
+    async def test_each_file_is_served_as_what_it_is(self, name: str) -> None:
         path = "/abridge" if name == "page.html" else f"/abridge/page/{name}"
         sent = await get(sidecar(), path)
         assert (sent.status, sent.data) == (200, FILES[name])
@@ -64,23 +64,23 @@ class TestServed:
         kind = kinds.get(name.rpartition(".")[2], "image/svg+xml")
         assert sent.headers["content-type"].partition(";")[0] == kind
 
-    async def test_no_other_file_is_served(self) -> None:
+    async def test_there_are_no_others(self) -> None:
         for path in ("/abridge/page/none.js", "/abridge/page/..", "/abridge/page/%2e%2e"):
             assert (await get(sidecar(), path)).status == 404
 
-    async def test_a_trailing_slash_is_accepted(self) -> None:
+    async def test_it_is_found_with_a_slash_too(self) -> None:
         sent = await get(sidecar(), "/abridge/")
         assert (sent.status, sent.headers["location"]) == (307, "../abridge")
 
-    async def test_only_reading_is_allowed(self) -> None:
+    async def test_it_is_only_read(self) -> None:
         assert (await call(sidecar(), "/abridge", b"", {"host": "localhost"})).status == 405
 
     @pytest.mark.skipif(not SOURCE.is_dir(), reason="there is no source beside the tests")
-    def test_the_package_contains_every_file(self) -> None:
+    def test_what_is_installed_has_every_file(self) -> None:
         assert {file.name: file.read_bytes() for file in SOURCE.iterdir()} == FILES
 
 
-class TestFiles:
+class TestWritten:
     def test_nothing_is_inline_and_nothing_foreign(self) -> None:
         html = FILES["page.html"].decode()
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", html)
@@ -90,13 +90,13 @@ class TestFiles:
             assert not re.search(r"https?://|\burl\(\s*[\"']?//|@import", text), name
 
     @pytest.mark.parametrize("name", sorted(SCRIPTS))
-    def test_scripts_insert_content_as_text_only(self, name: str) -> None:
+    def test_what_is_said_can_only_become_text(self, name: str) -> None:
         script = FILES[name].decode()
         ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc"
         assert not re.search(ways, script)
 
     @pytest.mark.parametrize("name", sorted(SCRIPTS))
-    def test_modules_import_existing_files(self, name: str) -> None:
+    def test_modules_import_what_there_is(self, name: str) -> None:
         for names, module in re.findall(
             r"^import (.+?) from \"\./(.+?)\";$", FILES[name].decode(), re.MULTILINE
         ):
@@ -110,7 +110,9 @@ class TestStrangers:
     @pytest.mark.parametrize(
         "host", ["evil.test", "127.0.0.1.evil.test", "localhost.evil.test:80", ""]
     )
-    async def test_a_foreign_host_name_is_refused(self, path: str, host: str) -> None:
+    async def test_a_name_that_was_made_to_point_here_gets_nothing(
+        self, path: str, host: str
+    ) -> None:
         sent = await get(sidecar(), path, host)
         assert sent.status == 403
         assert b"http://127.0.0.1" in sent.data
@@ -128,11 +130,11 @@ class TestStrangers:
             "[::]:8400",
         ],
     )
-    async def test_every_name_of_this_machine_is_accepted(self, host: str) -> None:
+    async def test_this_machine_has_several_names(self, host: str) -> None:
         assert (await get(sidecar(), "/abridge", host)).status == 200
 
     @pytest.mark.parametrize("server", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
-    async def test_loopback_is_recognized_in_every_notation(self, server: str) -> None:
+    async def test_loopback_is_known_in_whatever_way_it_is_told(self, server: str) -> None:
         sent = await get(sidecar(), "/abridge", "evil.test", server=(server, 8400))
         assert sent.status == 403
 
@@ -149,7 +151,7 @@ class TestExchanges:
         assert listing["exchanges"] == []
         assert listing["summarizer"] == "extractive"
 
-    async def test_exchanges_are_listed_without_their_content(self) -> None:
+    async def test_each_is_told_without_a_word_of_it(self) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello you.")]
         app = sidecar(Upstream(Answer(responses_stream(output))))
         body = {
@@ -180,14 +182,14 @@ class TestExchanges:
             "exchanges"
         ] == []
 
-    async def test_requests_to_no_api_are_not_listed(self) -> None:
+    async def test_what_is_none_is_not_told(self) -> None:
         app = sidecar()
         await get(app, "/v1/models")
         await get(app, "/abridge/exchanges")
         assert (await get(app, "/abridge/exchanges")).json["exchanges"] == []
 
 
-async def test_the_page_works_when_mounted() -> None:
-    app = abridged("embedded", Upstream(Answer.json({})), server={"page": True})
+async def test_it_may_be_mounted() -> None:
+    app = build_app("embedded", Upstream(Answer.json({})), server={"page": True})
     assert (await get(app, "/llm/abridge")).data == FILES["page.html"]
     assert (await get(app, "/llm/abridge/page/page.css")).status == 200

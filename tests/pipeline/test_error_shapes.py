@@ -1,4 +1,4 @@
-"""Errors of Abridge's own have the shape of the client's API, whatever that is."""
+"""Abridge's own errors have the shape of the client's API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from abridge.apis.chat.api import CHAT
 from tests.support.asgi import Call, call
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.upstream import Answer, Upstream
 
 PATH = "/v1/chat/completions"
@@ -34,7 +34,7 @@ def api_with_flat_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def refuse(body: Any, *answers: Answer) -> tuple[Call, list[str | None]]:
-    app = abridged(
+    app = build_app(
         "sidecar",
         Upstream(*answers),
         reasoning={"expose": "none"},

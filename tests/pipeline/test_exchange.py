@@ -1,7 +1,7 @@
-"""One engaged request: holding, leaving, breaking, slowness, signs of life.
+"""One engaged request: holds, disconnects, broken upstreams, slow clients, keep-alives.
 
-Time is driven by events; where a deadline itself is the point, it is a few hundredths of a second
-and nothing depends on how soon after it things happen.
+Events drive time. Where a deadline itself is tested, it is a fraction of a second, and nothing
+depends on how soon after it things happen.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.end_to_end.translation.turn import PATHS
-from tests.end_to_end.translation.turn import answer as bridged_answer
+from tests.end_to_end.translation.turn import answer as translated_answer
 from tests.support.asgi import Call, begin
 from tests.support.checker import check_chat, check_responses, comments
 from tests.support.counters import total
-from tests.support.deployments import ORIGIN, Form, abridged
+from tests.support.deployments import ORIGIN, Form, build_app
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -58,7 +58,7 @@ def ask(
     upstream: Upstream, writer: Scripted, path: str = "/v1/chat/completions", **tables: Any
 ) -> Call:
     body = CHAT if path.endswith("completions") else RESPONSES
-    app = abridged("mounted", upstream, writer=writer, **tables)
+    app = build_app("mounted", upstream, writer=writer, **tables)
     return begin(app, path, {**body, **tables.pop("body", {})})
 
 
@@ -124,10 +124,10 @@ class TestHold:
         assert seen.reasoning[0].parts[0].status == "incomplete"
         assert seen.response["output"][0]["summary_error"]["code"] == "deadline"
 
-    async def test_two_misses_make_the_route_wait_free(self) -> None:
+    async def test_after_two_misses_the_route_waits_no_more(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         answers = [Answer(chat_stream(THOUGHT, "Hello.")) for _ in range(3)]
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(*answers),
             writer=writer,
@@ -141,15 +141,15 @@ class TestHold:
         seen = check_chat(request.data)
         assert seen.choices[0].text == "Hello."
         assert seen.choices[0].summary_error is not None
-        assert len(writer.asked) == 2, "what nobody can wait for is not asked for"
+        assert len(writer.requests) == 2, "a part that cannot be awaited is not requested"
         assert seen.usage is not None
         assert "reasoning_summary" not in seen.usage
 
-    async def test_a_summarizer_that_never_begins_is_missed_and_left_alone(
+    async def test_a_summarizer_that_never_begins_is_a_miss_and_is_not_called_again(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         writer, registry = Scripted(gate=asyncio.Event()), CollectorRegistry()
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer(chat_stream(THOUGHT, "Hello."))),
             writer=writer,
@@ -159,15 +159,15 @@ class TestHold:
         )
         for _ in range(3):
             await begin(app, "/v1/chat/completions", CHAT).finish()
-        assert len(writer.asked) == 2
+        assert len(writer.requests) == 2
         labels = {"summarizer": "scripted", "outcome": "timeout"}
         assert registry.get_sample_value("abridge_summarizer_seconds_count", labels) == 2
         assert caplog.text.count("scripted failed: it did not begin in time") == 2
 
     async def test_a_part_requested_and_cancelled_in_one_batch(self) -> None:
-        """The hold is over at once for want of room, and the breaker admits no call."""
+        """The byte ceiling ends the hold at once, and the breaker admits no call."""
         writer = Scripted(error=SummarizerError("upstream_error", "No."))
-        app = abridged(
+        app = build_app(
             "mounted",
             Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])),
             writer=writer,
@@ -182,7 +182,7 @@ class TestHold:
     async def test_a_body_waits_no_longer_than_a_stream(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         request = begin(
-            abridged(
+            build_app(
                 "mounted",
                 Upstream(Answer.json(response(OUTPUT))),
                 writer=writer,
@@ -199,7 +199,7 @@ class TestHold:
         registry = CollectorRegistry()
         writer = Scripted(gate=asyncio.Event())
         request = begin(
-            abridged(
+            build_app(
                 "mounted",
                 Upstream(Answer(chat_stream(THOUGHT, "x" * 20_000))),
                 writer=writer,
@@ -217,8 +217,8 @@ class TestHold:
         assert registry.get_sample_value("abridge_held_bytes") == 0
 
 
-class TestLeaving:
-    """In each phase of a request, everything stops when its client leaves."""
+class TestDisconnects:
+    """Everything stops when the client leaves, in every phase of a request."""
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
@@ -242,7 +242,7 @@ class TestLeaving:
             "mid-summary": Answer(stream),
         }[phase]
         upstream, writer = Upstream(answer), Scripted(gate=never)
-        app = abridged(
+        app = build_app(
             form,
             upstream,
             writer=writer,
@@ -262,7 +262,7 @@ class TestLeaving:
         assert upstream.left == (phase != "mid-summary")
 
     async def test_a_mounted_app_is_notified_and_not_cancelled(self) -> None:
-        told = asyncio.Event()
+        notified = asyncio.Event()
         ready = asyncio.Event()
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -279,19 +279,19 @@ class TestLeaving:
             with pytest.raises(OSError, match="left"):
                 await send({"type": "http.response.body", "body": b"x", "more_body": True})
             await asyncio.sleep(0.01)
-            told.set()
+            notified.set()
 
-        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
+        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
         await ready.wait()
         request.left.set()
         await request.finish()
-        assert told.is_set()
+        assert notified.is_set()
 
 
-class TestBreaking:
+class TestBrokenUpstreams:
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
     @pytest.mark.parametrize("place", [1, 8, 30, -3])
-    async def test_a_cut_ends_failed_and_loses_no_text(self, path: str, place: int) -> None:
+    async def test_a_stream_cut_short_fails_and_loses_no_text(self, path: str, place: int) -> None:
         stream = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
         broken = UpstreamBroken(
             "The upstream broke off its response.", code="upstream_broken", upstream="u"
@@ -320,7 +320,7 @@ class TestBreaking:
         problem = request.json["error"]
         assert (request.status, problem["code"], problem["message"]) == (status, code, "cut")
 
-    async def test_an_app_that_stops_in_the_middle_is_a_cut(self) -> None:
+    async def test_an_app_that_stops_halfway_breaks_off(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             headers = [(b"content-type", b"text/event-stream")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -332,15 +332,15 @@ class TestBreaking:
                 }
             )
 
-        request = begin(abridged("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
         await request.finish()
         assert check_chat(request.data).error is not None
 
-    async def test_an_untouched_response_breaks_as_upstreams_did(self) -> None:
+    async def test_an_untouched_response_breaks_off_like_upstreams(self) -> None:
         broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
         answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
         registry = CollectorRegistry()
-        app = abridged("mounted", Upstream(answer), writer=Scripted(), registry=registry)
+        app = build_app("mounted", Upstream(answer), writer=Scripted(), registry=registry)
         request = begin(app, "/v1/chat/completions", CHAT)
         with pytest.raises(UpstreamBroken):
             await request.finish()
@@ -379,7 +379,7 @@ class TestBreaking:
         message = {"role": "assistant", "content": "Hello.", "reasoning_content": THOUGHT}
         whole = Answer.json(completion(message))
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole)
-        app = abridged("mounted", upstream, writer=Scripted())
+        app = build_app("mounted", upstream, writer=Scripted())
         request = begin(app, PATHS["chat"], {**CHAT, "stream": stream}, {"api-key": "sk-anna"})
         await reached.wait()
         assert request.task is not None
@@ -403,7 +403,7 @@ class TestBreaking:
 
 
 class TestOddAnswers:
-    """What cannot be read costs no more than itself, and nobody waits for ever."""
+    """An unreadable part costs only itself, and nothing waits for ever."""
 
     @pytest.mark.parametrize("expose", ["auto", "none"])
     @pytest.mark.parametrize(
@@ -415,13 +415,13 @@ class TestOddAnswers:
         monkeypatch.setattr(part, method, fail)
         odd = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         exposing = {"reasoning": {"expose": expose}}
-        app = abridged("mounted", Upstream(odd), writer=Scripted(), **exposing)
+        app = build_app("mounted", Upstream(odd), writer=Scripted(), **exposing)
         request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
         await request.finish()
         assert request.status == (502 if expose == "none" else 200)
         assert (b"odd numbers" in request.data) is (expose == "auto")
 
-    async def test_an_unreadable_frame_costs_no_other(
+    async def test_an_unreadable_frame_affects_no_other(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = b'data: {"odd": 1}\n\n'
@@ -470,7 +470,7 @@ class TestSlowClient:
         await request.finish()
         assert len(check_chat(request.data).choices[0].text) == 1000 * 1000
 
-    async def test_the_grace_is_counted_on_a_clock_that_stands_still_meanwhile(self) -> None:
+    async def test_the_clock_of_the_grace_stops_while_the_client_is_slow(self) -> None:
         gate = asyncio.Event()
         writer = Scripted(gate=gate)
         stream = chat_stream(THOUGHT, "Hello.")
@@ -484,7 +484,7 @@ class TestSlowClient:
         await request.finish()
         assert check_chat(request.data).choices[0].fields["reasoning_content"] == SUMMARY
 
-    async def test_a_client_that_leaves_while_it_is_waited_for(self) -> None:
+    async def test_a_slow_client_may_leave(self) -> None:
         frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
         upstream = Upstream(Answer([*chat_stream("", "a")[:2], *frames]))
         request = ask(upstream, Scripted())
@@ -538,7 +538,7 @@ class TestKeepAlives:
         self, upstream: str, sign: bytes
     ) -> None:
         more = asyncio.Event()
-        first, *rest = bridged_answer(upstream, stream=True).steps
+        first, *rest = translated_answer(upstream, stream=True).steps
         client = "responses" if upstream == "chat" else "chat"
         request = ask(
             Upstream(Answer([first, sign, more, *rest])),
@@ -551,7 +551,7 @@ class TestKeepAlives:
         await request.finish()
         assert set(comments(request.data)) == {"keep-alive"}
 
-    async def test_none_while_upstream_is_silent(self) -> None:
+    async def test_no_comments_while_upstream_is_silent(self) -> None:
         reached, more = asyncio.Event(), asyncio.Event()
         stream = chat_stream("", "Hello.")
         request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])), Scripted())
@@ -573,8 +573,8 @@ async def test_a_summarizers_odd_output_is_cleaned() -> None:
     writer = Scripted("**Title**\n\nSee [this](https://evil.example/x?q=1) <img src=x>now.")
     request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer)
     await request.finish()
-    said = check_chat(request.data).choices[0].fields["reasoning_content"]
-    assert said == "**Title**\n\nSee this now."
+    summary = check_chat(request.data).choices[0].fields["reasoning_content"]
+    assert summary == "**Title**\n\nSee this now."
 
 
 async def test_a_whole_completion_in_every_form_of_failure_keeps_its_answer() -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.servers import nothing_left, pytest_asyncio_loop_factories
+from tests.support.servers import no_leaks, pytest_asyncio_loop_factories
 
-__all__ = ["nothing_left", "pytest_asyncio_loop_factories"]
+__all__ = ["no_leaks", "pytest_asyncio_loop_factories"]

@@ -1,4 +1,4 @@
-"""Test what the client sees if upstream fails."""
+"""What goes wrong upstream, as the client sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abridge.proxy.calls import log_in_one_line
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
 from tests.support.asgi import Call, begin, call, scope_for
-from tests.support.servers import Peer, Request, connect, refused, soon
+from tests.support.servers import Peer, Request, connect, soon, unused_address
 
 GET = b"GET /v1/x?key=in-the-query HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk\r\n\r\n"
 SHORT = 0.05
@@ -31,7 +31,7 @@ SHORT = 0.05
         (httpx.RemoteProtocolError("cut"), 502, "upstream_broken"),
     ],
 )
-async def test_an_error_before_the_headers_has_the_apis_shape(
+async def test_an_error_before_the_headers_is_told_in_the_api_s_shape(
     error: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy = Proxy(settings("http://u.test"), FakeUpstream(error).transport)
@@ -48,14 +48,14 @@ async def test_an_error_before_the_headers_has_the_apis_shape(
     assert caplog.messages == [f"upstream default: {type(error).__name__}: {error}"]
 
 
-async def test_an_upstream_that_refuses_connections() -> None:
-    proxy = Proxy(settings(refused()))
+async def test_nobody_listens_upstream() -> None:
+    proxy = Proxy(settings(unused_address()))
     answer = await call(proxy, "/v1/responses", {})
     assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
     await proxy.aclose()
 
 
-async def test_an_upstream_that_times_out() -> None:
+async def test_upstream_does_not_answer_in_time() -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.left()
@@ -70,8 +70,8 @@ async def test_an_upstream_that_times_out() -> None:
         assert b"upstream_timeout" in answer.body
 
 
-async def test_a_request_that_cannot_be_forwarded_is_refused() -> None:
-    proxy = Proxy(settings(refused()))
+async def test_what_cannot_be_forwarded_as_it_is() -> None:
+    proxy = Proxy(settings(unused_address()))
     scope = {**scope_for("/v1/responses"), "headers": [(b"x", b"a\r\ny: b")]}
     answer = await Call(proxy, scope, b"{}").start().finish()
     assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
@@ -84,7 +84,7 @@ async def test_a_path_longer_than_any_url() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
-async def test_an_error_from_upstream_passes_unchanged(status: int) -> None:
+async def test_an_error_of_upstream_s_is_passed_on_as_it_came(status: int) -> None:
     upstream_answer = httpx.Response(status, headers={"retry-after": "7"}, json={"error": {"x": 1}})
     answer = await call(
         Proxy(settings("http://u.test"), FakeUpstream(upstream_answer).transport), "/v1/x", {}
@@ -93,7 +93,7 @@ async def test_an_error_from_upstream_passes_unchanged(status: int) -> None:
     assert answer.headers["retry-after"] == "7"
 
 
-async def test_an_error_of_our_own_is_raised() -> None:
+async def test_what_is_no_error_of_upstream_s_is_raised() -> None:
     proxy = Proxy(settings("http://u.test"), FakeUpstream(KeyError("a fault of ours")).transport)
     with pytest.raises(KeyError):
         await call(proxy, "/v1/x", {})
@@ -172,7 +172,7 @@ async def test_the_filter_leaves_other_records_alone() -> None:
         assert (record.getMessage(), record.exc_info) == ("x", info)
 
 
-async def test_data_before_the_break_has_been_sent() -> None:
+async def test_what_came_before_the_break_has_been_sent() -> None:
     class Breaks(httpx.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             yield b"one"
@@ -190,7 +190,7 @@ async def test_data_before_the_break_has_been_sent() -> None:
 # What does not reach upstream
 
 
-async def test_requests_beyond_the_limit_are_refused_at_once() -> None:
+async def test_beyond_the_limit_requests_are_turned_away_at_once() -> None:
     go = asyncio.Event()
 
     async def answer(request: httpx.Request) -> httpx.Response:
@@ -209,7 +209,7 @@ async def test_requests_beyond_the_limit_are_refused_at_once() -> None:
     assert (await call(one, "/v1/x", {})).status == 200
 
 
-async def test_a_request_takes_no_slot_until_its_body_begins() -> None:
+async def test_a_request_whose_body_has_not_begun_to_come_takes_no_room() -> None:
     async def silent() -> Message:
         await asyncio.Event().wait()
         raise AssertionError
@@ -225,7 +225,7 @@ async def test_a_request_takes_no_slot_until_its_body_begins() -> None:
     await asyncio.wait([waiting.task])
 
 
-async def test_failed_requests_free_their_slot() -> None:
+async def test_requests_that_fail_make_room_again() -> None:
     failing = FakeUpstream(KeyError("a fault of ours"))
     one = Proxy(settings("http://u.test", limits={"in_flight": 1}), failing.transport)
     for _ in range(3):

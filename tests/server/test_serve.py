@@ -106,8 +106,8 @@ class TestEnd:
             await session.get(f"{running.admin}/healthz")
             running.signal(number)
             assert await running.end() == 0
-            assert number.name in running.said
-            assert "Traceback" not in running.said
+            assert number.name in running.output
+            assert "Traceback" not in running.output
 
     async def test_during_the_drain_delay_it_is_unready_but_accepts(self) -> None:
         async with (
@@ -161,8 +161,8 @@ class TestEnd:
             assert seen.kinds[-1] == "response.failed"
             assert "shutting down" in seen.response["error"]["message"]
             assert await running.end() == 0
-            assert "cancelling 1 requests" in running.said
-            assert "Traceback" not in running.said
+            assert "cancelling 1 requests" in running.output
+            assert "Traceback" not in running.output
 
     @pytest.mark.parametrize("body", [PLAIN, REQUEST])
     async def test_a_client_still_waiting_gets_an_error_response(self, body: object) -> None:
@@ -173,14 +173,14 @@ class TestEnd:
             client() as session,
         ):
             reading = asyncio.create_task(session.post(f"{running.url}/v1/responses", json=body))
-            await until(lambda: bool(upstream.asked))
+            await until(lambda: bool(upstream.requests))
             running.signal()
             response = await soon(reading)
             assert response.status_code == 503
             assert "shutting down" in response.json()["error"]["message"]
             assert response.headers["retry-after"] == "1"
             assert await running.end() == 0
-            assert "Traceback" not in running.said
+            assert "Traceback" not in running.output
 
     @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
     async def test_a_second_signal_ends_draining(self, second: signal.Signals) -> None:
@@ -225,7 +225,7 @@ class TestLog:
                 await session.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
             running.signal()
             assert await running.end() == 0
-            lines = [line for line in running.said.splitlines() if "INFO" not in line]
-            assert len(lines) == 1, running.said
+            lines = [line for line in running.output.splitlines() if "INFO" not in line]
+            assert len(lines) == 1, running.output
             assert "upstream default" in lines[0]
-            assert "secret" not in running.said
+            assert "secret" not in running.output

@@ -1,4 +1,4 @@
-"""Test draining with fifty streams, and the metrics of their end."""
+"""How fifty streams, and what was counted of them, come to their end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from tests.support.checker import check_responses
-from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import HANG, serve, soon
 from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
@@ -27,34 +27,34 @@ PATIENT = {"ABRIDGE_SERVER__DRAIN_DELAY": "600", "ABRIDGE_SERVER__DRAIN": "600"}
 NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
 FINISHED, STUCK, LATE = 40, 10, 5
 FRESH = 20
-"""This many new connections in a row reach every worker, almost surely."""
+"""So many new connections in a row have found every worker there is, as good as surely."""
 
 
-def request_of(kind: str) -> dict[str, object]:
+def asking_for(kind: str) -> dict[str, object]:
     return {"model": "m", "input": kind, "stream": True, "reasoning": {"summary": "auto"}}
 
 
 class Slow(Upstream):
-    """An upstream that pauses during its reasoning until the gate opens, or forever."""
+    """What is asked to wait does so in the midst of thinking, and in vain if it is stuck."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gate = asyncio.Event()
 
-    def answer(self, request: Asked) -> Answer:
+    def answer(self, request: ReceivedRequest) -> Answer:
         waits = {"waiting": [self.gate], "stuck": [asyncio.Event()], "quick": []}
         return Answer([*BEGINNING, *waits[request.json["input"]], *REST])
 
 
 class Scraper:
-    """A client that scrapes continuously; `last` is the last result."""
+    """Prometheus, with no rest: `last` is what it was told last."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.last = Figures("")
+        self.last = Metrics("")
 
     async def __call__(self) -> None:
-        """Scrape until the server is gone."""
+        """Until nobody is there any more."""
         async with client() as session:
             while await status(session, self._url):
                 try:
@@ -68,13 +68,13 @@ async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> N
     async with asyncio.timeout(HANG):
         in_a_row = 0
         while in_a_row < FRESH:
-            code = await status(session, f"{running.url}/abridge/readyz")
-            assert code in (200, 503)
-            in_a_row = in_a_row + 1 if code == 503 else 0
+            found = await status(session, f"{running.url}/abridge/readyz")
+            assert found in (200, 503)
+            in_a_row = in_a_row + 1 if found == 503 else 0
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_every_stream_gets_an_end_and_the_last_scrape_counts_all(workers: int) -> None:
+async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
     upstream = Slow()
     async with (
         serve(upstream) as url,
@@ -88,10 +88,10 @@ async def test_every_stream_gets_an_end_and_the_last_scrape_counts_all(workers: 
     ):
         kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))
         readings = [
-            await streams.enter_async_context(streaming(session, running.url, request_of(kind)))
+            await streams.enter_async_context(streaming(session, running.url, asking_for(kind)))
             for kind in kinds
         ]
-        await until_told(
+        await scrape_until(
             session, running.metrics, lambda scraped: scraped.total("streams_open") == 50
         )
         scraper = Scraper(running.metrics)
@@ -101,17 +101,17 @@ async def test_every_stream_gets_an_end_and_the_last_scrape_counts_all(workers: 
         await until_status(session, f"{running.admin}/readyz", 503)
         await until_none_is_ready(session, running)
         for _ in range(LATE):
-            late = await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
+            late = await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             assert check_responses(late.content).text == "Hello."
 
-        running.signal()  # ends the drain delay
+        running.signal()  # enough of the delay
         await until_status(session, f"{running.url}/abridge/readyz", 0)
         upstream.gate.set()
         for reading in readings[:FINISHED]:
             assert check_responses(await soon(reading)).kinds[-1] == "response.completed"
         assert not any(reading.done() for reading in readings[FINISHED:])
 
-        running.signal()  # ends draining
+        running.signal()  # enough of waiting
         for reading in readings[FINISHED:]:
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
         assert await running.end() == 0
@@ -122,7 +122,7 @@ async def test_every_stream_gets_an_end_and_the_last_scrape_counts_all(workers: 
 
 
 class TestLastScrape:
-    """With an admin port whose metrics were scraped before."""
+    """With an admin port, on which somebody has once collected the metrics."""
 
     @pytest.mark.parametrize("workers", [1, 2])
     async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
@@ -136,10 +136,10 @@ class TestLastScrape:
             client() as session,
         ):
             await scrape(session, running.metrics)
-            await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
+            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             running.signal()
             await running.until("waiting for the last metrics")
-            await asyncio.sleep(0.5)  # longer than a server takes to end
+            await asyncio.sleep(0.5)  # for longer than a server takes to end
             assert await status(session, f"{running.admin}/readyz") == 503
             scraped = await scrape(session, running.metrics)
             assert scraped.total("requests_total", outcome="ok") == 1
@@ -155,14 +155,14 @@ class TestLastScrape:
                 client() as session,
             ):
                 await scrape(session, running.metrics)
-                await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
+                await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
                 running.signal()
                 await running.until("waiting for the last metrics")
                 for _ in range(signals - 1):
                     running.signal()
                 assert await running.end() == 0
 
-    async def test_the_server_does_not_wait_if_everything_was_scraped(self) -> None:
+    async def test_no_wait_if_everything_was_scraped(self) -> None:
         async with (
             serve(Slow()) as url,
             sidecar(
@@ -171,10 +171,10 @@ class TestLastScrape:
             client() as session,
         ):
             await scrape(session, running.metrics)
-            await session.post(f"{running.url}/v1/responses", json=request_of("quick"))
-            await until_told(
+            await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
+            await scrape_until(
                 session, running.metrics, lambda scraped: scraped.total("requests_total") == 1
             )
             running.signal()
             assert await running.end() == 0
-            assert "waiting" not in running.said
+            assert "waiting" not in running.output

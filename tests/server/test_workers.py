@@ -1,4 +1,4 @@
-"""Test several worker processes behind one port."""
+"""Several processes that serve as one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.support.checker import ResponsesStream, check_responses
-from tests.support.metrics_text import Figures, scrape, until_told
+from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.redis_server import Server
 from tests.support.servers import serve, soon, until
 from tests.support.sidecar import (
@@ -49,17 +49,17 @@ def flags(upstream: str, workers: int) -> tuple[str, ...]:
     return ("--upstream", f"{upstream}/v1", "--workers", str(workers), "--admin-port", "0")
 
 
-def reasoning_upstream() -> Upstream:
+def thinker() -> Upstream:
     return Upstream(Answer(FRAMES))
 
 
-def stuck_upstream() -> Upstream:
-    """Return an upstream whose stream never ends."""
+def stuck() -> Upstream:
+    """It never comes to an end."""
     return Upstream(Answer([*BEGINNING, asyncio.Event()]))
 
 
 class Account:
-    """A client's own counts of the answers it got."""
+    """What a client counts of the answers it got."""
 
     def __init__(self, running: Sidecar) -> None:
         self._running = running
@@ -82,11 +82,11 @@ class Account:
         self.of["upstream_tokens_total"] += usage["input_tokens"] + usage["output_tokens"]
         self.of["upstream_tokens_total"] += usage["output_tokens_details"]["reasoning_tokens"]
 
-    def matches(self, scraped: Figures) -> bool:
+    def matches(self, scraped: Metrics) -> bool:
         return {name: scraped.total(name) for name in self.of} == self.of
 
 
-def has_open(streams: int, scraped: Figures) -> bool:
+def has_open(streams: int, scraped: Metrics) -> bool:
     gauges = ("streams_open", "requests_in_flight")
     return [scraped.total(gauge) for gauge in gauges] == [streams, streams]
 
@@ -96,11 +96,11 @@ async def replaced(running: Sidecar, killed: int, of: int) -> None:
     await running.until(f"worker {killed} died")
 
 
-async def test_the_metrics_match_the_clients_counts_if_workers_die(redis_server: Server) -> None:
+async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server) -> None:
     pytest.importorskip("cryptography")
     key = base64.b64encode(bytes(32)).decode()
     async with (
-        serve(reasoning_upstream()) as upstream,
+        serve(thinker()) as upstream,
         sidecar(
             *flags(upstream, 4),
             ABRIDGE_HISTORY__STORE=redis_server.url,
@@ -112,7 +112,7 @@ async def test_the_metrics_match_the_clients_counts_if_workers_die(redis_server:
         account = Account(running)
         for _ in range(3):
             await account.send_requests(session, 40)
-            await until_told(session, running.metrics, account.matches)
+            await scrape_until(session, running.metrics, account.matches)
             killed = running.workers[0]
             os.kill(killed, signal.SIGKILL)
             replacing = asyncio.create_task(replaced(running, killed, 4))
@@ -128,9 +128,9 @@ async def test_the_metrics_match_the_clients_counts_if_workers_die(redis_server:
         assert all(counted == each[0] for counted in each)
 
 
-async def test_gauges_of_a_dead_worker_are_dropped() -> None:
+async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
     async with (
-        serve(stuck_upstream()) as upstream,
+        serve(stuck()) as upstream,
         sidecar(*flags(upstream, 2), **SOON_CUT) as running,
         client() as session,
         AsyncExitStack() as open_ones,
@@ -139,12 +139,12 @@ async def test_gauges_of_a_dead_worker_are_dropped() -> None:
             await open_ones.enter_async_context(streaming(session, running.url, REQUEST))
             for _ in range(12)
         ]
-        await until_told(session, running.metrics, partial(has_open, 12))
+        await scrape_until(session, running.metrics, partial(has_open, 12))
         for worker in running.workers:
             os.kill(worker, signal.SIGKILL)
             await replaced(running, worker, 2)
             whole = [reading for reading in readings if not reading.done()]
-            scraped = await until_told(session, running.metrics, partial(has_open, len(whole)))
+            scraped = await scrape_until(session, running.metrics, partial(has_open, len(whole)))
             assert scraped.total("workers") == 2
             assert scraped.total("requests_total") == 0
         assert not whole
@@ -153,7 +153,7 @@ async def test_gauges_of_a_dead_worker_are_dropped() -> None:
 
 async def test_health_and_readiness_are_on_both_ports() -> None:
     async with (
-        serve(reasoning_upstream()) as upstream,
+        serve(thinker()) as upstream,
         sidecar(*flags(upstream, 2), **NOTHING_KEPT) as running,
         client() as session,
     ):
@@ -168,14 +168,14 @@ async def test_health_and_readiness_are_on_both_ports() -> None:
 class TestFolder:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        """Return a metrics folder with leftover files."""
+        """One with something left in it."""
         folder = tmp_path / "figures"
         folder.mkdir()
         (folder / "counter_1.db").write_bytes(b"left")
         (folder / "notes").touch()
         return folder
 
-    async def test_a_temporary_folder_is_removed_with_its_supervisor(self, tmp_path: Path) -> None:
+    async def test_it_is_fresh_and_goes_with_its_supervisor(self, tmp_path: Path) -> None:
         at = {"TMPDIR": str(tmp_path)}
         async with sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running:
             (folder,) = found(tmp_path, "abridge-*")
@@ -184,7 +184,7 @@ class TestFolder:
             assert await running.end() == 0
         assert not found(tmp_path, "*")
 
-    async def test_the_users_folder_is_emptied_of_leftovers(self, folder: Path) -> None:
+    async def test_the_users_own_is_emptied_of_what_was_left(self, folder: Path) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
         async with (
             sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
@@ -198,14 +198,14 @@ class TestFolder:
             assert await running.end() == 0
         assert found(folder, "notes")
 
-    async def test_a_single_process_empties_the_folder_too(self, tmp_path: Path) -> None:
+    async def test_one_process_alone_begins_anew_in_it_too(self, tmp_path: Path) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "figures")}
         for _ in range(2):
             async with (
                 sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
                 client() as session,
             ):
-                scraped = await until_told(
+                scraped = await scrape_until(
                     session, running.metrics, lambda scraped: scraped.total("workers") > 0
                 )
                 assert scraped.total("workers") == 1
@@ -214,7 +214,7 @@ class TestFolder:
                 assert await running.end() == -signal.SIGKILL
 
     @pytest.mark.parametrize("workers", [1, 2])
-    def test_an_unusable_folder_stops_the_start(self, folder: Path, workers: int) -> None:
+    def test_where_it_cannot_be_kept(self, folder: Path, workers: int) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
         words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", workers))
         ended = run(  # noqa: S603 -- this test's own words
@@ -236,23 +236,23 @@ def found(folder: Path, pattern: str) -> list[Path]:
 
 class TestEnd:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    async def test_idle_workers_exit_at_once_with_code_0(self, number: signal.Signals) -> None:
+    async def test_idle_ones_leave_at_once_and_well(self, number: signal.Signals) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
             running.signal(number)
             assert await running.end() == 0
-            assert running.said.count("not ready any more") == 2
-            assert "Traceback" not in running.said
+            assert running.output.count("not ready any more") == 2
+            assert "Traceback" not in running.output
 
-    async def test_ctrl_c_to_the_whole_group_counts_as_one_signal(self) -> None:
+    async def test_ctrl_c_in_a_terminal_counts_once(self) -> None:
         async with (
-            serve(stuck_upstream()) as upstream,
+            serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
             client() as session,
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.interrupt()
             await until_status(session, f"{running.admin}/readyz", 503)
-            for _ in range(5):  # longer than a server takes to notice a signal
+            for _ in range(5):  # for longer than a server takes to see that it shall exit
                 assert await status(session, f"{running.url}/abridge/healthz") == 200
                 await asyncio.sleep(0.1)
             running.interrupt()
@@ -261,11 +261,11 @@ class TestEnd:
             running.interrupt()
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
-            assert "Traceback" not in running.said
+            assert "Traceback" not in running.output
 
     async def test_no_worker_is_replaced_during_shutdown(self) -> None:
         async with (
-            serve(stuck_upstream()) as upstream,
+            serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
             client() as session,
         ):
@@ -278,13 +278,13 @@ class TestEnd:
             running.signal()
             assert await running.end() == 1
 
-    async def test_workers_do_not_outlive_their_supervisor(self) -> None:
+    async def test_they_do_not_outlive_their_supervisor(self) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
             running.process.kill()
-            assert await running.end() == -signal.SIGKILL  # once all its output is read
-            assert running.said.count("not ready any more") == 2
+            assert await running.end() == -signal.SIGKILL  # at the end of all that was said
+            assert running.output.count("not ready any more") == 2
 
-    async def test_a_worker_killed_during_its_start_is_replaced(self) -> None:
+    async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
             before = set(running.workers)
             os.kill(max(before), signal.SIGKILL)
@@ -294,7 +294,7 @@ class TestEnd:
             scraped = await scrape(session, running.metrics)
             assert scraped.total("workers") == len(running.workers) == 2
 
-    async def test_a_worker_that_cannot_restart_ends_the_server(self, tmp_path: Path) -> None:
+    async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
         key = tmp_path / "key"
         key.write_text("secret")
         upstreams = [{"base_url": "http://127.0.0.1:9/v1", "api_key_env": "KEY"}]
@@ -307,6 +307,6 @@ class TestEnd:
             key.unlink()
             os.kill(running.workers[0], signal.SIGKILL)
             assert await running.end() == 3
-            assert "upstreams[].api_key_env: cannot read the file" in running.said
-            assert "did not start" in running.said
-            assert "Traceback" not in running.said
+            assert "upstreams[].api_key_env: cannot read the file" in running.output
+            assert "did not start" in running.output
+            assert "Traceback" not in running.output

@@ -1,4 +1,4 @@
-"""Clients and upstreams of stored responses."""
+"""Clients and upstreams for tests of stored responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.end_to_end.translation.turn import WORDS, answer
 from tests.support import openapi
 from tests.support.asgi import Call, call
 from tests.support.checker import check_responses
-from tests.support.deployments import Form, abridged
+from tests.support.deployments import Form, build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -37,12 +37,12 @@ FOLLOW_UP: Json = {"role": "user", "content": "Sure?"}
 
 
 async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
-    asking = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
-    return await call(app, prefix + PATH, {**asking, **more}, key)
+    request_body = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
+    return await call(app, prefix + PATH, {**request_body, **more}, key)
 
 
 async def get_response(app: ASGIApp, content: Any, key: Any = KEY, **more: Any) -> Json:
-    """The response, as the client has it at its end."""
+    """Send a request; return its whole response."""
     received = await post(app, content, key, **more)
     assert received.status == 200, received.data
     whole: Json = check_responses(received.data).response if more.get("stream") else received.json
@@ -58,7 +58,7 @@ async def fetch(
 
 
 async def list_items(app: ASGIApp, response_id: str, **query: Any) -> list[Json]:
-    """The items of a response in order, all pages of them."""
+    """Return all pages of a response's items, in order."""
     items: list[Json] = []
     more = True
     while more:
@@ -84,7 +84,7 @@ NO_PREVIOUS = (400, "previous_response_not_found", "previous_response_id")
 
 
 def thinking_and_calling(api: str, times: int, *, stream: bool) -> Upstream:
-    """An upstream that thinks and calls, and at times only answers."""
+    """Return an upstream that reasons and calls, and in every third turn only answers."""
     content = [
         play(api, number, "text and calls", stream=stream)
         if number % 3 < 2
@@ -104,7 +104,7 @@ CONTINUATIONS = ("everything", "previous", "references", "bare references", "by 
 async def converse(
     app: ASGIApp, times: int, continuation: str, *, stream: bool, **fields: Any
 ) -> list[Json]:
-    """A client that sends all of a conversation, or what is new of it; what it was told."""
+    """Run a client that sends all of a conversation or only what is new; return its responses."""
     history: list[Json] = []
     new: list[Json] = [USER]
     responses: list[Json] = []
@@ -138,4 +138,4 @@ def native_app(upstream: Upstream, *, expose: Exposure = "auto", **tables: Any) 
     """Abridge before an upstream that speaks Responses itself."""
     writer = None if tables.get("summarizer") else Scripted(SUMMARY)
     form: Form = tables.pop("form", "sidecar")
-    return abridged(form, upstream, writer=writer, reasoning={"expose": expose}, **tables)
+    return build_app(form, upstream, writer=writer, reasoning={"expose": expose}, **tables)

@@ -52,7 +52,7 @@ class Down(MemoryStore):
         return [None for _ in keys]
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Lost."""
+        """Drop the values."""
 
 
 class Failing(MemoryStore):
@@ -61,13 +61,13 @@ class Failing(MemoryStore):
 
 
 class Waiting(MemoryStore):
-    """Keeps nothing before it may."""
+    """A store whose writes wait for `gate`."""
 
     gate: asyncio.Event
-    asked: asyncio.Event
+    reached: asyncio.Event
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
-        self.asked.set()
+        self.reached.set()
         await self.gate.wait()
         await super().put(values)
 
@@ -91,10 +91,10 @@ class TestStore:
     ) -> None:
         monkeypatch.setattr("abridge.memory.registry.MemoryStore", Waiting)
         monkeypatch.setattr(Waiting, "gate", gate := asyncio.Event(), raising=False)
-        monkeypatch.setattr(Waiting, "asked", asked := asyncio.Event(), raising=False)
+        monkeypatch.setattr(Waiting, "reached", reached := asyncio.Event(), raising=False)
         app = bridge(answering("chat", stream=stream), "chat")
         running = begin(app, PATH, {"model": "m", "input": "Hi", "stream": stream}, KEY)
-        await asked.wait()
+        await reached.wait()
         assert b"response.completed" not in running.data
         assert not running.complete
         gate.set()
@@ -105,7 +105,7 @@ class TestStore:
     async def test_responses_survive_key_rotation_and_restart(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What is shared between processes is found by each that has a key of it."""
+        """Every process that has a key finds what is shared."""
         old, new = f"old:{'A' * 43}=", f"new:{'B' * 42}A="
         store = MemoryStore(1 << 20, 3600.0)
         monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
@@ -116,13 +116,13 @@ class TestStore:
         monkeypatch.setenv("KEYS", f"{new},{old}")
         app = bridge(upstream_app, "chat", history=history)
         second = await get_response(app, "Sure?", previous_response_id=first["id"])
-        assert WORDS.encode() in upstream_app.asked[1].body
+        assert WORDS.encode() in upstream_app.requests[1].body
         monkeypatch.setenv("KEYS", new)
         app = bridge(upstream_app, "chat", history=history)
         await get_response(app, "Really?", previous_response_id=second["id"])
-        assert WORDS.encode() in upstream_app.asked[2].body
+        assert WORDS.encode() in upstream_app.requests[2].body
 
-    async def test_reasoning_hidden_since_is_not_shown_later(
+    async def test_reasoning_hidden_by_a_later_setting_is_not_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = MemoryStore(1 << 20, 3600.0)
@@ -163,7 +163,7 @@ class TestRetrieval:
         openapi.check("Response", received.json)
         assert (b"I look in two more" in received.data) is (expose in ("auto", "both"))
         assert (b"I add the numbers" in received.data) is (expose != "none")
-        assert len(upstream_app.asked) == 1
+        assert len(upstream_app.requests) == 1
 
     @BOTH
     @TRANSLATED_APIS
@@ -180,7 +180,7 @@ class TestRetrieval:
         ]
         for shown in (first, second):
             assert (await fetch(app, shown["id"])).json == shown
-        assert b"reasoning_ref" not in upstream_app.asked[1].body
+        assert b"reasoning_ref" not in upstream_app.requests[1].body
 
     @BOTH
     async def test_a_stored_response_says_so_from_its_first_event(self, *, stream: bool) -> None:
@@ -207,7 +207,7 @@ class TestRetrieval:
         assert first["status"] == "incomplete"
         assert (await fetch(app, first["id"])).json == first
         await get_response(app, "Go on.", previous_response_id=first["id"])
-        assert [each["content"] for each in upstream_app.asked[1].json["messages"]] == [
+        assert [each["content"] for each in upstream_app.requests[1].json["messages"]] == [
             "Hi",
             "So",
             "Go on.",
@@ -286,7 +286,7 @@ class TestRetrieval:
         assert read_error(received) == NOT_FOUND
         response_id = tail.partition("/")[0]
         assert received.json["error"]["message"] == f"Response with id '{response_id}' not found."
-        assert not upstream_app.asked
+        assert not upstream_app.requests
 
     @pytest.mark.parametrize("method", ["GET", "DELETE"])
     async def test_other_responses_paths_belong_to_the_application(self, method: str) -> None:
@@ -326,7 +326,7 @@ class TestListing:
         first = await get_response(app, [USER, FOLLOW_UP])
         (_, item) = await list_items(app, first["id"])
         await get_response(app, [{"id": item["id"]}])
-        assert upstream_app.asked[1].json["messages"] == [FOLLOW_UP]
+        assert upstream_app.requests[1].json["messages"] == [FOLLOW_UP]
 
     @pytest.mark.parametrize("query", ["limit=0", "limit=101", "order=up", "after=x"])
     async def test_an_invalid_page_is_refused(self, query: str) -> None:

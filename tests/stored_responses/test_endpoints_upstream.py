@@ -1,4 +1,4 @@
-"""Responses that upstream stores: retrieved as their client was shown them."""
+"""Responses stored upstream: retrieved as their client first received them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.stored_responses.conversations import (
 )
 from tests.support import openapi
 from tests.support.asgi import call
-from tests.support.deployments import FORMS, PREFIX, Form, abridged
+from tests.support.deployments import FORMS, PREFIX, Form, build_app
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -38,7 +38,7 @@ from tests.support.upstream import Answer, Upstream
 
 
 class TestUpstreamResponses:
-    """Upstream stores its own answer, not what the client was shown of it."""
+    """Upstream stores its own answer, not the rewritten one."""
 
     @BOTH
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
@@ -60,8 +60,12 @@ class TestUpstreamResponses:
         assert (RAW in received.data.decode()) is (expose != "summary")
         assert received.json["usage"]["reasoning_summary"]["parts"] == 1
         openapi.check("Response", received.json)
-        asked = upstream.asked[1]
-        assert (asked.method, asked.path, asked.query) == ("GET", f"{PATH}/resp_1", b"include[]=x")
+        request = upstream.requests[1]
+        assert (request.method, request.path, request.query) == (
+            "GET",
+            f"{PATH}/resp_1",
+            b"include[]=x",
+        )
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
     async def test_a_retrieved_response_has_its_attributions(self, expose: Exposure) -> None:
@@ -73,7 +77,7 @@ class TestUpstreamResponses:
 
     async def test_a_retrieved_response_has_its_summary_error(self) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
-        app = abridged("sidecar", upstream, writer=Scripted(error=ValueError()))
+        app = build_app("sidecar", upstream, writer=Scripted(error=ValueError()))
         shown = await get_response(app, "Hi")
         assert "summary_error" in shown["output"][0]
         assert (await fetch(app, "resp_1")).json == shown
@@ -86,7 +90,7 @@ class TestUpstreamResponses:
         assert (await fetch(app, "resp_1")).json["output"] == shown["output"] == [item]
 
     @pytest.mark.parametrize(
-        ("asked", "answered"),
+        ("fields", "answered"),
         [
             ({"reasoning": {"summary": None}}, {}),
             ({"store": False}, {}),
@@ -94,11 +98,11 @@ class TestUpstreamResponses:
         ],
     )
     async def test_a_response_without_a_record_passes_unchanged(
-        self, asked: Json, answered: Json
+        self, fields: Json, answered: Json
     ) -> None:
         upstream = Upstream(Answer.json({**stored_upstream(), **answered}))
         app = native_app(upstream)
-        await get_response(app, "Hi", **asked)
+        await get_response(app, "Hi", **fields)
         for tail in ("resp_1", "resp_1/input_items", "resp_1?stream=true"):
             received = await fetch(app, tail)
             assert received.data == b"".join(upstream.answers[0].steps)  # type: ignore[arg-type]
@@ -145,10 +149,10 @@ class TestUpstreamResponses:
         if known:
             await get_response(app, "Hi")
         assert read_error(await fetch(app, tail))[:2] == (400, "stream_not_resumable")
-        assert len(upstream.asked) == known
+        assert len(upstream.requests) == known
 
     async def test_listed_items_have_their_summaries(self) -> None:
-        """With what was shown in earlier responses."""
+        """Including those of earlier responses."""
         mine = {"id": "msg_9", "type": "message", "status": "completed", **USER}
         page = {"object": "list", "data": [mine, *STORED_OUTPUT], "has_more": False}
         upstream = Upstream(
@@ -159,7 +163,7 @@ class TestUpstreamResponses:
         app = native_app(upstream, expose="summary")
         shown = await get_response(app, "Hi")
         await get_response(app, "Sure?", previous_response_id="resp_1")
-        assert upstream.asked[1].json["previous_response_id"] == "resp_1"
+        assert upstream.requests[1].json["previous_response_id"] == "resp_1"
         received = await fetch(app, "resp_2/input_items")
         assert received.json == {**page, "data": [mine, *shown["output"]]}
         received = await fetch(app, "resp_2/input_items", OTHER)
@@ -167,7 +171,7 @@ class TestUpstreamResponses:
         assert SUMMARY not in received.json["data"][1]["summary"]
 
     async def test_no_item_is_listed_with_the_summary_of_another(self) -> None:
-        """Where upstream gives ids again."""
+        """Even where upstream reuses ids."""
         first, again = (reasoning_item(0, text) for text in ("First.", "Again."))
         other = reasoning_item(5, "Else.")
         page = {"object": "list", "data": [first, other], "has_more": False}
@@ -198,7 +202,12 @@ class TestUpstreamResponses:
         assert (await fetch(app, "resp_1", method="DELETE")).json == gone
         missing = await fetch(app, "resp_1")
         assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
-        assert [asked.method for asked in upstream.asked] == ["POST", "POST", "DELETE", "GET"]
+        assert [request.method for request in upstream.requests] == [
+            "POST",
+            "POST",
+            "DELETE",
+            "GET",
+        ]
 
     async def test_an_id_may_be_base64(self) -> None:
         response_id = "resp_bGl0ZWxsbTo+Og=="
@@ -224,7 +233,7 @@ class TestUpstreamResponses:
         await get_response(app, "Hi", model="b")
         await fetch(app, "resp_1")
         await fetch(app, "resp_2")
-        hosts = [asked.header("host") for asked in upstream.asked]
+        hosts = [request.header("host") for request in upstream.requests]
         assert hosts == ["second.test", "second.test", "first.test"]
 
     ODD: tuple[tuple[str, Answer], ...] = (
@@ -288,7 +297,7 @@ class TestUpstreamResponses:
         assert received.json == shown
         assert received.headers["content-length"] == str(len(received.data))
         assert {"etag", "content-encoding"}.isdisjoint(received.headers)
-        assert upstream.asked[1].header("accept-encoding") is None
+        assert upstream.requests[1].header("accept-encoding") is None
 
     @pytest.mark.parametrize("hidden", [True, False])
     async def test_an_answer_that_breaks_off_is_a_timeout(self, hidden: bool) -> None:  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""Ids in a request, and errors about those that lead nowhere."""
+"""Ids in a request, and errors about unknown ones."""
 
 from __future__ import annotations
 

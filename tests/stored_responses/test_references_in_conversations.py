@@ -1,4 +1,4 @@
-"""Conversations that go on by reference: upstream is sent what it is by a client that sends all."""
+"""Conversations continued by reference: upstream gets the same as if the client sent everything."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TestContinuing:
         for each in (continuation, "everything"):
             upstream_app = thinking_and_calling(api, times, stream=stream)
             await converse(bridge(upstream_app, api, expose=expose), times, each, stream=stream)
-            sent.append([asked.body for asked in upstream_app.asked])
+            sent.append([request.body for request in upstream_app.requests])
         assert sent[0] == sent[1]
         assert len(sent[0]) == times
         assert SUMMARY.encode() not in sent[0][-1]
@@ -80,7 +80,7 @@ class TestContinuing:
             upstream_app = thinking_and_calling(api, 3, stream=stream)
             app = bridge(upstream_app, api, expose="summary", **sealing)
             await converse(app, 3, each, stream=stream, include=["reasoning.encrypted_content"])
-            sent.append([asked.body for asked in upstream_app.asked])
+            sent.append([request.body for request in upstream_app.requests])
         assert sent[0] == sent[1]
         assert b"At 10 I look" in sent[0][-1]
         assert b"abr1." not in sent[0][-1]
@@ -111,9 +111,9 @@ class TestContinuing:
         app = bridge(upstream_app, api)
         first = await get_response(app, "Hi", instructions="Rhyme.")
         await get_response(app, "Sure?", previous_response_id=first["id"])
-        assert b"Rhyme" in upstream_app.asked[0].body
-        assert b"Rhyme" not in upstream_app.asked[1].body
-        assert WORDS.encode() in upstream_app.asked[1].body
+        assert b"Rhyme" in upstream_app.requests[0].body
+        assert b"Rhyme" not in upstream_app.requests[1].body
+        assert WORDS.encode() in upstream_app.requests[1].body
 
     @TRANSLATED_APIS
     async def test_a_string_continues_a_conversation(self, api: str) -> None:
@@ -122,7 +122,7 @@ class TestContinuing:
         first = await get_response(app, "Hi")
         second = await get_response(app, "Sure?", previous_response_id=first["id"])
         await get_response(app, None, previous_response_id=second["id"])
-        texts = [message["role"] for message in upstream_app.asked[2].json["messages"]]
+        texts = [message["role"] for message in upstream_app.requests[2].json["messages"]]
         assert texts == ["user", "assistant", "user", "assistant"]
 
     async def test_a_conversation_may_fork(self) -> None:
@@ -131,10 +131,10 @@ class TestContinuing:
         first = await get_response(app, "Hi")
         for text in ("This way?", "That way?"):
             await get_response(app, text, previous_response_id=first["id"])
-        assert b"This way?" not in upstream_app.asked[2].body
+        assert b"This way?" not in upstream_app.requests[2].body
         assert (
-            len(upstream_app.asked[1].json["messages"])
-            == len(upstream_app.asked[2].json["messages"])
+            len(upstream_app.requests[1].json["messages"])
+            == len(upstream_app.requests[2].json["messages"])
             == 3
         )
 
@@ -144,7 +144,7 @@ class TestContinuing:
         first = await get_response(app, "Hi")
         message = {"type": "item_reference", "id": first["output"][-1]["id"]}
         second = await get_response(app, [USER, message, FOLLOW_UP, message, USER])
-        content = [each["content"] for each in upstream_app.asked[1].json["messages"]]
+        content = [each["content"] for each in upstream_app.requests[1].json["messages"]]
         assert content == ["Where is it?", WORDS, "Sure?", WORDS, "Where is it?"]
         items = await list_items(app, second["id"], limit=1)
         assert len({item["id"] for item in items}) == len(items) == 5
@@ -162,7 +162,7 @@ class TestMissing:
         assert read_error(received) == NO_PREVIOUS
         message = f"Previous response with id '{response_id}' not found."
         assert received.json["error"]["message"] == message
-        assert not upstream_app.asked
+        assert not upstream_app.requests
 
     @TRANSLATED_APIS
     @pytest.mark.parametrize("typed", [True, False])
@@ -172,7 +172,7 @@ class TestMissing:
         received = await post(bridge(upstream_app, api), [USER, {**kind, "id": "msg_1"}])
         assert read_error(received) == (400, None, "input[1].id")
         assert received.json["error"]["message"] == "Item with id 'msg_1' not found."
-        assert not upstream_app.asked
+        assert not upstream_app.requests
 
     @pytest.mark.parametrize("key", [OTHER, {"authorization": "Bearer none"}, {}])
     async def test_another_tenants_responses_are_not_found(self, key: Any) -> None:
@@ -188,7 +188,7 @@ class TestMissing:
         assert read_error(await fetch(app, f"{first['id']}/input_items", key)) == NOT_FOUND
         assert read_error(await fetch(app, f"{first['id']}/cancel", key, "POST")) == NOT_FOUND
         assert read_error(await fetch(app, first["id"], key, "DELETE")) == NOT_FOUND
-        assert len(upstream_app.asked) == 1
+        assert len(upstream_app.requests) == 1
         assert (await fetch(app, first["id"])).status == 200
 
     @BOTH
@@ -225,7 +225,7 @@ class TestMissing:
         second = await get_response(app, "Sure?", previous_response_id=first["id"])
         await fetch(app, first["id"], method="DELETE")
         await get_response(app, "Really?", previous_response_id=second["id"])
-        assert WORDS.encode() in upstream_app.asked[2].body
+        assert WORDS.encode() in upstream_app.requests[2].body
 
     async def test_a_response_too_large_for_the_store_is_not_found(self) -> None:
         app = bridge(answering("chat"), "chat", history={"bytes": 3000})
@@ -264,7 +264,7 @@ class TestMissing:
         assert "'input[0].call_id'" in received.json["error"]["message"]
 
     async def test_errors_in_earlier_items_name_the_previous_response(self) -> None:
-        """Another model may not take what the one before took."""
+        """Another model may not accept what an earlier one did."""
         places = [
             {"name": "old", "models": ["old"], "api": "messages", "unsupported": "drop"},
             {"name": "new", "models": ["*"], "api": "messages"},
@@ -290,7 +290,7 @@ class TestBounds:
         first = await get_response(app, "Hi")
         received = await post(app, "Sure? " * 200, previous_response_id=first["id"])
         assert read_error(received) == (413, "request_too_large", None)
-        assert len(upstream_app.asked) == 1
+        assert len(upstream_app.requests) == 1
         await get_response(app, "Sure?", previous_response_id=first["id"])
 
     async def test_resolved_item_references_are_bounded_like_a_body(self) -> None:
@@ -317,7 +317,7 @@ class TestBounds:
 
 
 class TestMintedIds:
-    """No upstream can know them."""
+    """No upstream knows them."""
 
     MINTED_ID = (
         {**reasoning_item(0, THOUGHT), "id": mint_id("rs_")},
@@ -333,7 +333,7 @@ class TestMintedIds:
         body = {"input": [USER, *self.MINTED_ID, other], "reasoning": {"summary": summary}}
         await get_response(native_app(upstream), **{**body, "content": body.pop("input")})
         bare = [{key: item[key] for key in item if key != "id"} for item in self.MINTED_ID]
-        assert upstream.asked[0].json["input"] == [USER, *bare, other]
+        assert upstream.requests[0].json["input"] == [USER, *bare, other]
 
     async def test_ids_minted_in_place_of_missing_ones_are_removed(self) -> None:
         """An upstream that gives its items no ids gets none back."""
@@ -346,7 +346,7 @@ class TestMintedIds:
         first = await get_response(app, "Hi", stream=True)
         assert is_minted(first["output"][0]["id"])
         await post(app, [USER, *first["output"], FOLLOW_UP])
-        assert upstream.asked[1].json["input"] == [USER, item, FOLLOW_UP]
+        assert upstream.requests[1].json["input"] == [USER, item, FOLLOW_UP]
 
     async def test_a_reference_to_an_unknown_minted_id_is_refused(self) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
@@ -360,14 +360,14 @@ class TestMintedIds:
             native_app(upstream), [item], {}, previous_response_id=mint_id("resp_")
         )
         assert read_error(received) == NO_PREVIOUS
-        assert not upstream.asked
+        assert not upstream.requests
 
     async def test_minted_ids_are_removed_from_unengaged_requests(self) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
         app = native_app(upstream)
         item = {"role": "user", "content": "Hi", "id": mint_id("msg_")}
         await call(app, PATH, {"model": "m", "input": [item]}, KEY)
-        assert upstream.asked[0].json["input"] == [{"role": "user", "content": "Hi"}]
+        assert upstream.requests[0].json["input"] == [{"role": "user", "content": "Hi"}]
         body = {"model": "m", "input": "Hi", "previous_response_id": mint_id("resp_")}
         assert read_error(await call(app, PATH, body, KEY)) == NO_PREVIOUS
 
@@ -380,7 +380,7 @@ class TestMintedIds:
         }
         data = json.dumps(body, indent=1).encode()
         await call(native_app(upstream), PATH, data, KEY)
-        assert upstream.asked[0].body == data
+        assert upstream.requests[0].body == data
 
     MODELS = (
         {"name": "old", "models": ["old"], "api": "chat", "base_url": "http://upstream.test/v1"},
@@ -389,7 +389,7 @@ class TestMintedIds:
 
     @pytest.mark.parametrize("continuation", ["previous", "references", "everything"])
     async def test_a_conversation_continues_with_another_model(self, continuation: str) -> None:
-        """One whose upstream keeps responses itself, and cannot know those of the other's."""
+        """Its upstream stores responses itself and does not know the other's."""
         upstream = Upstream(answer("chat", stream=False), Answer.json(stored_upstream()))
         app = native_app(upstream, upstreams=list(self.MODELS), history={"restore": "never"})
         first = await get_response(app, [USER], model="old")
@@ -398,7 +398,7 @@ class TestMintedIds:
             [] if more else [USER, *(_as_returned(item, continuation) for item in first["output"])]
         )
         await get_response(app, [*before, FOLLOW_UP], model="new", **more)
-        sent = upstream.asked[1].json
+        sent = upstream.requests[1].json
         message = {key: value for key, value in first["output"][1].items() if key != "id"}
         thought = {key: first["output"][0][key] for key in ("type", "status", "content")}
         assert sent["input"] == [USER, {**thought, "summary": []}, message, FOLLOW_UP]
@@ -411,4 +411,4 @@ class TestMintedIds:
         first = await get_response(app, [USER])
         second = await get_response(app, [FOLLOW_UP], previous_response_id=first["id"])
         assert second["previous_response_id"] == first["id"]
-        assert len(upstream.asked[-1].json["messages"]) == 3
+        assert len(upstream.requests[-1].json["messages"]) == 3

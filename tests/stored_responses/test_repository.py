@@ -1,4 +1,4 @@
-"""Responses that are remembered: whose they are, under which key, for how long."""
+"""Stored responses: their tenants, keys and expiry."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ NAMES = list(ITEMS)
 NOTE = UpstreamResponse("other", raw=False, fields={"usage": None}, made={"rs_9": {"summary": []}})
 
 
-def responses(store: Store, *keys: Key, whose: bytes = ANNA) -> ResponseRepository:
+def responses(store: Store, *keys: Key, tenant: bytes = ANNA) -> ResponseRepository:
     ring = Keyring(keys or (OLD,))
-    return ResponseRepository(store, ring, {key.id: whose + key.tenant for key in ring.keys})
+    return ResponseRepository(store, ring, {key.id: tenant + key.tenant for key in ring.keys})
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_local_and_upstream_responses_are_distinguished(case: Case) -> Non
 
 
 async def test_an_item_of_two_responses_shows_neither(case: Case) -> None:
-    """Upstream gave an id again: what was made of the one is not to be told of the other."""
+    """Upstream reused an id: one item's summary may not be shown for the other."""
     known = responses(case.store)
     await known.save_upstream("resp_1", NOTE)
     await known.save_upstream("resp_1", NOTE)
@@ -65,10 +65,10 @@ async def test_an_item_of_two_responses_shows_neither(case: Case) -> None:
         assert await known.find_showing(["rs_9"]) == [""]
 
 
-async def test_tenants_never_meet(case: Case) -> None:
+async def test_tenants_are_isolated(case: Case) -> None:
     await responses(case.store).save_local("resp_1", WHOLE, ITEMS)
     await responses(case.store).save_upstream("resp_2", NOTE)
-    other = responses(case.store, whose=BERT)
+    other = responses(case.store, tenant=BERT)
     assert await other.find("resp_1", "resp_2") == [None, None]
     assert await other.get_items(NAMES) == [None] * 3
     assert await other.find_showing(["rs_9"]) == [""]
@@ -77,7 +77,7 @@ async def test_tenants_never_meet(case: Case) -> None:
 
 
 async def test_no_client_chosen_id_reaches_another_record(case: Case) -> None:
-    """An item is no response, whatever it is called."""
+    """An item is never found as a response."""
     known = responses(case.store)
     await known.save_local("resp_1", WHOLE, {"resp_2": b"{}"})
     assert await known.find("resp_2") == [None]
@@ -185,8 +185,8 @@ class TestItemIds:
     def test_another_tenant_has_other_ids(self) -> None:
         store = MemoryStore(1, TTL)
         names = []
-        for whose in (ANNA, BERT):
-            basis = responses(store, whose=whose).create_input_items()
+        for tenant in (ANNA, BERT):
+            basis = responses(store, tenant=tenant).create_input_items()
             basis.add("msg_", b"a")
             names += basis.ids
         assert len(set(names)) == 2

@@ -1,4 +1,4 @@
-"""What a response that upstream stores is shown as."""
+"""How a response stored upstream is shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TestAsShown:
     OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), reasoning_item(2, "So."))
 
     def shown(self) -> Json:
-        """The response as its client was shown it."""
+        """Return the response as its client received it."""
         items = [dict(item) for item in self.OUTPUT]
         items[0]["summary"] = SUMMARY
         items[2]["summary_error"] = ERROR
@@ -36,26 +36,26 @@ class TestAsShown:
     def test_summaries_are_put_back(self) -> None:
         shown = self.shown()
         fields = {"reasoning": shown["reasoning"]}
-        kept = response(list(self.OUTPUT))
+        stored = response(list(self.OUTPUT))
         again = response_as_shown(
-            kept, BOTH, fields, find_summaries(shown["output"]), summary_is_raw=False
+            stored, BOTH, fields, find_summaries(shown["output"]), summary_is_raw=False
         )
         assert again == shown
         openapi.check("Response", again)
 
     def test_a_response_without_summaries_is_unchanged(self) -> None:
-        kept = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
-        assert response_as_shown(kept, BOTH, {}, {}, summary_is_raw=False) == kept
+        stored = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
+        assert response_as_shown(stored, BOTH, {}, {}, summary_is_raw=False) == stored
         assert find_summaries(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
     def test_hidden_reasoning_is_removed(self, display: Display) -> None:
         shown = self.shown()
-        kept = response(
+        stored = response(
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
         )
         again = response_as_shown(
-            kept, display, {}, find_summaries(shown["output"]), summary_is_raw=False
+            stored, display, {}, find_summaries(shown["output"]), summary_is_raw=False
         )
         assert again is not None
         assert RAW not in str(again)
@@ -66,8 +66,8 @@ class TestAsShown:
     @pytest.mark.parametrize("masked", [True, False])
     def test_raw_reasoning_called_a_summary_is_removed(self, masked: bool) -> None:  # noqa: FBT001
         masked_text = [{"type": "summary_text", "text": THOUGHT}]
-        telling = {} if masked else {"encrypted_content": THOUGHT}
-        item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **telling}
+        sealed = {} if masked else {"encrypted_content": THOUGHT}
+        item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **sealed}
         again = response_as_shown(response([item]), HIDDEN, {}, {}, summary_is_raw=masked)
         listed = items_as_shown(
             {"object": "list", "data": [item]}, HIDDEN, {}, summary_is_raw=masked

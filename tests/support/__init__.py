@@ -1,1 +1,1 @@
-"""Helpers that tests share."""
+"""Helpers shared by all tests."""

@@ -1,4 +1,4 @@
-"""Calls an ASGI app in process, as a server would, and watches what it sends."""
+"""Call an ASGI app in process, as a server would, and record what it sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scope_for(
 
 @dataclass
 class Call:
-    """One request. `sent` are the messages that came; a test may hold `gate` to be slow."""
+    """One request. `sent` are the messages received; clearing `gate` makes the client slow."""
 
     app: ASGIApp
     scope: Scope
@@ -48,13 +48,13 @@ class Call:
         self.left = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
-        self._asked = False
-        self._news = asyncio.Event()
+        self._received = False
+        self._progress = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
     async def receive(self) -> Message:
-        if not self._asked:
-            self._asked = True
+        if not self._received:
+            self._received = True
             return {"type": "http.request", "body": self.body, "more_body": False}
         await self.left.wait()
         return {"type": "http.disconnect"}
@@ -64,9 +64,9 @@ class Call:
         if self.left.is_set():
             raise OSError("the client has left")
         self.sent.append(message)
-        self._news.set()
+        self._progress.set()
         if self.complete:
-            self.left.set()  # as uvicorn: a disconnect is reported also after the end
+            self.left.set()  # like uvicorn, which reports a disconnect after the end too
 
     def start(self) -> Call:
         self.task = asyncio.create_task(self._run())
@@ -82,11 +82,11 @@ class Call:
         return self
 
     async def until(self, text: bytes, times: int = 1) -> None:
-        """Wait until `text` has been sent so often."""
+        """Wait until `text` has been sent `times` times."""
         async with asyncio.timeout(20):
             while self.data.count(text) < times:
-                self._news.clear()
-                await self._news.wait()
+                self._progress.clear()
+                await self._progress.wait()
 
     @property
     def complete(self) -> bool:
@@ -113,7 +113,7 @@ class Call:
 async def call(
     app: ASGIApp, path: str, body: Any, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Call:
-    """Send a request and take in its whole answer."""
+    """Send a request and receive its whole response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return await Call(app, scope_for(path, data, headers, **more), data).start().finish()
 
@@ -121,6 +121,6 @@ async def call(
 def begin(
     app: ASGIApp, path: str, body: Any, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Call:
-    """Send a request and go on while it is answered."""
+    """Send a request without waiting for its response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Call(app, scope_for(path, data, headers, **more), data).start()

@@ -1,6 +1,4 @@
-"""Turns with reasoning and calls, as an upstream of any API sends them, and the attribution that a
-client finds in an answer.
-"""
+"""Turns with reasoning and calls in every upstream API, and the attributions a client reads."""
 
 from __future__ import annotations
 
@@ -8,7 +6,13 @@ import json
 from typing import Any
 
 from tests.apis.messages import scripts as messages
-from tests.support.checker import Led, check_chat, check_led, check_responses, led_to
+from tests.support.checker import (
+    CallAttribution,
+    attribution_of,
+    check_attributions,
+    check_chat,
+    check_responses,
+)
 from tests.support.streams import (
     DONE,
     call,
@@ -24,14 +28,14 @@ from tests.support.streams import (
 
 Json = dict[str, Any]
 Step = tuple[str, str]
-"""`think`, `redact`, `say` or `call`, and what is thought or said."""
+"""`think`, `redact`, `say` or `call`, and its text."""
 
 ARGUMENTS = '{"where": "here"}'
 MARKS = ("reasoning", "reasoning_ref")
 
 
-def spelled(api: str, steps: list[Step], *, stream: bool) -> bytes:
-    """The turn, as an upstream says it."""
+def encode_turn(api: str, steps: list[Step], *, stream: bool) -> bytes:
+    """Encode the turn as an upstream of the API sends it."""
     match api:
         case "chat":
             return b"".join(chat_frames(steps)) if stream else _body(chat_body(steps))
@@ -39,9 +43,9 @@ def spelled(api: str, steps: list[Step], *, stream: bool) -> bytes:
             output = items(steps)
             return b"".join(responses_stream(output)) if stream else _body(response(output))
         case _:
-            said, stop = blocks(steps), "tool_use"
-            whole = messages.message(said, stop)
-            return b"".join(messages.stream(said, stop)) if stream else _body(whole)
+            content, stop = blocks(steps), "tool_use"
+            whole = messages.message(content, stop)
+            return b"".join(messages.stream(content, stop)) if stream else _body(whole)
 
 
 def items(steps: list[Step]) -> list[Json]:
@@ -75,27 +79,26 @@ def _block(number: int, kind: str, text: str) -> Json:
 
 
 def deltas(steps: list[Step]) -> list[Json]:
-    """Reasoning in a field of its own; as OpenRouter has it, in a list as well, where there is some
-    that nobody shows."""
-    said: list[Json] = []
+    """Put reasoning into its own field; where some is redacted, also into OpenRouter's list."""
+    made_deltas: list[Json] = []
     calls = 0
     for number, (kind, text) in enumerate(steps):
         if kind == "call":
             made = {**call("look", "", calls), "id": f"call_{number}"}
-            said.append({"tool_calls": [made]})
-            said += [
+            made_deltas.append({"tool_calls": [made]})
+            made_deltas += [
                 {"tool_calls": [{"index": calls, "function": {"arguments": piece}}]}
                 for piece in pieces(ARGUMENTS)
             ]
             calls += 1
         elif kind == "redact":
             entry = {"type": "reasoning.encrypted", "data": f"red{number}", "index": number}
-            said.append({"reasoning_details": [entry]})
+            made_deltas.append({"reasoning_details": [entry]})
         elif kind == "think":
-            said += [_thought(piece, number, steps) for piece in pieces(text)]
+            made_deltas += [_thought(piece, number, steps) for piece in pieces(text)]
         else:
-            said += [{"content": piece} for piece in pieces(text)]
-    return said
+            made_deltas += [{"content": piece} for piece in pieces(text)]
+    return made_deltas
 
 
 def _thought(text: str, number: int, steps: list[Step]) -> Json:
@@ -112,7 +115,7 @@ def chat_frames(steps: list[Step], index: int = 0) -> list[bytes]:
 
 
 def chat_body(steps: list[Step]) -> Json:
-    """The deltas' sum, in which it is lost what was thought before which call."""
+    """Build the whole message, which no longer says which reasoning preceded which call."""
     message: Json = {"content": "".join(text for kind, text in steps if kind == "say")}
     thought = "".join(text for kind, text in steps if kind == "think")
     if ("redact", "") in steps:
@@ -133,34 +136,36 @@ def chat_body(steps: list[Step]) -> Json:
     return completion({**message, "tool_calls": calls} if calls else message)
 
 
-def told(api: str, data: bytes, *, stream: bool) -> list[Led]:
-    """What led to each call, as a client of an API is told, strictly."""
+def read_attributions(api: str, data: bytes, *, stream: bool) -> list[CallAttribution]:
+    """Read and check the attribution of each call in a client's answer."""
     if api == "chat":
         if stream:
-            return check_chat(data).choices[0].led
+            return check_chat(data).choices[0].attributions
         message = json.loads(data)["choices"][0]["message"]
         calls = message.get("tool_calls") or []
     else:
         final = check_responses(data).response if stream else json.loads(data)
         calls = [item for item in final["output"] if item["type"].endswith("_call")]
-    led = [led_to(call) for call in calls]
-    check_led([call.get("call_id") or call.get("id", "") for call in calls], led)
-    return led
+    found = [attribution_of(call) for call in calls]
+    check_attributions([call.get("call_id") or call.get("id", "") for call in calls], found)
+    return found
 
 
-def gist(led: list[Led]) -> list[Any]:
-    """The texts, whatever they are called; and whether there is a reference."""
+def attribution_texts(found: list[CallAttribution]) -> list[Any]:
+    """Return each attribution's texts, or whether it is a reference."""
     return [
         [part.get("text", "[redacted]") for part in one] if isinstance(one, list) else bool(one)
-        for one in led
+        for one in found
     ]
 
 
-def expected(steps: list[Step], *, joins: bool = False) -> list[Any]:
-    """What is to be told, in the manner of `gist`, by the rules one by one. With `joins` true
-    reasoning is one text, unless there is a list of it."""
+def expected_texts(steps: list[Step], *, joins: bool = False) -> list[Any]:
+    """Return the `attribution_texts` that the rules require.
+
+    With `joins`, reasoning is one text, unless it comes as a list.
+    """
     joins = joins and ("redact", "") not in steps
-    led: list[Any] = []
+    found: list[Any] = []
     pending: list[str] = []
     for kind, text in steps:
         if kind == "redact":
@@ -170,20 +175,24 @@ def expected(steps: list[Step], *, joins: bool = False) -> list[Any]:
         elif kind == "think":
             pending.append(text)
         elif kind == "call":
-            led.append(pending or any(isinstance(one, list) for one in led))
+            found.append(pending or any(isinstance(one, list) for one in found))
             pending = []
-    return led
+    return found
 
 
-def unmarked(said: Any) -> Any:
-    """A body without what was said of its calls."""
-    if isinstance(said, list):
-        return [unmarked(entry) for entry in said]
-    if not isinstance(said, dict):
-        return said
-    called = bool(said.keys() & {"arguments", "function", "action", "input"})
-    return {key: unmarked(value) for key, value in said.items() if not (called and key in MARKS)}
+def without_attributions(body: Any) -> Any:
+    """Return a body without its attributions."""
+    if isinstance(body, list):
+        return [without_attributions(entry) for entry in body]
+    if not isinstance(body, dict):
+        return body
+    called = bool(body.keys() & {"arguments", "function", "action", "input"})
+    return {
+        key: without_attributions(value)
+        for key, value in body.items()
+        if not (called and key in MARKS)
+    }
 
 
-def _body(said: Json) -> bytes:
-    return json.dumps(said).encode()
+def _body(body: Json) -> bytes:
+    return json.dumps(body).encode()

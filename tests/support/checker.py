@@ -1,6 +1,6 @@
-"""The stream checker: asserts OpenAI's order on any stream a test produces, and reads it.
+"""The stream checker: assert OpenAI's order on any stream that a test produces, and read it.
 
-Written once, used by every test that sees a stream. It knows nothing of Abridge's own code.
+Every test that sees a stream uses it. It shares no code with Abridge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 def frames(stream: bytes) -> list[tuple[str | None, str]]:
-    """The events of a stream: their names and data, comments left out."""
+    """Return the name and data of each event in a stream, without comments."""
     assert stream == b"" or stream.endswith(b"\n\n"), f"unterminated: {stream[-200:]!r}"
     found = []
     for block in stream.decode().replace("\r\n", "\n").split("\n\n"):
@@ -33,27 +33,27 @@ def comments(stream: bytes) -> list[str]:
     return [line[1:].strip() for line in stream.decode().splitlines() if line.startswith(":")]
 
 
-Led = list[dict[str, str]] | str | None
-"""What led to a call: parts, or the id of another call, or nothing that is told."""
+CallAttribution = list[dict[str, str]] | str | None
+"""The reasoning parts that led to a call, or the id of another call, or nothing."""
 
 
-def led_to(call: dict[str, Any]) -> Led:
-    """What a call says of that, in the one form or the other."""
+def attribution_of(call: dict[str, Any]) -> CallAttribution:
+    """Read a call's attribution, checking its form."""
     assert not ("reasoning" in call and "reasoning_ref" in call), f"never both: {call}"
-    led: Led = call.get("reasoning", call.get("reasoning_ref"))
-    assert "reasoning" not in call or (isinstance(led, list) and led)
-    for part in led if isinstance(led, list) else ():
+    attributions: CallAttribution = call.get("reasoning", call.get("reasoning_ref"))
+    assert "reasoning" not in call or (isinstance(attributions, list) and attributions)
+    for part in attributions if isinstance(attributions, list) else ():
         kind = part["type"]
         assert kind in ("reasoning_text", "summary_text", "redacted")
         assert part.keys() == ({"type"} if kind == "redacted" else {"type", "text"})
         assert kind == "redacted" or part["text"].strip()
-    return led
+    return attributions
 
 
-def check_led(ids: list[str], led: list[Led]) -> None:
-    """Assert that each call refers, if at all, to the latest before it that has parts."""
+def check_attributions(ids: list[str], attributions: list[CallAttribution]) -> None:
+    """Assert that each reference is to the latest earlier call that has parts."""
     latest = None
-    for call, one in zip(ids, led, strict=True):
+    for call, one in zip(ids, attributions, strict=True):
         if isinstance(one, str):
             assert one == latest, f"{call} refers to {one}, not to {latest}"
         latest = call if isinstance(one, list) else latest
@@ -84,7 +84,7 @@ class Item:
 
 @dataclass
 class ResponsesStream:
-    """What a Responses stream said. `kinds` are the event types, in order."""
+    """The contents of a Responses stream. `kinds` are the event types, in order."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     items: dict[int, Item] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class ResponsesStream:
 
 
 def check_responses(stream: bytes) -> ResponsesStream:
-    """Assert that a Responses stream is legal; return what it said."""
+    """Assert that a Responses stream is legal; return its contents."""
     seen = ResponsesStream()
     open_item: int | None = None
     for name, data in frames(stream):
@@ -195,7 +195,7 @@ def _check_part_event(item: Item, event: dict[str, Any]) -> None:
         assert event["delta"] != ""
         part.text += event["delta"]
     elif kind.endswith("text.done"):
-        assert event["text"] == part.text, "the done text is what the deltas said"
+        assert event["text"] == part.text, "the done text is the deltas joined"
         part.done = event["text"]
     elif kind.endswith("part.done"):
         assert part.done is not None, "part done before its text"
@@ -210,7 +210,7 @@ def _check_done(item: Item, done: dict[str, Any]) -> None:
         return
     texts = [part["text"] for part in done["summary"]]
     if item.parts:
-        assert texts == item.summary, "the item's summary is what the parts said"
+        assert texts == item.summary, "the item's summary is its parts"
     if item.raw:
         assert "".join(part["text"] for part in done.get("content", [])) == item.raw
 
@@ -221,11 +221,15 @@ def _check_end(seen: ResponsesStream, open_item: int | None) -> None:
         assert open_item is None, "completed while an item is open"
         assert [item["id"] for item in output] == [item.id for item in seen.items.values()]
     calls = [item for item in output if item["type"].endswith("_call")]
-    check_led([call.get("call_id") or call["id"] for call in calls], list(map(led_to, calls)))
+    check_attributions(
+        [call.get("call_id") or call["id"] for call in calls], list(map(attribution_of, calls))
+    )
     done = {item.id: item.done for item in seen.items.values() if item.done is not None}
     for call in calls:
         if call["id"] in done:
-            assert led_to(call) == led_to(done[call["id"]]), "a call is attributed anew at the end"
+            assert attribution_of(call) == attribution_of(done[call["id"]]), (
+                "a call is attributed anew at the end"
+            )
     for item in output:
         if item["type"] == "reasoning" and item["id"] in done:
             assert item["summary"] == done[item["id"]]["summary"], "the final summary differs"
@@ -239,7 +243,7 @@ class Choice:
     fields: dict[str, str] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    led: list[Led] = field(default_factory=list)
+    attributions: list[CallAttribution] = field(default_factory=list)
     finish: str | None = None
     summary_error: dict[str, str] | None = None
 
@@ -258,9 +262,9 @@ class ChatStream:
 
 
 def check_chat(stream: bytes) -> ChatStream:
-    """Assert that a Chat Completions stream is legal; return what it said.
+    """Assert that a Chat Completions stream is legal; return its contents.
 
-    `order` of a choice lists its fields as they came, each run of one once.
+    A choice's `order` lists its fields as they came, consecutive repeats once.
     """
     seen = ChatStream()
     for _, data in frames(stream):
@@ -318,12 +322,14 @@ def _check_call(state: Choice, call: dict[str, Any]) -> None:
     if index not in state.calls:
         assert index == len(state.calls), f"tool calls are dense: {index}"
         state.calls[index] = {"id": "", "name": "", "arguments": ""}
-        state.led.append(led_to(call))
+        state.attributions.append(attribution_of(call))
     else:
-        assert led_to(call) is None, f"a call is attributed once, by its first fragment: {call}"
+        assert attribution_of(call) is None, (
+            f"a call is attributed once, by its first fragment: {call}"
+        )
     known, function = state.calls[index], call.get("function") or {}
     for name, value in (("id", call.get("id")), ("name", function.get("name"))):
         assert not (value and known[name]), f"a call's {name} comes once"
         known[name] = known[name] or value or ""
     known["arguments"] += function.get("arguments") or ""
-    check_led([call["id"] for call in state.calls.values()], state.led)
+    check_attributions([call["id"] for call in state.calls.values()], state.attributions)

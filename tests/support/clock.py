@@ -1,4 +1,4 @@
-"""A clock that a test puts forward, where it would have to wait."""
+"""A clock that a test advances instead of waiting."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pytest
 
 
 class Clock:
-    """Puts the running loop's clock forward, so that nothing need be waited for."""
+    """Advances the running loop's clock."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._time = loop.time
         self._ahead = 0.0
-        loop.time = self.time  # type: ignore[method-assign]  # which is what a test is for
+        loop.time = self.time  # type: ignore[method-assign]
 
     def time(self) -> float:
         return self._time() + self._ahead
 
     async def advance(self, seconds: float) -> None:
         self._ahead += seconds
-        for _ in range(5):  # what is due by now is done
+        for _ in range(5):  # lets due callbacks run
             await asyncio.sleep(0)
 
 

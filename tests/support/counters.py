@@ -1,4 +1,4 @@
-"""What a registry has counted."""
+"""Totals of a metrics registry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 
 def total(registry: CollectorRegistry, name: str, **labels: str) -> float:
-    """Of all samples that have these labels, whatever others they have."""
+    """Sum all samples that have these labels among others."""
     return sum(
         sample.value
         for metric in registry.collect()

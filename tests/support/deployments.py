@@ -1,4 +1,4 @@
-"""The three forms in which Abridge is used, each in front of the same scripted upstream."""
+"""The three ways to deploy Abridge, each in front of the same scripted upstream."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PREFIX: dict[Form, str] = {"mounted": "", "sidecar": "", "embedded": "/llm"}
 ORIGIN = "http://upstream.test"
 
 
-def to(upstream: Upstream) -> httpx.AsyncBaseTransport:
-    """A transport whose every request an app in this process answers."""
+def transport_to(upstream: Upstream) -> httpx.AsyncBaseTransport:
+    """Return a transport that sends every request to an app in this process."""
     return AppTransport(upstream, scope_for("/"))
 
 
@@ -35,7 +35,7 @@ def settings_for(**tables: Any) -> Settings:
     return Settings.model_validate(tables)
 
 
-def abridged(
+def build_app(
     form: Form,
     upstream: Upstream,
     *,
@@ -45,7 +45,7 @@ def abridged(
     tracer_provider: TracerProvider | None = None,
     **tables: Any,
 ) -> ASGIApp:
-    """`tables` are settings; a writer makes the summarizer one of kind `object`."""
+    """Build the app. `tables` are settings; `writer` is a summarizer of kind `object`."""
     registry = registry or CollectorRegistry()
     if writer is not None:
         tables["summarizer"] = {"kind": "object", **tables.get("summarizer", {})}
@@ -62,7 +62,7 @@ def abridged(
     tables.setdefault("upstreams", [{"base_url": f"{ORIGIN}/v1"}])
     app = create_app(
         settings_for(**tables),
-        transport=to(upstream),
+        transport=transport_to(upstream),
         summarizer=writer,
         review=review,
         registry=registry,

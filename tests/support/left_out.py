@@ -1,4 +1,4 @@
-"""At the end of a run: what was not run, for want of what, and how to run it."""
+"""List at the end of a run what was not run, why, and how to run it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.matrix import LEFT
 
-WANTS = {
+REMEDIES = {
     "redis-server or valkey-server": "apt-get install redis-server",
     "redis-server speaks no TLS": "a redis-server that was built with TLS",
     "chromium": "apt-get install chromium",
@@ -35,36 +35,36 @@ WANTS = {
     "clock cannot be put forward": "nothing to do: it runs on asyncio's own loop",
     "resource": "a POSIX system",
 }
-"""What a reason to skip says, and what helps."""
+"""Words in a reason to skip, and the remedy."""
 
-GONE = pytest.StashKey[int]()
-"""How many tests a worker deselected, for whatever reason."""
+DESELECTED = pytest.StashKey[int]()
+"""The number of tests that a worker deselected, for any reason."""
 
 
 def pytest_deselected(items: Any) -> None:
-    """Each worker tells its controller, which collects nothing itself."""
+    """Count them in each worker: the controller collects nothing itself."""
     if items and (config := getattr(items[0], "config", None)):
-        config.stash[GONE] = config.stash.get(GONE, 0) + len(items)
+        config.stash[DESELECTED] = config.stash.get(DESELECTED, 0) + len(items)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    told = getattr(session.config, "workeroutput", None)
-    if told is not None:
-        told["deselected"] = session.config.stash.get(GONE, 0)
-        told["left_out"] = session.config.stash.get(LEFT, 0)
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["deselected"] = session.config.stash.get(DESELECTED, 0)
+        output["left_out"] = session.config.stash.get(LEFT, 0)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """All workers choose alike, so that the first that ends says it for all."""
-    config, told = node.config, getattr(node, "workeroutput", {})
+    """Take the counts of the first worker to end: all workers deselect alike."""
+    config, output = node.config, getattr(node, "workeroutput", {})
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if GONE in config.stash or "deselected" not in told:
+    if DESELECTED in config.stash or "deselected" not in output:
         return
-    config.stash[GONE], config.stash[LEFT] = told["deselected"], told["left_out"]
-    if told["deselected"] and reporter is not None:
-        reporter.stats["deselected"] = [SimpleNamespace()] * told["deselected"]
+    config.stash[DESELECTED], config.stash[LEFT] = output["deselected"], output["left_out"]
+    if output["deselected"] and reporter is not None:
+        reporter.stats["deselected"] = [SimpleNamespace()] * output["deselected"]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -77,15 +77,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _lines(skipped: Any, left: int) -> Iterator[str]:
     reasons = Counter(_reason(report) for report in skipped)
-    wants: dict[str, list[str]] = {}
+    remedies: dict[str, list[str]] = {}
     counts: Counter[str] = Counter()
     for reason, count in reasons.items():
-        want = next((want for said, want in WANTS.items() if said in reason), "")
-        wants.setdefault(want or reason, []).append(reason)
-        counts[want or reason] += count
-    for want, count in counts.most_common():
-        first = wants[want][0]
-        yield f"{count:5}  {first}" + (f" -> {want}" if want != first else "")
+        remedy = next((remedy for words, remedy in REMEDIES.items() if words in reason), "")
+        remedies.setdefault(remedy or reason, []).append(reason)
+        counts[remedy or reason] += count
+    for remedy, count in counts.most_common():
+        first = remedies[remedy][0]
+        yield f"{count:5}  {first}" + (f" -> {remedy}" if remedy != first else "")
     if reasons:
         yield "       (-rs names each)"
     if left:
@@ -93,6 +93,6 @@ def _lines(skipped: Any, left: int) -> Iterator[str]:
 
 
 def _reason(report: Any) -> str:
-    told = report.longrepr
-    said = told[2] if isinstance(told, tuple) else str(told)
-    return said.removeprefix("Skipped: ")
+    longrepr = report.longrepr
+    reason = longrepr[2] if isinstance(longrepr, tuple) else str(longrepr)
+    return reason.removeprefix("Skipped: ")

@@ -1,8 +1,7 @@
-"""What no log may hold: credentials and sealed blobs, whoever's; what scripted models think; and
-words that tests plant for this.
+"""Find what no log may hold: credentials, sealed blobs, scripted reasoning, and planted words.
 
-`Watch` looks through everything that Abridge logs in this process while tests run, as text and as
-JSON; `tests.support.sidecar` looks through all that its processes say.
+`Watch` searches everything that Abridge logs in this process, as text and as JSON;
+`tests.support.sidecar` searches the output of its processes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from abridge.observability.logs import TEXT_FORMAT, JsonFormatter
 
 PLANTED = "pl4nted"
-"""Stands in secrets and in prompts."""
+"""A word that tests put into secrets and prompts."""
 
 FORBIDDEN = re.compile(
     rf"{PLANTED}"
@@ -27,12 +26,12 @@ FORBIDDEN = re.compile(
 )
 
 
-def found(text: str) -> list[str]:
+def find_secrets(text: str) -> list[str]:
     return FORBIDDEN.findall(text)
 
 
 class Watch(logging.Handler):
-    """`caught` is what should not have been logged, and by which tests."""
+    """`caught` are the forbidden log lines, each with its test."""
 
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
@@ -41,6 +40,6 @@ class Watch(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         for form in self._formats:
-            if found(line := form.format(record)):
+            if find_secrets(line := form.format(record)):
                 self.caught.append(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}: {line}")
-        record.exc_text = None  # who formats it next is to do it for himself
+        record.exc_text = None  # the next formatter must format the exception itself

@@ -1,8 +1,10 @@
-"""Long matrices: what is marked `matrix(n)` is a cross product, of which a run takes as much as it
-needs for each `n` values of its parameters to meet at least once, and with `--matrix` all.
+"""Run a covering subset of long test matrices.
 
-Parameters that are dataclasses count by their fields. What was named on the command line, or is
-left by `-k`, is a matrix of its own. Every worker comes to the same choice.
+A test marked `matrix(n)` is a cross product. A run selects enough cases for every combination of
+`n` parameter values to occur at least once; `--matrix` runs them all.
+
+A dataclass parameter counts as its fields. Cases named on the command line or left by `-k` form a
+matrix of their own. Every worker selects the same cases.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import pytest
 
 MARK = "matrix"
 LEFT = pytest.StashKey[int]()
-"""How many tests were left out."""
+"""The number of cases left out."""
 
 Fact = tuple[str, str]
 Facts = tuple[Fact, ...]
@@ -30,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", f"{MARK}(n): of which --matrix runs all; else each n values meet at least once"
+        "markers", f"{MARK}(n): a matrix, run whole by --matrix, else so that every n values meet"
     )
 
 
@@ -56,8 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
-    """The places of rows in which all comes up that so many facts of a row make together: first
-    those that add most, and of those who add the same whose facts came up least."""
+    """Choose rows, by index, that cover every combination of `strength` facts of a row.
+
+    Greedy: take the row that adds most combinations, on a tie the one with the least used facts.
+    """
     together = [list(combinations(row, min(strength, len(row)))) for row in rows]
     open_: set[Facts] = {each for row in together for each in row}
     used: Counter[Fact] = Counter()
@@ -72,7 +76,7 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
     while open_:
         place = waiting[0][-1]
         now = worth(place)
-        if now > waiting[0]:  # which only ever grows, so the least that is still true is the least
+        if now > waiting[0]:  # a cost only grows, so re-rank the row and try the next
             heapreplace(waiting, now)
             continue
         heappop(waiting)
@@ -83,7 +87,7 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
 
 
 def facts(item: pytest.Item) -> Iterator[Fact]:
-    """What its parameters say."""
+    """Yield the parameter values of a case."""
     callspec = getattr(item, "callspec", None)
     for name, value in callspec.params.items() if callspec else ():
         yield from _facts(name, value)

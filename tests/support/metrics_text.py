@@ -1,4 +1,4 @@
-"""What `/metrics` tells, read as Prometheus reads it."""
+"""`/metrics`, parsed as Prometheus parses it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from prometheus_client.samples import Sample
 from tests.support.servers import HANG
 
 
-class Figures:
+class Metrics:
     def __init__(self, text: str) -> None:
         self._samples: list[Sample] = [
             sample for family in text_string_to_metric_families(text) for sample in family.samples
         ]
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum of all that has these labels, whatever its others."""
+        """Sum all samples that have these labels among others."""
         return fsum(
             sample.value
             for sample in self._samples
@@ -29,7 +29,7 @@ class Figures:
 
     @property
     def counted(self) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
-        """What requests have counted."""
+        """The labelled counters."""
         return {
             (sample.name, frozenset(sample.labels.items()), sample.value)
             for sample in self._samples
@@ -37,17 +37,17 @@ class Figures:
         }
 
 
-async def scrape(client: httpx.AsyncClient, url: str) -> Figures:
+async def scrape(client: httpx.AsyncClient, url: str) -> Metrics:
     response = await client.get(url)
     assert response.status_code == 200
-    return Figures(response.text)
+    return Metrics(response.text)
 
 
-async def until_told(
-    client: httpx.AsyncClient, url: str, condition: Callable[[Figures], bool]
-) -> Figures:
-    """A request is counted when it is over, which may be after its client has all of it."""
+async def scrape_until(
+    client: httpx.AsyncClient, url: str, condition: Callable[[Metrics], bool]
+) -> Metrics:
+    """Scrape until `condition` holds: a request may be counted after its client has its answer."""
     async with asyncio.timeout(HANG):
-        while not condition(told := await scrape(client, url)):  # noqa: ASYNC110 -- it is another process
+        while not condition(metrics := await scrape(client, url)):  # noqa: ASYNC110 -- another process
             await asyncio.sleep(0.02)
-    return told
+    return metrics

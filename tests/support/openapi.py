@@ -1,4 +1,4 @@
-"""Validates bodies and events against OpenAI's published API description.
+"""Validate bodies and events against OpenAI's published API description.
 
 The description is stricter than the live API in places its README names: `usage`, `logprobs`,
 `finish_reason` and `user` are null on the wire where it does not allow it.
@@ -50,7 +50,7 @@ def _validator(schema: str) -> Validator:
 
 @cache
 def _event_schemas() -> dict[str, str]:
-    """The schema of each kind of stream event."""
+    """Return the schema of each type of stream event."""
     found = {}
     schemas = _description()["components"]["schemas"]
     for entry in schemas["ResponseStreamEvent"]["anyOf"]:
@@ -61,13 +61,13 @@ def _event_schemas() -> dict[str, str]:
 
 
 def check(schema: str, body: Any) -> None:
-    """Assert that a body is what the description says; a test of other things runs without it."""
+    """Assert that a body is valid; do nothing without the description."""
     if OPENAPI.is_file():
         assert not faults(schema, body)
 
 
 def faults(schema: str, value: Any) -> set[str]:
-    """Where `value` departs from a schema, in a form that can be compared."""
+    """Return where `value` violates a schema, in a comparable form."""
     return {
         f"{_place(error)}: {error.validator}"
         for outer in _validator(schema).iter_errors(value)
@@ -81,12 +81,12 @@ def event_faults(event: dict[str, Any]) -> set[str]:
 
 
 def _place(error: Any) -> str:
-    """The path, without numbers: what is said of one item is said of all."""
+    """Return the path with indexes masked, so that equal faults of several items are one."""
     return "/".join("#" if isinstance(part, int) else str(part) for part in error.absolute_path)
 
 
 def _leaves(error: Any, _: Any) -> list[Any]:
-    """The innermost causes; of alternatives, those of the one that came closest."""
+    """Return the innermost causes; of alternatives, those of the closest match."""
     if not error.context:
         return [error]
     branches: dict[int, list[Any]] = {}

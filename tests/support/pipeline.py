@@ -1,7 +1,7 @@
-"""The pure core, end to end: bytes of upstream's in, bytes for the client out.
+"""The pure core end to end: upstream's bytes in, the client's bytes out.
 
-A scripted summarizer writes each part as soon as it is asked for; a test that wants other timing
-drives the Weaver itself.
+A scripted summarizer writes each part as soon as it is requested; a test that needs other timing
+drives the Sequencer itself.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def translating_chat_writer(
     return ChatWriter(display, TranslatedCompletion(display, echo, limit, mint_id))
 
 
-COMPOSERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
+TRANSLATING_WRITERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
     "chat": translating_chat_writer,
     "responses": translating_responses_writer,
 }
-MUCH = 1 << 22
-"""Characters that a reader or a composer may keep."""
+LIMIT = 1 << 22
+"""The most characters that a reader or a translating writer may keep."""
 EXPOSURES: dict[Exposure, tuple[bool, bool]] = {
     "both": (True, True),
     "summary": (False, True),
@@ -64,7 +64,7 @@ def short_summary(passage: Passage) -> str:
 
 
 class Minting:
-    """Ids that tell how many were made."""
+    """Mints numbered ids."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -76,9 +76,11 @@ class Minting:
 
 @dataclass
 class Pipeline:
-    """One response through Reader, Weaver and Writer. `upstream` is the API that it comes in, where
-    it is to be told and composed anew; `room` is what may be kept to attribute calls, if they are
-    to be."""
+    """Passes one response through Reader, Sequencer and Writer.
+
+    `upstream` is the API to translate from, None for the client's own; `attribution_limit` is what
+    may be kept to attribute calls, None to attribute none.
+    """
 
     api: Api
     expose: Exposure = "auto"
@@ -86,10 +88,10 @@ class Pipeline:
     profile: Profile = PROFILES["auto"]
     write: Callable[[Passage], str] | None = short_summary
     details: bool = False
-    merged: bool = True
+    merge_usage: bool = True
     upstream: str | None = None
-    asked: RequestEcho = field(default_factory=RequestEcho)
-    room: int | None = None
+    echo: RequestEcho = field(default_factory=RequestEcho)
+    attribution_limit: int | None = None
     seal: SealEnvelope | None = None
     envelope: ListField = "reasoning_details"
 
@@ -100,7 +102,7 @@ class Pipeline:
             show_raw=raw,
             show_summary=summary,
             style=style,
-            merge_usage=self.merged,
+            merge_usage=self.merge_usage,
             add_details=self.details,
             seal=self.seal,
             envelope_field=self.envelope,
@@ -108,23 +110,27 @@ class Pipeline:
         self.passages: list[Passage] = []
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
-        self.reader = reader(self.profile, self.display, MUCH)
+        self.reader = reader(self.profile, self.display, LIMIT)
         self.writer = self._writer()
-        if self.room is not None:
-            self.writer = ATTRIBUTING_WRITERS[self.api.name](self.writer, self.display, self.room)
+        if self.attribution_limit is not None:
+            self.writer = ATTRIBUTING_WRITERS[self.api.name](
+                self.writer, self.display, self.attribution_limit
+            )
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
-        self.weaver = Sequencer(plan)
+        self.sequencer = Sequencer(plan)
         self.out = bytearray()
         self.end: ResponseEnded | None = None
 
     def _writer(self) -> Writer:
         if self.upstream is None:
             return self.api.writer(self.profile, self.display)
-        return COMPOSERS[self.api.name](self.profile, self.display, self.asked, MUCH, Minting())
+        return TRANSLATING_WRITERS[self.api.name](
+            self.profile, self.display, self.echo, LIMIT, Minting()
+        )
 
     def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
-        """A stream, arriving in pieces that end at `cuts`."""
+        """Pass a stream that arrives in pieces ending at `cuts`."""
         decoder = sse.FrameDecoder(1 << 24)
         edges = [0, *sorted(cuts), len(data)]
         for start, end in pairwise(edges):
@@ -140,23 +146,23 @@ class Pipeline:
             self.out += frame
             return
         for event in self.reader.read(frame):
-            self.do(self.weaver.upstream(event, 0.0))
+            self.apply(self.sequencer.upstream(event, 0.0))
 
-    def close(self, trouble: ErrorDetail | None = None) -> None:
-        for event in self.reader.end(trouble):
-            self.do(self.weaver.upstream(event, 0.0))
+    def close(self, error: ErrorDetail | None = None) -> None:
+        for event in self.reader.end(error):
+            self.apply(self.sequencer.upstream(event, 0.0))
 
     def whole(self, body: bytes) -> bytes:
         self._streams = False
         for event in self.reader.read_whole(body):
-            self.do(self.weaver.upstream(event, 0.0))
+            self.apply(self.sequencer.upstream(event, 0.0))
         assert self.end is not None
         return self.writer.write_whole(self.end)
 
-    def heard(self) -> list[RecordedTurn]:
+    def recorded_turns(self) -> list[RecordedTurn]:
         return self.reader.recorded_turns()
 
-    def do(self, effects: list[Effect]) -> None:
+    def apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, RequestPart):
                 self.passages.append(effect.passage)
@@ -172,23 +178,23 @@ class Pipeline:
         elif not isinstance(event, ResponseEnded):
             self.writer.note(event)
 
-    def summarize(self, ask: RequestPart) -> None:
+    def summarize(self, request: RequestPart) -> None:
         if self.write is None:
-            trouble = ErrorDetail("upstream_error", "The summarizer answered 500.")
-            self.do(self.weaver.summary_failed(ask.part_id, trouble, 0.0))
+            error = ErrorDetail("upstream_error", "The summarizer answered 500.")
+            self.apply(self.sequencer.summary_failed(request.part_id, error, 0.0))
             return
-        text = self.write(ask.passage)
+        text = self.write(request.passage)
         for piece in (text[:9], text[9:]):
-            self.do(self.weaver.summary_delta(ask.part_id, piece, 0.0) if piece else [])
-        self.do(self.weaver.summary_done(ask.part_id, 0.0, SPENT, "mini"))
+            self.apply(self.sequencer.summary_delta(request.part_id, piece, 0.0) if piece else [])
+        self.apply(self.sequencer.summary_done(request.part_id, 0.0, SPENT, "mini"))
 
 
 def chat(**settings: object) -> Pipeline:
     return Pipeline(CHAT, **settings)  # type: ignore[arg-type]
 
 
-def bridged(upstream: str, client: Api, **settings: object) -> Pipeline:
-    """A response of one API's for a client of another."""
+def translating(upstream: str, client: Api, **settings: object) -> Pipeline:
+    """Return a pipeline from one API to a client of another."""
     return Pipeline(client, upstream=upstream, **settings)  # type: ignore[arg-type]
 
 

@@ -21,8 +21,10 @@ ATTEMPTS = 5
 
 
 class Server:
-    """A server that keeps nothing. It may be killed, and started again at the same address. With a
-    certificate, which stands in one file with its key, it speaks TLS only."""
+    """A server without persistence, which can be killed and restarted at the same address.
+
+    With a certificate (a file that holds its key too) it speaks TLS only.
+    """
 
     def __init__(self, certificate: str | None = None) -> None:
         if PROGRAM is None:
@@ -41,7 +43,7 @@ class Server:
         return f"redis://{self.address}/0"
 
     def __enter__(self) -> Self:
-        for _ in range(ATTEMPTS):  # somebody else may take the port first
+        for _ in range(ATTEMPTS):  # another process may take the port first
             self.port = free_port()
             with suppress(ChildProcessError):
                 self.start()
@@ -55,7 +57,7 @@ class Server:
         self._folder.cleanup()
 
     def start(self) -> None:
-        """Returns when it takes connections."""
+        """Start, and wait until it accepts connections."""
         self._process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
             (str(PROGRAM), *self._settings()), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
@@ -67,20 +69,20 @@ class Server:
         raise ChildProcessError
 
     def kill(self) -> None:
-        """As `kill -9` does."""
+        """Kill, as by `kill -9`."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.communicate()
 
     def client(self, **options: Any) -> Any:
-        """A client of the usual kind, to look inside."""
+        """Return an ordinary client, to inspect the contents."""
         from redis import Redis
 
         return Redis("127.0.0.1", self.port, **options)
 
     def pass_time(self, seconds: float, namespace: str) -> None:
-        """Let all that is kept be so much older."""
+        """Age everything stored in a namespace."""
         with self.client() as client:
             for key in client.scan_iter(f"{namespace}:*"):
                 left = client.pttl(key) - round(1000 * seconds)
@@ -93,25 +95,25 @@ class Server:
                         client.zincrby(key, -seconds, member)
 
     def _settings(self) -> list[str]:
-        said = {"bind": "127.0.0.1", "dir": self._folder.name, "save": "", "appendonly": "no"}
+        settings = {"bind": "127.0.0.1", "dir": self._folder.name, "save": "", "appendonly": "no"}
         if self._certificate is None:
-            said["port"] = str(self.port)
+            settings["port"] = str(self.port)
         else:
-            said |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
-            said |= dict.fromkeys(("tls-cert-file", "tls-key-file"), self._certificate)
-        return [word for name, value in said.items() for word in (f"--{name}", value)]
+            settings |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
+            settings |= dict.fromkeys(("tls-cert-file", "tls-key-file"), self._certificate)
+        return [word for name, value in settings.items() for word in (f"--{name}", value)]
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[Server]:
-    """One for all tests; each takes a namespace of its own."""
+    """Run one server for all tests; each test uses a namespace of its own."""
     with Server() as server:
         yield server
 
 
 @asynccontextmanager
 async def relay(server: Server, gate: asyncio.Event) -> AsyncIterator[Listener]:
-    """Between a client and the server: answers wait for the gate."""
+    """Relay between a client and the server; answers wait for the gate."""
 
     async def script(peer: Peer) -> None:
         await forward(server, peer, gate)
@@ -122,12 +124,12 @@ async def relay(server: Server, gate: asyncio.Event) -> AsyncIterator[Listener]:
 
 async def forward(server: Server, peer: Peer, gate: asyncio.Event | None = None) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    asking = asyncio.create_task(_copy(peer.reader, writer))
+    requests = asyncio.create_task(_copy(peer.reader, writer))
     try:
         await _copy(reader, peer.writer, gate)
     finally:
-        asking.cancel()
-        await asyncio.wait({asking})
+        requests.cancel()
+        await asyncio.wait({requests})
         writer.close()
 
 

@@ -21,7 +21,7 @@ def ring(*keys: Key) -> Keyring:
 
 
 def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: Any) -> Sealer:
-    """Another replica's each time."""
+    """Return the sealer of a new replica."""
     keys = keys or ring()
     known = () if tenant is None else keys.keys
     tenants = {key.id: keyed_digest(key.tenant, str(tenant).encode()) for key in known}
@@ -30,7 +30,7 @@ def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: An
 
 
 def unseal(conversation: History, replica: Sealer | None = None) -> Any:
-    """The body that goes upstream, opened by a replica that has never seen the conversation."""
+    """Return the body for upstream, opened by a replica that has never seen the conversation."""
     replica = replica or sealer()
     for turn in conversation.turns:
         conversation.open_envelopes(turn, replica.open)
@@ -50,4 +50,4 @@ STRETCHES = st.lists(
     ),
     max_size=6,
 )
-"""What may be told of a stretch of reasoning."""
+"""The events of a stretch of reasoning."""

@@ -1,4 +1,4 @@
-"""Servers on loopback: a real one for an ASGI app, and scripted ones that deal in raw bytes."""
+"""Servers on loopback: a real one for an ASGI app, and scripted ones that exchange raw bytes."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ T = TypeVar("T")
 
 
 def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
-    """For a conftest: its tests run on both event loops."""
+    """Run the tests of a conftest on both event loops."""
     return LOOPS
 
 
 @pytest.fixture(autouse=True)
-async def nothing_left() -> AsyncIterator[None]:
-    """For a conftest: no test leaves a task or an open connection behind."""
+async def no_leaks() -> AsyncIterator[None]:
+    """Assert that no test of a conftest leaves a task or an open connection behind."""
     yield
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    gc.collect()  # what was not closed warns, and a warning is an error
+    gc.collect()  # an unclosed resource warns, and a warning is an error
 
 
 async def soon(something: Awaitable[T]) -> T:
-    """What must happen, and not take so long that the test has hung."""
+    """Await something, failing if it hangs."""
     async with asyncio.timeout(HANG):
         return await something
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what tells nobody that it has come."""
+    """Poll until `condition` holds."""
     async with asyncio.timeout(HANG):
-        while not condition():  # noqa: ASYNC110 -- nobody could set an event
+        while not condition():  # noqa: ASYNC110 -- there is no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -64,7 +64,7 @@ async def stalled(count: Callable[[], int]) -> int:
 
 @asynccontextmanager
 async def serve(app: ASGIApp, **options: Any) -> AsyncIterator[str]:
-    """The address at which uvicorn serves `app`; whatever runs at the end is cut off."""
+    """Serve `app` with uvicorn and yield its address; abort what still runs at the end."""
     defaults = {"lifespan": "off", "server_header": False, "date_header": False}
     config = uvicorn.Config(app, log_config=None, **{**defaults, **options})
     config.load()
@@ -85,7 +85,7 @@ async def serve(app: ASGIApp, **options: Any) -> AsyncIterator[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """What came over the wire: the lines of the head, and the body without its framing."""
+    """A request as received: the lines of its head, and its body without framing."""
 
     lines: list[bytes]
     body: bytes
@@ -138,7 +138,7 @@ class Peer:
         await self.send(b"\r\n".join(lines))
 
     async def left(self) -> None:
-        """Wait until the other end has closed; what it still sends is thrown away."""
+        """Wait until the other end has closed, discarding what it still sends."""
         with suppress(ConnectionError):
             while await self.reader.read(1 << 16):
                 pass
@@ -155,7 +155,7 @@ class Peer:
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a body as it is framed; the empty one ends the body."""
+    """Frame a chunk of a body; the empty one ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -164,7 +164,7 @@ Script = Callable[[Peer], Awaitable[None]]
 
 @dataclass
 class Listener:
-    """A server that plays one script a connection, the last again and again."""
+    """A server that plays one script a connection, then repeats the last."""
 
     scripts: tuple[Script, ...]
     url: str = ""
@@ -185,7 +185,7 @@ class Listener:
 
 @asynccontextmanager
 async def listen(*scripts: Script, **options: Any) -> AsyncIterator[Listener]:
-    """What went wrong in a script is raised at the end, unless it was that the other end left."""
+    """Play the scripts; raise their errors at the end, but for disconnects."""
     listener = Listener(scripts)
     server = await asyncio.start_server(listener.accept, "127.0.0.1", 0, **options)
     scheme = "https" if "ssl" in options else "http"
@@ -213,7 +213,7 @@ async def connect(url: str) -> AsyncIterator[Peer]:
         await peer.close()
 
 
-def refused() -> str:
-    """An address at which nobody listens."""
+def unused_address() -> str:
+    """Return an address at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         return f"http://127.0.0.1:{closed.getsockname()[1]}"

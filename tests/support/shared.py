@@ -1,6 +1,6 @@
-"""Real provider traffic and OpenAI's own API description, read where they lie beside the project.
+"""Real provider traffic and OpenAI's own API description, which lie beside the project.
 
-A clone without them skips the tests that need them.
+Without them, the tests that need them are skipped.
 """
 
 from __future__ import annotations

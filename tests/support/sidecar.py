@@ -17,27 +17,27 @@ from tempfile import TemporaryDirectory
 import httpx
 
 import abridge
-from tests.support.log_watch import found
+from tests.support.log_watch import find_secrets
 from tests.support.servers import HANG, soon
 
-START = 60.0  # seconds, in which several processes start on a machine that has much else to do
+START = 60.0  # seconds; enough for several processes on a busy machine
 
 SOURCE = str(Path(abridge.__file__).parents[1])
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's, in which a child finds the same Abridge."""
+    """Return this process's environment, in which a child imports the same Abridge."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, **(more or {})}
 
 
 @dataclass
 class Sidecar:
-    """`banner` is what it said when it listened, `said` what it said later, all on stderr."""
+    """`banner` are its first lines on stderr, until it listens; `output` is what follows."""
 
     process: asyncio.subprocess.Process
     banner: list[str] = field(default_factory=list)
-    said: str = ""
+    output: str = ""
 
     @property
     def url(self) -> str:
@@ -55,18 +55,18 @@ class Sidecar:
         self.process.send_signal(number)
 
     def interrupt(self) -> None:
-        """As Ctrl-C in a terminal does: everybody there hears it."""
+        """Interrupt the whole process group, as Ctrl-C in a terminal does."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     @property
     def workers(self) -> list[int]:
-        """The ids of its workers' processes."""
+        """The process ids of its workers."""
         stats = Path("/proc").glob("[0-9]*/stat")
         children = [int(stat.parent.name) for stat in stats if _parent(stat) == self.process.pid]
         return [child for child in children if b"spawn_main" in _words(child)]
 
-    async def listens(self) -> None:
-        """Wait until it does, and has said so."""
+    async def wait_until_listening(self) -> None:
+        """Wait until it reports that it listens."""
         assert self.process.stderr is not None
         while not re.match(r" *metrics +http", self.banner[-1] if self.banner else ""):
             line = (await self.process.stderr.readline()).decode()
@@ -74,23 +74,23 @@ class Sidecar:
             self.banner.append(json.loads(line)["message"] if line[0] == "{" else line.rstrip("\n"))
 
     async def until(self, words: str) -> None:
-        """Wait until it has said something with these words in it."""
+        """Wait until it has written these words."""
         assert self.process.stderr is not None
-        while words not in self.said:
+        while words not in self.output:
             line = (await soon(self.process.stderr.readline())).decode()
-            assert line, f"it ended, and said:\n{self.said}"
-            self.said += line
+            assert line, f"it ended with this output:\n{self.output}"
+            self.output += line
 
     async def end(self) -> int:
-        """Wait for its end; returns its exit code."""
+        """Wait for its end and return its exit code."""
         assert self.process.stderr is not None
-        self.said += (await soon(self.process.stderr.read())).decode()
+        self.output += (await soon(self.process.stderr.read())).decode()
         return await soon(self.process.wait())
 
 
 @asynccontextmanager
 async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
-    """A sidecar that listens; whatever becomes of it, it is gone at the end."""
+    """Run a sidecar and yield it once it listens; kill it at the end."""
     with TemporaryDirectory() as folder:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
@@ -102,14 +102,14 @@ async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
         running = Sidecar(process)
         try:
             async with asyncio.timeout(START):
-                await running.listens()
+                await running.wait_until_listening()
             yield running
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-            running.said += (await process.stderr.read()).decode()
-            assert not found(running.said)
+            running.output += (await process.stderr.read()).decode()
+            assert not find_secrets(running.output)
 
 
 def _parent(stat: Path) -> int | None:
@@ -126,14 +126,14 @@ def _words(process: int) -> bytes:
 
 @asynccontextmanager
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    """It connects anew for each request, so that any worker may have it."""
+    """Yield a client that opens a connection a request, so that any worker may answer."""
     limits = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(trust_env=False, timeout=HANG, limits=limits) as one:
         yield one
 
 
 async def status(client: httpx.AsyncClient, url: str) -> int:
-    """0 where nobody listens, -1 where somebody just stopped to."""
+    """Return the status; 0 if nothing listens, -1 if the connection breaks."""
     try:
         return (await client.get(url)).status_code
     except httpx.ConnectError:
@@ -144,7 +144,7 @@ async def status(client: httpx.AsyncClient, url: str) -> int:
 
 async def until_status(client: httpx.AsyncClient, url: str, wanted: int) -> None:
     async with asyncio.timeout(HANG):
-        while await status(client, url) != wanted:  # noqa: ASYNC110 -- it is another process
+        while await status(client, url) != wanted:  # noqa: ASYNC110 -- another process
             await asyncio.sleep(0.02)
 
 
@@ -152,7 +152,7 @@ async def until_status(client: httpx.AsyncClient, url: str, wanted: int) -> None
 async def streaming(
     client: httpx.AsyncClient, url: str, body: object
 ) -> AsyncIterator[asyncio.Task[bytes]]:
-    """A response under way, whose first bytes are here; the task gives all of it."""
+    """Start a response and yield, after its first bytes, a task that returns all of it."""
     begun = asyncio.Event()
 
     async def read() -> bytes:

@@ -1,7 +1,7 @@
-"""Streams as servers that do not keep the rules send them, event by event.
+"""Streams of servers that break the rules, event by event.
 
-Each says the same turn: it thinks, answers, and some call two tools. Those of Responses name the
-code that sends so; those of Chat Completions leave out one thing each.
+Each is the same turn: it reasons, answers, and in some calls two tools. Responses streams name the
+code that sends them; Chat Completions streams leave out one thing each.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ def llama(text: str = TEXT, calls: Iterable[tuple[str, str]] = ()) -> list[bytes
     of a call but the one it is addressed by, every end at the end. The last of the text may be in
     no delta: that comes with the end (`to_json_oaicompat_resp_stream`)."""
     begun = {"id": "resp_x", "object": "response", "status": "in_progress"}
-    thinks: Json = {"id": "rs_x", "summary": [], "type": "reasoning", "content": []}
-    says = {"content": [], "id": "msg_x", "role": "assistant", "type": "message"}
+    reasoning: Json = {"id": "rs_x", "summary": [], "type": "reasoning", "content": []}
+    message_head = {"content": [], "id": "msg_x", "role": "assistant", "type": "message"}
     thought = [{"text": THOUGHT, "type": "reasoning_text"}]
-    output: list[Json] = [{**thinks, "content": thought, "encrypted_content": ""}]
+    output: list[Json] = [{**reasoning, "content": thought, "encrypted_content": ""}]
     events = [
         event("created", response=begun),
         event("in_progress", response=begun),
         event(
             "output_item.added",
-            item={**thinks, "encrypted_content": "", "status": "in_progress"},
+            item={**reasoning, "encrypted_content": "", "status": "in_progress"},
         ),
         *(event("reasoning_text.delta", delta=delta, item_id="rs_x") for delta in pieces(THOUGHT)),
     ]
@@ -54,11 +54,11 @@ def llama(text: str = TEXT, calls: Iterable[tuple[str, str]] = ()) -> list[bytes
         part = {"type": "output_text", "text": ""}
         streamed = pieces(text)[: None if calls else -1]
         events += [
-            event("output_item.added", item={**says, "status": "in_progress"}),
+            event("output_item.added", item={**message_head, "status": "in_progress"}),
             event("content_part.added", item_id="msg_x", part=part),
             *(event("output_text.delta", item_id="msg_x", delta=delta) for delta in streamed),
         ]
-        output.append({**says, "status": "completed", "content": [text_part(text)]})
+        output.append({**message_head, "status": "completed", "content": [text_part(text)]})
         ends += [
             event("output_text.done", item_id="msg_x", text=text),
             event("content_part.done", item_id="msg_x", part=text_part(text)),
@@ -80,27 +80,27 @@ def llama(text: str = TEXT, calls: Iterable[tuple[str, str]] = ()) -> list[bytes
 
 
 def ollama() -> list[bytes]:
-    """ollama/ollama openai/responses.go at 017eb8a: the reasoning is told as a summary of which no
+    """ollama/ollama openai/responses.go at 017eb8a: the reasoning is sent as a summary of which no
     part opens; a message before calls is never done, its index is the first call's too, and the
     final response lacks it."""
-    thinks: Json = {"id": "rs_5", "type": "reasoning", "summary": []}
+    reasoning: Json = {"id": "rs_5", "type": "reasoning", "summary": []}
     summary = {"item_id": "rs_5", "output_index": 0, "summary_index": 0}
-    said = {"summary": [{"type": "summary_text", "text": THOUGHT}], "encrypted_content": THOUGHT}
+    done = {"summary": [{"type": "summary_text", "text": THOUGHT}], "encrypted_content": THOUGHT}
     message = {"id": "msg_5", "type": "message", "status": "in_progress", "role": "assistant"}
     text = {"item_id": "msg_5", "output_index": 1, "content_index": 0}
     kind = "reasoning_summary_text"
     events = [
         event("created", response=response([], status="in_progress", usage=None)),
         event("in_progress", response=response([], status="in_progress", usage=None)),
-        event("output_item.added", output_index=0, item=thinks),
+        event("output_item.added", output_index=0, item=reasoning),
         *(event(f"{kind}.delta", **summary, delta=delta) for delta in pieces(THOUGHT)),
         event(f"{kind}.done", **summary, text=THOUGHT),
-        event("output_item.done", output_index=0, item={**thinks, **said}),
+        event("output_item.done", output_index=0, item={**reasoning, **done}),
         event("output_item.added", output_index=1, item={**message, "content": []}),
         event("content_part.added", **text, part=text_part("")),
         *(event("output_text.delta", **text, delta=delta, logprobs=[]) for delta in pieces(TEXT)),
     ]
-    output: list[Json] = [{**thinks, **said}]
+    output: list[Json] = [{**reasoning, **done}]
     for number, (name, arguments) in enumerate(CALLS):
         at = {"item_id": f"fc_5_{number}", "output_index": 1 + number}
         called = {"id": at["item_id"], "type": "function_call", "call_id": f"call_{number}"}
@@ -121,24 +121,24 @@ def vllm() -> list[bytes]:
     content of its own, the part of reasoning is opened as text, the message is announced under the
     id and index of the reasoning, no part of reasoning is closed."""
     count = iter(range(1000))
-    thinks: Json = {"type": "reasoning", "id": "a", "summary": []}
+    reasoning: Json = {"type": "reasoning", "id": "a", "summary": []}
     thought = {"content": [{"text": THOUGHT, "type": "reasoning_text"}], "status": "completed"}
-    says = {"id": "a", "type": "message", "role": "assistant", "status": "in_progress"}
+    message_head = {"id": "a", "type": "message", "role": "assistant", "status": "in_progress"}
     raw, text = {"output_index": 0, "item_id": "a"}, {"output_index": 1, "item_id": "b"}
-    said = {**says, "id": "b", "content": [text_part(TEXT)], "status": "completed"}
+    done = {**message_head, "id": "b", "content": [text_part(TEXT)], "status": "completed"}
     kind = "reasoning_text"
     events = [
         event("created", response=response([], status="in_progress", usage=None)),
         event("in_progress", response=response([], status="in_progress", usage=None)),
-        event("output_item.added", output_index=0, item={**thinks, "status": "in_progress"}),
+        event("output_item.added", output_index=0, item={**reasoning, "status": "in_progress"}),
         event("content_part.added", **raw, content_index=next(count), part=text_part("")),
         *(
             event(f"{kind}.delta", **raw, content_index=next(count), delta=delta)
             for delta in pieces(THOUGHT)
         ),
         event(f"{kind}.done", **raw, content_index=next(count), text=THOUGHT),
-        event("output_item.done", output_index=0, item={**thinks, **thought}),
-        event("output_item.added", output_index=0, item={**says, "content": []}),
+        event("output_item.done", output_index=0, item={**reasoning, **thought}),
+        event("output_item.added", output_index=0, item={**message_head, "content": []}),
         event("content_part.added", **text, content_index=0, part=text_part("")),
         *(
             event("output_text.delta", **text, content_index=1 + place, delta=delta, logprobs=[])
@@ -146,29 +146,29 @@ def vllm() -> list[bytes]:
         ),
         event("output_text.done", **text, content_index=8, text=TEXT, logprobs=[]),
         event("content_part.done", **text, content_index=9, part=text_part(TEXT)),
-        event("output_item.done", output_index=1, item=said),
+        event("output_item.done", output_index=1, item=done),
     ]
-    final = [{**thinks, **thought, "id": "rs_9"}, {**said, "id": "msg_9"}]
+    final = [{**reasoning, **thought, "id": "rs_9"}, {**done, "id": "msg_9"}]
     events.append(event("completed", response=response(final)))
     return named({**each, "sequence_number": -1} for each in events)
 
 
 def gpt_oss() -> list[bytes]:
     """openai/gpt-oss gpt_oss/responses_api/api_server.py: items have no ids, nor events."""
-    thinks: Json = {"type": "reasoning", "summary": []}
+    reasoning: Json = {"type": "reasoning", "summary": []}
     thought = {"type": "reasoning_text", "text": THOUGHT}
-    says: Json = {"type": "message", "role": "assistant", "status": "completed"}
+    message_head: Json = {"type": "message", "role": "assistant", "status": "completed"}
     raw, text = ({"output_index": place, "content_index": 0} for place in (0, 1))
-    output = [{**thinks, "content": [thought]}, {**says, "content": [text_part(TEXT)]}]
+    output = [{**reasoning, "content": [thought]}, {**message_head, "content": [text_part(TEXT)]}]
     events = [
         event("created", response=response([], status="in_progress", usage=None)),
-        event("output_item.added", output_index=0, item={**thinks, "content": []}),
+        event("output_item.added", output_index=0, item={**reasoning, "content": []}),
         event("content_part.added", **raw, part={**thought, "text": ""}),
         *(event("reasoning_text.delta", **raw, delta=delta) for delta in pieces(THOUGHT)),
         event("reasoning_text.done", **raw, text=THOUGHT),
         event("content_part.done", **raw, part=thought),
         event("output_item.done", output_index=0, item=output[0]),
-        event("output_item.added", output_index=1, item={**says, "content": []}),
+        event("output_item.added", output_index=1, item={**message_head, "content": []}),
         event("content_part.added", **text, part=text_part("")),
         *(event("output_text.delta", **text, delta=delta) for delta in pieces(TEXT)),
         event("output_text.done", **text, text=TEXT),

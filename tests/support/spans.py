@@ -1,4 +1,4 @@
-"""Spans that were drawn, kept for a test to look at."""
+"""Record spans for inspection."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A span as whoever looks at a trace sees it."""
+class SpanView:
+    """A finished span, as a trace viewer shows it."""
 
     span: ReadableSpan
 
@@ -31,7 +31,7 @@ class Drawn:
 
     @property
     def error(self) -> str | None:
-        """What kind of error it ended in; an error has a kind, and what has none has no error."""
+        """The `error.type`, which is set if and only if the span failed."""
         failed = self.span.status.status_code.name == "ERROR"
         assert failed is ("error.type" in self)
         return str(self["error.type"]) if failed else None
@@ -71,35 +71,35 @@ class Drawn:
 
 
 class Spans(SpanExporter):
-    """All that `provider` drew, by when they ended."""
+    """All spans of `provider`, in the order in which they ended."""
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        self.all: list[Drawn] = []
+        self.all: list[SpanView] = []
         self.provider = provider or TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(SimpleSpanProcessor(self))
 
     def export(self, spans: Sequence[ReadableSpan]) -> Result:
-        self.all += map(Drawn, spans)
+        self.all += map(SpanView, spans)
         return Result.SUCCESS
 
     @property
-    def request(self) -> Drawn:
-        """The last one's own: it ends after all that are below it."""
+    def request(self) -> SpanView:
+        """The span of the last request, which ends after its children."""
         return self.all[-1]
 
-    def below(self, parent: Drawn) -> list[Drawn]:
-        """Its children, in the order in which they began."""
+    def below(self, parent: SpanView) -> list[SpanView]:
+        """Return a span's children in the order in which they began."""
         found = [span for span in self.all if span.parent == parent.id]
         return sorted(found, key=lambda span: span.times)
 
-    def tree(self, top: Drawn | None = None) -> dict[str, object]:
-        """Names and kinds of the spans below."""
+    def tree(self, top: SpanView | None = None) -> dict[str, object]:
+        """Return names and kinds of all descendants."""
         top = top or self.request
         return {f"{span.name} {span.kind}": self.tree(span) for span in self.below(top)}
 
     def text(self) -> str:
-        """Every word in them."""
+        """Return all spans as JSON lines."""
         return "\n".join(map(partial(ReadableSpan.to_json, indent=None), self._spans()))
 
     def _spans(self) -> list[ReadableSpan]:
-        return [drawn.span for drawn in self.all]
+        return [view.span for view in self.all]

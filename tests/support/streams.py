@@ -1,7 +1,7 @@
-"""Scripted upstreams: what providers would send, made from a few words.
+"""Build what providers send: items, chunks, bodies and streams with fixed ids and times.
 
-`responses_stream` and `chat_stream` give a legal stream in OpenAI's form, a list of frames; a test
-takes them apart as it needs. Ids and times are fixed.
+`responses_stream` and `chat_stream` return legal streams in OpenAI's form, as lists of frames that
+a test may take apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DONE = frame("[DONE]")
 
 
 def pieces(text: str, size: int = 7) -> list[str]:
-    """A text as a model streams it: a few characters at a time."""
+    """Split a text as a model streams it, a few characters at a time."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
@@ -98,7 +98,7 @@ def response(output: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
 
 
 def responses_stream(output: list[dict[str, Any]], **more: Any) -> list[bytes]:
-    """The events in which these items stream."""
+    """Return the frames in which these items stream."""
     events: list[dict[str, Any]] = []
     final = response(output, **more)
     started = {**final, "status": "in_progress", "output": [], "usage": None}
@@ -112,7 +112,7 @@ def responses_stream(output: list[dict[str, Any]], **more: Any) -> list[bytes]:
 
 
 def numbered(*events: dict[str, Any]) -> list[bytes]:
-    """Events as the frames of one stream."""
+    """Number events and return them as the frames of one stream."""
     return [
         frame({**event, "sequence_number": place}, event["type"])
         for place, event in enumerate(events)
@@ -214,7 +214,7 @@ def chat_stream(
     finish: str = "stop",
     usage: dict[str, Any] | None = CHAT_USAGE,
 ) -> list[bytes]:
-    """The chunks of a turn that thinks, then answers or calls, or both."""
+    """Return the chunks of a turn that reasons, then answers or calls, or both."""
     chunks = [chunk({"role": "assistant", "content": ""})]
     chunks += [chunk({field: piece}) for piece in pieces(reasoning)]
     chunks += [chunk({"content": piece}) for piece in pieces(text)]
@@ -256,7 +256,7 @@ THOUGHT = (
 
 
 def thinking(characters: int) -> str:
-    """So much reasoning, in paragraphs that differ."""
+    """Return that many characters of reasoning, in distinct paragraphs."""
     text, number = "", 0
     while len(text) < characters:
         number += 1

@@ -1,4 +1,4 @@
-"""Scripted summarizers: honest stand-ins for a model."""
+"""A scripted summarizer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ SPENT = SummarizerUsage(Tokens(10, 5, 15), "mini")
 
 
 class Scripted:
-    """Says `text` in a few pieces, each after `gate` is set; or raises.
+    """Yields `text` in a few pieces, each once `gate` is set; or raises.
 
-    `asked` are the passages it was given, `running` the calls under way, `stopped` those that were
-    cancelled.
+    `requests` are the passages received; `running` and `stopped` count active and cancelled calls.
     """
 
     name = "scripted"
@@ -34,12 +33,12 @@ class Scripted:
         self.spent = spent
         self.gate = gate
         self.pieces = pieces
-        self.asked: list[Passage] = []
+        self.requests: list[Passage] = []
         self.running = 0
         self.stopped = 0
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        self.asked.append(passage)
+        self.requests.append(passage)
         self.running += 1
         try:
             size = max(1, -(-len(self.text) // self.pieces))

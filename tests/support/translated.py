@@ -1,4 +1,4 @@
-"""What told events come to: the turn, whatever the pieces it came in."""
+"""Add up the events of a translating reader, however they were split."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from abridge.core.usage import Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
-TELLERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
+TRANSLATING_READERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
     "chat": CHAT.upstream.translating_reader,
     "responses": RESPONSES.upstream.translating_reader,
 }
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass
 class Stretch:
-    """One stretch of reasoning. `native` holds upstream's parts."""
+    """One stretch of reasoning. `native` are upstream's own summary parts."""
 
     raw: str = ""
     native: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Stretch:
 
 @dataclass
 class Answer:
-    """What one lane said. `order` names the kinds of what it said, each run of one once."""
+    """The contents of one lane. `order` lists their kinds, consecutive repeats once."""
 
     text: str = ""
     refusal: str = ""
@@ -86,7 +86,7 @@ class Answer:
                 self.open = True
                 self.stretches.append(Stretch())
             case ReasoningEnded():
-                assert self.open, "only what is open is closed"
+                assert self.open, "only an open stretch is closed"
                 self.open = False
             case ReasoningDelta() | NativeSummary() | ProviderState():
                 assert self.open, f"{event} of no item"
@@ -140,13 +140,13 @@ class Answer:
 
 
 @dataclass
-class Told:
-    """A whole response."""
+class TranslatedTurn:
+    """A whole response, added up."""
 
     lanes: dict[int, Answer] = field(default_factory=dict)
     usage: Tokens | None = None
     ok: bool | None = None
-    trouble: ErrorDetail | None = None
+    error: ErrorDetail | None = None
     faults: int = 0
 
     @property
@@ -154,25 +154,25 @@ class Told:
         return self.lanes.get(0) or Answer()
 
 
-def turn_of(events: Iterable[Event]) -> Told:
-    """Add up told events; assert that they are legal."""
-    told = Told()
+def turn_of(events: Iterable[Event]) -> TranslatedTurn:
+    """Add up the events of a translating reader, asserting that they are legal."""
+    turn = TranslatedTurn()
     for event in events:
-        assert told.ok is None, f"{event} after the end"
+        assert turn.ok is None, f"{event} after the end"
         assert event.frame is None, f"{event} has a frame"
         if isinstance(event, UsageReported):
-            told.usage = event.usage
+            turn.usage = event.usage
         elif isinstance(event, ErrorReported):
-            told.trouble = event.error
+            turn.error = event.error
         elif isinstance(event, ResponseEnded):
-            told.ok, told.usage = event.ok, event.usage or told.usage
-            told.trouble = event.error or told.trouble
+            turn.ok, turn.usage = event.ok, event.usage or turn.usage
+            turn.error = event.error or turn.error
         elif event.lane is not None:
-            told.lanes.setdefault(event.lane, Answer()).note(event)
-    return told
+            turn.lanes.setdefault(event.lane, Answer()).note(event)
+    return turn
 
 
-def tell(
+def read_events(
     api: str,
     data: bytes,
     *,
@@ -180,14 +180,18 @@ def tell(
     raw: bool = True,
     profile: Profile = PROFILES["auto"],
 ) -> list[Event]:
-    """The told events of a stream or a body."""
+    """Return a translating reader's events for a stream or a body."""
     return list(
-        _events(TELLERS[api](profile, Display(show_raw=raw), 1 << 22), data, streamed=streamed)
+        _events(
+            TRANSLATING_READERS[api](profile, Display(show_raw=raw), 1 << 22),
+            data,
+            streamed=streamed,
+        )
     )
 
 
-def read_turn(api: str, data: bytes, **how: bool) -> Told:
-    return turn_of(tell(api, data, **how))  # type: ignore[arg-type]
+def read_turn(api: str, data: bytes, **how: bool) -> TranslatedTurn:
+    return turn_of(read_events(api, data, **how))  # type: ignore[arg-type]
 
 
 def _events(reader: Reader, data: bytes, *, streamed: bool) -> list[Event]:

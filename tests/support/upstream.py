@@ -1,4 +1,4 @@
-"""A scripted upstream: an ASGI app that plays the model, and remembers what it was asked."""
+"""A scripted upstream: an ASGI app that answers as a model and records its requests."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 Step = bytes | float | asyncio.Event | Exception | Callable[[], None]
-"""What a scripted answer does next: send bytes, sleep, wait for an event, break, call."""
+"""A step of a scripted answer: send bytes, sleep, wait for an event, raise, call."""
 
 
 @dataclass
 class Answer:
-    """`steps` are sent one body message each; an exception breaks off."""
+    """Each of `steps` is sent as one body message; an exception breaks off the answer."""
 
     steps: Iterable[Step] = ()
     status: int = 200
@@ -30,7 +30,7 @@ class Answer:
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     method: str
     path: str
     query: bytes
@@ -48,15 +48,15 @@ class Asked:
 
 
 class Upstream:
-    """Answers each request with the next of `answers`, the last one for good.
+    """Answers each request with the next of `answers`, then repeats the last.
 
-    `asked` is what it was sent; `left` counts clients that went away before their answer's end;
-    `running` is how many answers are under way.
+    `requests` are those received; `left` counts clients that left before their answer's end;
+    `running` counts the answers under way.
     """
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.left = 0
         self.running = 0
         self.sent = 0
@@ -72,8 +72,8 @@ class Upstream:
             body += message.get("body", b"")
             if not message.get("more_body", False):
                 break
-        self.asked.append(
-            Asked(
+        self.requests.append(
+            ReceivedRequest(
                 scope["method"],
                 scope["path"],
                 scope.get("query_string", b""),
@@ -82,7 +82,7 @@ class Upstream:
                 scope.get("raw_path") or b"",
             )
         )
-        answer = self.answer(self.asked[-1])
+        answer = self.answer(self.requests[-1])
         self.running += 1
         gone = asyncio.create_task(_departure(receive))
         try:
@@ -92,8 +92,8 @@ class Upstream:
             gone.cancel()
             await asyncio.wait([gone])
 
-    def answer(self, asked: Asked) -> Answer:
-        """What it says to a request; one that is no script, but a model, has an answer to each."""
+    def answer(self, request: ReceivedRequest) -> Answer:
+        """Return the answer to a request; a subclass may compute it."""
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     async def _answer(self, answer: Answer, send: Send, gone: asyncio.Task[None]) -> None:

@@ -63,7 +63,7 @@ def main() -> dict[str, Any]:
     from abridge.apis.chat.history import ChatHistory
     from abridge.memory.route_memory import REASONING_NEEDLES
     from abridge.providers.catalog import PROFILES
-    from tests.support.pipeline import bridged, chat
+    from tests.support.pipeline import chat, translating
     from tests.support.streams import THOUGHT, chat_stream, completion
 
     stream = b"".join(chat_stream(THOUGHT, "Yes", field="thoughts"))
@@ -77,11 +77,11 @@ def main() -> dict[str, Any]:
             )
         hidden = chat(profile=profile, expose="none")
         found[f"{name} hidden"] = hidden.stream(stream).decode()
-        found[f"{name} recorded"] = [turn.original for turn in hidden.heard()]
+        found[f"{name} recorded"] = [turn.original for turn in hidden.recorded_turns()]
         found[f"{name} seen"] = hidden.reader.observed().place
         message = json.loads(chat(profile=profile, expose="summary").whole(whole))
         found[f"{name} whole"] = message["choices"][0]["message"]
-    translated = bridged("chat", CHAT, profile=PROFILES["newcomer"], expose="raw")
+    translated = translating("chat", CHAT, profile=PROFILES["newcomer"], expose="raw")
     found["translated"] = text_fields(translated.stream(stream))
     body: dict[str, Any] = {"messages": [{"role": "assistant", "reasoning": THOUGHT}]}
     sent = json.dumps({"role": "assistant", "thoughts": THOUGHT}).encode()

@@ -35,7 +35,7 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
 from tests.apis.messages import scripts as messages
 from tests.support.checker import check_chat, frames
-from tests.support.pipeline import MUCH, Minting, bridged, chat, translating_chat_writer
+from tests.support.pipeline import LIMIT, Minting, chat, translating, translating_chat_writer
 from tests.support.sealers import STRETCHES, sealer, unseal
 from tests.support.streams import (
     CHAT_USAGE,
@@ -147,7 +147,7 @@ def originals(stream: list[bytes]) -> Json:
     """Return what a client that saw everything would send: upstream's reasoning, unchanged."""
     pipeline = chat(expose="summary")
     pipeline.stream(b"".join(stream))
-    (recorded,) = pipeline.heard()
+    (recorded,) = pipeline.recorded_turns()
     (original,) = recorded.original
     return original
 
@@ -390,7 +390,9 @@ REASONING = [ReasoningPart(THOUGHT), ReasoningPart(state="gAAAAABo"), ReasoningP
 @pytest.mark.parametrize("expose", EXPOSURES)
 class TestTranslated:
     def test_reasoning_comes_back(self, expose: Exposure, envelope: ListField) -> None:
-        pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        pipeline = translating(
+            "responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope
+        )
         out = pipeline.stream(b"".join(responses_stream(OUTPUT)))
         received = messages_of_client(out)[0]
         assert thoughts(received) == REASONING
@@ -404,7 +406,9 @@ class TestTranslated:
         self, expose: Exposure, envelope: ListField
     ) -> None:
         body = json.dumps(response(OUTPUT)).encode()
-        pipeline = bridged("responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        pipeline = translating(
+            "responses", CHAT, seal=sealer().seal, expose=expose, envelope=envelope
+        )
         received = json.loads(pipeline.whole(body))["choices"][0]["message"]
         assert len(blobs(received)) == 1
         assert thoughts(received) == REASONING
@@ -420,9 +424,9 @@ class TestTranslated:
             messages.text("Yes"),
             messages.tool_use(0, "look", at="it"),
         ]
-        pipeline = bridged("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
+        pipeline = translating("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
         for event in messages.read_frames(messages.stream(blocks, "tool_use")):
-            pipeline.do(pipeline.weaver.upstream(event, 0.0))
+            pipeline.apply(pipeline.sequencer.upstream(event, 0.0))
         received = messages_of_client(bytes(pipeline.out))[0]
         assert thoughts(received) == [
             ReasoningPart("One.", state="s1", is_signature=True),
@@ -437,8 +441,8 @@ class TestTranslated:
         output = [reasoning_item(0, "", encrypted_content="gAAAAABo"), message_item(1, "Yes")]
         stream = b"".join(responses_stream(output))
         options = {"expose": expose, "envelope": envelope}
-        sealing = bridged("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **options)
-        assert sealing.stream(stream) == bridged("responses", CHAT, **options).stream(stream)
+        sealing = translating("responses", CHAT, seal=lambda _: pytest.fail("sealed"), **options)
+        assert sealing.stream(stream) == translating("responses", CHAT, **options).stream(stream)
 
 
 def test_minted_call_ids_are_those_in_the_envelope() -> None:
@@ -459,7 +463,7 @@ def test_minted_call_ids_are_those_in_the_envelope() -> None:
 def test_reasoning_repeated_in_opaque_state_comes_back_once() -> None:
     """Ollama has it there in clear text."""
     output = [reasoning_item(0, THOUGHT, encrypted_content=THOUGHT), message_item(1, "Yes")]
-    pipeline = bridged("responses", CHAT, seal=sealer().seal, expose="both")
+    pipeline = translating("responses", CHAT, seal=sealer().seal, expose="both")
     received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     assert thoughts(received) == [ReasoningPart(THOUGHT)]
 
@@ -471,7 +475,7 @@ def test_a_native_summary_comes_back_where_there_is_no_raw_text() -> None:
         {**reasoning_item(1, THOUGHT), "summary": native},
         message_item(2, "Yes"),
     ]
-    pipeline = bridged("responses", CHAT, seal=sealer().seal)
+    pipeline = translating("responses", CHAT, seal=sealer().seal)
     received = messages_of_client(pipeline.stream(b"".join(responses_stream(output))))[0]
     summaries = [ReasoningPart(summary=("One.",)), ReasoningPart(summary=("Two.",))]
     assert thoughts(received) == [*summaries, ReasoningPart(state="s"), ReasoningPart(THOUGHT)]
@@ -539,7 +543,7 @@ def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
     return joined
 
 
-def _translating_writer(limit: int = MUCH, **display: Any) -> ChatWriter:
-    echo = bridged("responses", CHAT).asked
+def _translating_writer(limit: int = LIMIT, **display: Any) -> ChatWriter:
+    echo = translating("responses", CHAT).echo
     shown = Display(**display, seal=sealer().seal)
     return translating_chat_writer(PROFILES["auto"], shown, echo, limit, Minting())

@@ -17,11 +17,11 @@ from abridge.core.events import (
 )
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import DONE, call, chat_stream, chunk, completion, frame
-from tests.support.translated import Call, Told, read_turn, tell, turn_of
+from tests.support.translated import Call, TranslatedTurn, read_events, read_turn, turn_of
 
 
-def translate(*chunks: bytes, **options: Any) -> Told:
-    return turn_of(tell("chat", b"".join(chunks), **options))
+def translate(*chunks: bytes, **options: Any) -> TranslatedTurn:
+    return turn_of(read_events("chat", b"".join(chunks), **options))
 
 
 def fragment(index: int | None = None, **fields: Any) -> bytes:
@@ -43,7 +43,7 @@ def test_a_whole_turn_is_translated() -> None:
 
 def test_the_response_keeps_its_id_and_model() -> None:
     (started,) = [
-        event for event in tell("chat", b"".join(chat_stream("", "Yes"))) if _starts(event)
+        event for event in read_events("chat", b"".join(chat_stream("", "Yes"))) if _starts(event)
     ]
     assert started == ResponseStarted(None, None, "chatcmpl-1", "thinker-1", 1_700_000_000)
 
@@ -77,13 +77,13 @@ def test_an_end_without_a_finish_is_a_stop() -> None:
 def test_a_finish_that_is_an_error_is_a_failure() -> None:
     error = {"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}
     error["choices"][0]["error"] = {"message": "The provider broke."}
-    events = tell("chat", b"".join([chunk({"content": "Y"}), frame(error), DONE]))
+    events = read_events("chat", b"".join([chunk({"content": "Y"}), frame(error), DONE]))
     assert any(isinstance(event, ErrorReported) for event in events)
     assert not any(isinstance(event, Finished) for event in events)
     turn = turn_of(events)
     assert turn.ok is False
-    assert turn.trouble is not None
-    assert turn.trouble.message == "The provider broke."
+    assert turn.error is not None
+    assert turn.error.message == "The provider broke."
 
 
 def test_a_cut_is_a_failure() -> None:
@@ -199,7 +199,7 @@ class TestOpaqueState:
             {"type": "thinking", "thinking": "Two.", "signature": "s2"},
         ]
         given = {"reasoning_content": "One.Two.", "thinking_blocks": blocks, "content": "Yes"}
-        events = tell("chat", frame(completion(given))[6:], streamed=False)
+        events = read_events("chat", frame(completion(given))[6:], streamed=False)
         texts = [
             event.data if isinstance(event, ProviderState) else getattr(event, "text", "")
             for event in events
@@ -269,7 +269,7 @@ class TestAnswer:
         entry = {"token": "Yes", "logprob": -0.1, "bytes": [89], "top_logprobs": []}
         choice = {"index": 0, "delta": {"content": "Yes"}, "finish_reason": None}
         given = {"choices": [{**choice, "logprobs": {"content": [entry], "refusal": None}}]}
-        events = tell("chat", b"".join([chunk({"role": "assistant"}), frame(given), *END]))
+        events = read_events("chat", b"".join([chunk({"role": "assistant"}), frame(given), *END]))
         (said_event,) = [event for event in events if isinstance(event, ContentDelta)]
         assert said_event.logprobs == [entry]
 
@@ -315,13 +315,15 @@ class TestAnswer:
 
 def test_a_prefilled_template_begins_inside_reasoning() -> None:
     stream = b"".join([chunk({"content": "Hm</think>Yes"}), *END])
-    turn = turn_of(tell("chat", stream, profile=PROFILES["prefilled"]))
+    turn = turn_of(read_events("chat", stream, profile=PROFILES["prefilled"]))
     assert (turn.answer.raw, turn.answer.text) == ("Hm", "Yes")
 
 
 def test_only_a_calls_first_piece_names_it() -> None:
     stream = b"".join([fragment(0, id="a", name="f"), fragment(0, id="a", arguments="{}"), *END])
-    first, second = (event for event in tell("chat", stream) if isinstance(event, ToolCallDelta))
+    first, second = (
+        event for event in read_events("chat", stream) if isinstance(event, ToolCallDelta)
+    )
     assert (first.id, first.name) == ("a", "f")
     assert (second.id, second.name, second.arguments) == ("", "", "{}")
 

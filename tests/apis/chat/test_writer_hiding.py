@@ -190,7 +190,7 @@ def test_reasoning_that_is_repeated_is_recorded_once() -> None:
         pipeline = chat(expose="summary")
         pipeline.stream(b"".join([ROLE, *STREAMS[name], *STOP]))
         assert [passage.text for passage in pipeline.passages] == [SECRET]
-        (recorded,) = pipeline.heard()
+        (recorded,) = pipeline.recorded_turns()
         assert (recorded.raw, recorded.turn.text) == (SECRET, "So.")
         assert recorded.original == [{**RAW, "content": f"{TAGGED}So."}]
 
@@ -200,7 +200,7 @@ def test_a_turn_is_recorded_with_the_text_that_was_shown() -> None:
     for expose, text in (("summary", "So."), ("both", f"{TAGGED}So.")):
         pipeline = chat(expose=expose)
         out = json.loads(pipeline.whole(body))
-        (recorded,) = pipeline.heard()
+        (recorded,) = pipeline.recorded_turns()
         assert recorded.turn.text == out["choices"][0]["message"]["content"] == text
 
 

@@ -118,7 +118,7 @@ class TestDialects:
     def test_the_original_is_recorded_in_upstreams_dialect(self, dialect: str) -> None:
         pipeline = chat()
         pipeline.stream(b"".join(self.stream(dialect)))
-        (recorded,) = pipeline.heard()
+        (recorded,) = pipeline.recorded_turns()
         (original,) = recorded.original
         assert recorded.turn.text == "The sum is 100."
         expected = {
@@ -383,7 +383,7 @@ class TestUsage:
         }
 
     def test_separate_totals_stay_upstreams(self) -> None:
-        usage = run(chat_stream(THOUGHT, "So."), merged=False).usage
+        usage = run(chat_stream(THOUGHT, "So."), merge_usage=False).usage
         assert usage is not None
         assert usage.pop("reasoning_summary")["total_tokens"] == 15
         assert usage == CHAT_USAGE

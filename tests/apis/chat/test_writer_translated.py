@@ -1,4 +1,4 @@
-"""Test writing Chat Completions from events of another API."""
+"""Chat Completions, written of the events of an upstream of another API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ChatStream, check_chat
 from tests.support.openapi import faults
-from tests.support.pipeline import MUCH, Minting, bridged, translating_chat_writer
+from tests.support.pipeline import LIMIT, Minting, translating, translating_chat_writer
 from tests.support.shared import needs_openapi
 from tests.support.streams import (
     THOUGHT,
@@ -49,20 +49,20 @@ WITH_USAGE = RequestEcho({"stream_options": {"include_usage": True}})
 
 def run(output: list[dict[str, Any]], *, length: int | None = None, **settings: Any) -> ChatStream:
     more = settings.pop("more", {})
-    settings.setdefault("asked", WITH_USAGE)
+    settings.setdefault("echo", WITH_USAGE)
     stream = responses_stream(output, **more)[:length]
-    return check_chat(bridged("responses", CHAT, **settings).stream(b"".join(stream)))
+    return check_chat(translating("responses", CHAT, **settings).stream(b"".join(stream)))
 
 
 def whole(output: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
     body = json.dumps(response(output)).encode()
-    found: dict[str, Any] = json.loads(bridged("responses", CHAT, **settings).whole(body))
+    found: dict[str, Any] = json.loads(translating("responses", CHAT, **settings).whole(body))
     return found
 
 
 def compose(*events: Event, echo: RequestEcho | None = None, **display: Any) -> ChatStream:
     writer = translating_chat_writer(
-        PROFILES["auto"], Display(**display), echo or RequestEcho(), MUCH, Minting()
+        PROFILES["auto"], Display(**display), echo or RequestEcho(), LIMIT, Minting()
     )
     response = [
         ResponseStarted(None, None, "up", "thinker-1", 7),
@@ -79,7 +79,7 @@ def summarized(number: int, *parts: str, **more: Any) -> dict[str, Any]:
 
 
 def listed(seen: ChatStream, name: str) -> list[dict[str, Any]]:
-    """Return the list entries that deltas add up to, as the official client does it."""
+    """The entries of a list that deltas add up to, as the official client does it."""
     entries: list[dict[str, Any]] = []
     for chunk in seen.chunks:
         for choice in chunk.get("choices", ()):
@@ -149,7 +149,7 @@ class TestOrder:
         assert choice.finish == "tool_calls"
 
     def test_parts_come_while_the_model_still_reasons(self) -> None:
-        pipeline = bridged("responses", CHAT, plan=SummaryPlan(part_chars=200))
+        pipeline = translating("responses", CHAT, plan=SummaryPlan(part_chars=200))
         stream = responses_stream([reasoning_item(0, thinking(900)), message_item(1, ANSWER)])
         for raw in stream[:120]:
             pipeline.frame(raw)
@@ -211,7 +211,7 @@ class TestBlocks:
         block = {"type": "thinking", "thinking": "", "signature": "s1", "index": 0}
         assert listed(compose(*events), "thinking_blocks") == [block]
         writer = translating_chat_writer(
-            PROFILES["auto"], Display(), RequestEcho(), MUCH, Minting()
+            PROFILES["auto"], Display(), RequestEcho(), LIMIT, Minting()
         )
         for event in events:
             writer.note(event)
@@ -222,7 +222,7 @@ class TestBlocks:
 
     def test_hidden_reasoning_is_in_no_block(self) -> None:
         writer = translating_chat_writer(
-            PROFILES["auto"], Display(show_raw=False), RequestEcho(), MUCH, Minting()
+            PROFILES["auto"], Display(show_raw=False), RequestEcho(), LIMIT, Minting()
         )
         for event in (
             ReasoningStarted(0, None, 0),
@@ -283,7 +283,7 @@ class TestCalls:
 
     def test_a_custom_tools_input_is_whole_in_a_message(self) -> None:
         writer = translating_chat_writer(
-            PROFILES["auto"], Display(), RequestEcho({}, {"p": self.PATCH}), MUCH, Minting()
+            PROFILES["auto"], Display(), RequestEcho({}, {"p": self.PATCH}), LIMIT, Minting()
         )
         writer.note(
             ToolCallDelta(0, None, call_index=0, id="c", name="p", arguments="x", custom=True)
@@ -358,7 +358,7 @@ class TestUsage:
         assert usage["reasoning_summary"]["total_tokens"] == 15
 
     def test_usage_is_reported_if_requested(self) -> None:
-        seen = run([*self.OUTPUT], asked=RequestEcho())
+        seen = run([*self.OUTPUT], echo=RequestEcho())
         assert not any("usage" in chunk for chunk in seen.chunks)
         assert seen.done
 
@@ -367,7 +367,7 @@ class TestUsage:
         assert chunks[-1]["choices"] == []
         assert all(chunk["usage"] is None for chunk in chunks[:-1])
 
-    def test_unreported_usage_is_null(self) -> None:
+    def test_usage_that_nobody_reported_is_null(self) -> None:
         last = run([*self.OUTPUT], more={"usage": None}).chunks[-1]
         assert last["usage"] is None
         assert last["reasoning_summary_usage"]["total_tokens"] == 15
@@ -412,7 +412,7 @@ def test_a_stream_and_a_body_agree() -> None:
         assert not faults("CreateChatCompletionStreamResponse", chunk)
 
 
-def test_upstreams_frames_never_pass() -> None:
-    writer = CHAT.translating_writer(PROFILES["auto"], Display(), RequestEcho(), MUCH)
+def test_a_frame_of_upstreams_never_passes() -> None:
+    writer = CHAT.translating_writer(PROFILES["auto"], Display(), RequestEcho(), LIMIT)
     writer.write(ResponseStarted(None, None, "resp_1", "m", 1))
     assert b"upstream" not in writer.write(Passthrough(None, b"data: upstream\n\n"))

@@ -56,7 +56,7 @@ class TestDialects:
     def test_the_original_is_recorded(self, dialect: str) -> None:
         pipeline = chat()
         pipeline.whole(json.dumps(completion({"content": "So.", **DIALECTS[dialect]})).encode())
-        (recorded,) = pipeline.heard()
+        (recorded,) = pipeline.recorded_turns()
         assert recorded.original == [DIALECTS[dialect]]
         assert recorded.turn.text == "So."
 

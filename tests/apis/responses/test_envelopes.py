@@ -31,7 +31,7 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.messages import scripts as messages
 from tests.apis.responses.test_writer_translated import make_writer
 from tests.support.checker import ResponsesStream, check_responses
-from tests.support.pipeline import Pipeline, bridged, responses
+from tests.support.pipeline import Pipeline, responses, translating
 from tests.support.sealers import STRETCHES, sealer, unseal
 from tests.support.streams import (
     DONE,
@@ -262,7 +262,7 @@ def test_the_size_of_stored_blobs_is_limited() -> None:
 
 
 def translate(stream: list[bytes], **how: Any) -> tuple[Pipeline, ResponsesStream]:
-    pipeline = bridged("chat", RESPONSES, seal=sealer().seal, **how)
+    pipeline = translating("chat", RESPONSES, seal=sealer().seal, **how)
     return pipeline, check_responses(pipeline.stream(b"".join(stream)))
 
 
@@ -322,7 +322,7 @@ class TestBridged:
     @pytest.mark.parametrize("streamed", [True, False])
     def test_each_piece_keeps_its_own_signature(self, expose: Exposure, *, streamed: bool) -> None:
         message = {"reasoning_content": "One.Two.", "thinking_blocks": BLOCKS, "content": "Yes"}
-        pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
+        pipeline = translating("chat", RESPONSES, seal=sealer().seal, expose=expose)
         if streamed:
             deltas = [
                 {"thinking_blocks": [{**block, "index": index}]}
@@ -342,9 +342,9 @@ class TestBridged:
             messages.thinking("Two.", "s2"),
             messages.text("Yes"),
         ]
-        pipeline = bridged("chat", RESPONSES, seal=sealer().seal, expose=expose)
+        pipeline = translating("chat", RESPONSES, seal=sealer().seal, expose=expose)
         for event in messages.read_frames(messages.stream(blocks)):
-            pipeline.do(pipeline.weaver.upstream(event, 0.0))
+            pipeline.apply(pipeline.sequencer.upstream(event, 0.0))
         output = check_responses(bytes(pipeline.out)).response["output"]
         assert sealed(output) == [True, False, True]  # opaque state needs no sealing
         assert thoughts(output) == TOLD
@@ -358,7 +358,7 @@ class TestBridged:
 
 def test_a_translated_stream_and_whole_response_agree() -> None:
     body = json.dumps(completion({"reasoning_content": THOUGHT, "content": "Yes"})).encode()
-    whole = json.loads(bridged("chat", RESPONSES, seal=sealer().seal).whole(body))
+    whole = json.loads(translating("chat", RESPONSES, seal=sealer().seal).whole(body))
     _, seen = translate(chat_stream(THOUGHT, "Yes"))
     assert (
         thoughts(whole["output"]) == thoughts(seen.response["output"]) == [ReasoningPart(THOUGHT)]
@@ -422,6 +422,6 @@ def _joined(pieces: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
 def test_without_a_blob_a_translated_response_is_unchanged() -> None:
     """Also state that needs items of its own."""
     stream = b"".join([*(chunk({"thinking_blocks": [block]}) for block in BLOCKS), *STOP])
-    assert bridged("chat", RESPONSES, seal=lambda _: "").stream(stream) == bridged(
+    assert translating("chat", RESPONSES, seal=lambda _: "").stream(stream) == translating(
         "chat", RESPONSES
     ).stream(stream)

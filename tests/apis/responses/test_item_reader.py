@@ -14,7 +14,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ResponsesStream, check_chat, check_responses, frames
 from tests.support.openapi import event_faults
-from tests.support.pipeline import bridged, responses
+from tests.support.pipeline import responses, translating
 from tests.support.shared import needs_openapi
 from tests.support.sloppy_streams import CALLS, SLOPPY, TEXT, event
 from tests.support.streams import (
@@ -64,7 +64,7 @@ class TestServers:
         assert [item["id"] for item in seen.response["output"]] == [
             item.id for item in seen.items.values()
         ]
-        assert pipeline.heard()[0].raw == THOUGHT
+        assert pipeline.recorded_turns()[0].raw == THOUGHT
 
     @needs_openapi
     def test_their_streams_come_out_as_openai_describes_them(self, server: str) -> None:
@@ -86,7 +86,7 @@ class TestServers:
             assert kinds.count(f"response.{what}.added") == kinds.count(f"response.{what}.done") > 0
 
     def test_their_streams_are_translated_for_clients_of_another_api(self, server: str) -> None:
-        out = bridged("responses", CHAT, expose="raw").stream(b"".join(SLOPPY[server]()))
+        out = translating("responses", CHAT, expose="raw").stream(b"".join(SLOPPY[server]()))
         choice = check_chat(out).choices[0]
         assert choice.text == ("" if "only calls" in server else TEXT)
         assert choice.fields["reasoning_content"] == THOUGHT

@@ -1,4 +1,4 @@
-"""Test repairing Responses streams that are out of order or inconsistent."""
+"""Responses streams that upstream does not quite keep in order, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abridge.apis.responses.items import OutputItems
 from abridge.core.plan import Passage
 from tests.support.asgi import call
 from tests.support.checker import ResponsesStream, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.pipeline import Pipeline, responses
 from tests.support.streams import (
     DONE,
@@ -38,7 +38,7 @@ CREATED = {"type": "response.created", "response": response([], status="in_progr
 
 
 def events(output: list[Event] = OUTPUT, **more: Any) -> list[Event]:
-    """Return the events in which these items stream, for editing."""
+    """The events in which these items stream, to be changed."""
     stream = b"".join(responses_stream(output, **more)).decode()
     read = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: ")]
     return [
@@ -56,7 +56,7 @@ def run(stream: list[Event], **settings: Any) -> tuple[Pipeline, ResponsesStream
 
 
 def final_output(stream: list[Event]) -> list[Any]:
-    """Return the final response's output of an unchecked stream."""
+    """The final response's output, of a stream that is not to be checked."""
     out = responses(write=text_of).stream(b"".join(numbered(*stream)))
     output = json.loads(out.split(b"event: response.completed\ndata: ")[1])["response"]["output"]
     assert isinstance(output, list)
@@ -64,13 +64,13 @@ def final_output(stream: list[Event]) -> list[Any]:
 
 
 def summaries(seen: ResponsesStream) -> list[list[str]]:
-    """Return the summaries in the final response's reasoning items."""
+    """What the final response's reasoning items say."""
     items = [item for item in seen.response["output"] if item["type"] == "reasoning"]
     return [[part["text"] for part in item["summary"]] for item in items]
 
 
 def ending(output: Any, kind: str = "completed") -> list[Event]:
-    """Return the usual stream with another output in its last event."""
+    """The usual stream, but for what its last event says of the output."""
     stream = events()
     final = {**stream[-1]["response"], "output": output, "status": kind}
     return [*stream[:-1], {"type": f"response.{kind}", "response": final}]
@@ -95,8 +95,8 @@ class TestTheFinalResponse:
         pipeline, seen = run(ending(output, kind))
         assert [item["id"] for item in seen.response["output"]] == ["rs_0", "fc_1", "rs_2", "msg_3"]
         assert summaries(seen) == SUMMARIES
-        assert [turn.original for turn in pipeline.heard()] == [[OUTPUT[0]], [OUTPUT[2]]]
-        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.original for turn in pipeline.recorded_turns()] == [[OUTPUT[0]], [OUTPUT[2]]]
+        assert [turn.item_keys for turn in pipeline.recorded_turns()] == [((0, 0),), ((0, 2),)]
 
     def test_an_item_that_did_not_stream_stays_in_its_place_without_a_summary(self) -> None:
         late = {**reasoning_item(9, "Unseen."), "id": "rs_9"}
@@ -109,7 +109,7 @@ class TestTheFinalResponse:
         _, seen = run(ending(OUTPUT[::-1]))
         assert summaries(seen) == SUMMARIES
 
-    def test_output_entries_that_are_no_objects_are_left_alone(self) -> None:
+    def test_what_is_no_object_in_it_is_left_alone(self) -> None:
         _, seen = run(ending([*OUTPUT]))
         output = final_output(ending([None, "x", *OUTPUT]))
         assert output == [None, "x", *seen.response["output"]]
@@ -128,7 +128,7 @@ class TestTheFinalResponse:
         assert output.reconcile([]) == []
 
     @pytest.mark.parametrize("more", [{}, {"content": []}])
-    def test_text_that_was_only_streamed_is_in_the_item_and_the_final_response(
+    def test_what_was_only_streamed_is_in_the_item_and_the_final_response(
         self, more: Event
     ) -> None:
         bare = {"id": "rs_0", "type": "reasoning", "summary": [], **more}
@@ -139,12 +139,12 @@ class TestTheFinalResponse:
         stream[-1] = {"type": "response.completed", "response": response([bare])}
         pipeline, seen = run(stream)
         assert seen.response["output"][0]["content"] == OUTPUT[0]["content"]
-        assert pipeline.heard()[0].raw == "First I think."
+        assert pipeline.recorded_turns()[0].raw == "First I think."
 
     def test_turns_are_recorded_of_a_response_cut_short(self) -> None:
         pipeline, seen = run(events()[:-3])
         assert seen.response["status"] == "failed"
-        assert [turn.item_keys for turn in pipeline.heard()] == [((0, 0),), ((0, 2),)]
+        assert [turn.item_keys for turn in pipeline.recorded_turns()] == [((0, 0),), ((0, 2),)]
 
     @pytest.mark.parametrize("output", [None, [], OUTPUT[1:2]])
     async def test_the_next_turn_gets_the_reasoning_and_not_its_summary(self, output: Any) -> None:
@@ -153,23 +153,23 @@ class TestTheFinalResponse:
         stream = events(sent)
         stream[-1]["response"]["output"] = output and [sent[1]]
         upstream = Upstream(Answer(numbered(*stream)))
-        app = abridged("mounted", upstream, writer=Scripted(), reasoning={"expose": "summary"})
+        app = build_app("mounted", upstream, writer=Scripted(), reasoning={"expose": "summary"})
         headers = {"authorization": "Bearer sk-abc123456"}
         question = {"role": "user", "content": "x"}
         body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         answer = await call(app, "/v1/responses", {**body, "input": [question]}, headers)
-        output = check_responses(answer.data).response["output"]
-        assert output[0]["summary"]
-        assert output[0]["content"] == []
+        shown = check_responses(answer.data).response["output"]
+        assert shown[0]["summary"]
+        assert shown[0]["content"] == []
         result = {"type": "function_call_output", "call_id": call_id, "output": "1"}
-        await call(app, "/v1/responses", {**body, "input": [question, *output, result]}, headers)
-        assert upstream.asked[1].json["input"] == [question, *sent, result]
+        await call(app, "/v1/responses", {**body, "input": [question, *shown, result]}, headers)
+        assert upstream.requests[1].json["input"] == [question, *sent, result]
 
 
 class TestIds:
     @staticmethod
     def rotated(stream: list[Event]) -> list[Event]:
-        """GitHub Copilot sends another id in each event after the one that adds the item."""
+        """As GitHub Copilot has it: another id in each event but the one that adds the item."""
 
         def other(event: Event, count: int) -> Event:
             if "item_id" in event:
@@ -188,7 +188,7 @@ class TestIds:
         assert seen.response == run(events())[1].response
         assert pipeline.reader.faults == 0
 
-    def test_native_parts_keep_the_id_too(self) -> None:
+    def test_native_parts_too(self) -> None:
         item = {**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": "Theirs."}]}
         _, seen = run(self.rotated(events([item, message_item(1, "So.")])))
         assert seen.summary == ["Theirs."]
@@ -200,7 +200,7 @@ class TestIds:
         assert summaries(seen) == SUMMARIES
 
     def test_events_that_name_only_the_id_get_the_index(self) -> None:
-        """llama.cpp does so."""
+        """As llama.cpp has it."""
         stream = [
             {key: value for key, value in event.items() if key != "output_index"}
             for event in events()
@@ -228,12 +228,12 @@ class TestIds:
         items = [event["item"] for event in stream if "item" in event]
         for item in [*items, *stream[-1]["response"]["output"]]:
             del item["id"]
-        read = [item["summary"] for item in final_output(stream) if item["type"] == "reasoning"]
-        assert [[part["text"] for part in summary] for summary in read] == SUMMARIES
+        shown = [item["summary"] for item in final_output(stream) if item["type"] == "reasoning"]
+        assert [[part["text"] for part in summary] for summary in shown] == SUMMARIES
 
 
 def reasoning(*inside: Event, item: Event, added: Event | None = None) -> list[Event]:
-    """Return a stream whose reasoning item is still open when its message begins."""
+    """A stream whose reasoning item is left open when its message begins."""
     bare = {"id": "rs_0", "type": "reasoning", "summary": [], **(added or {})}
     message = message_item(1, "So.")
     return [

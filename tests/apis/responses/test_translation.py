@@ -24,7 +24,7 @@ from tests.support.streams import (
     response,
     responses_stream,
 )
-from tests.support.translated import Call, Told, read_turn, tell, turn_of
+from tests.support.translated import Call, TranslatedTurn, read_events, read_turn, turn_of
 
 ANSWER = "The sum is 100."
 ARGUMENTS = '{"a": 1}'
@@ -38,8 +38,8 @@ CUSTOM = {
 }
 
 
-def translated(stream: list[bytes], **how: Any) -> Told:
-    return turn_of(tell("responses", b"".join(stream), **how))
+def translated(stream: list[bytes], **how: Any) -> TranslatedTurn:
+    return turn_of(read_events("responses", b"".join(stream), **how))
 
 
 def summarized(number: int, *parts: str, **more: Any) -> dict[str, Any]:
@@ -52,11 +52,11 @@ def without(stream: list[bytes], *kinds: str) -> list[bytes]:
     return [raw for raw in stream if not any(f'"type": "{kind}"'.encode() in raw for kind in kinds)]
 
 
-def both_ways(output: list[dict[str, Any]], **more: Any) -> list[Told]:
+def both_ways(output: list[dict[str, Any]], **more: Any) -> list[TranslatedTurn]:
     body = json.dumps(response(output, **more)).encode()
     return [
         translated(responses_stream(output, **more)),
-        turn_of(tell("responses", body, streamed=False)),
+        turn_of(read_events("responses", body, streamed=False)),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_whole_turn_is_translated() -> None:
 
 
 def test_a_response_starts_once() -> None:
-    events = tell("responses", b"".join(responses_stream([message_item(0, ANSWER)])))
+    events = read_events("responses", b"".join(responses_stream([message_item(0, ANSWER)])))
     began = [event for event in events if isinstance(event, ResponseStarted)]
     assert began == [ResponseStarted(0, None, "resp_1", "thinker-1", 1_700_000_000)]
 
@@ -155,7 +155,7 @@ class TestRepair:
         "response.function_call_arguments.delta",
     )
 
-    def check(self, turn: Told) -> None:
+    def check(self, turn: TranslatedTurn) -> None:
         assert turn.answer.order == ["think", "say", "call 0"]
         assert (turn.answer.raw, turn.answer.text) == (THOUGHT, ANSWER)
         assert turn.answer.calls == [Call("call_2", "add", "{}")]
@@ -229,7 +229,7 @@ class TestMessages:
         item = message_item(0, "")
         item["content"] = [{"type": "refusal", "refusal": "I cannot."}]
         body = json.dumps(response([item])).encode()
-        assert turn_of(tell("responses", body, streamed=False)).answer.refusal == "I cannot."
+        assert turn_of(read_events("responses", body, streamed=False)).answer.refusal == "I cannot."
         at = {"output_index": 0, "item_id": "msg_0", "content_index": 0}
         stream = numbered(
             {"type": "response.created", "response": response([])},
@@ -253,7 +253,7 @@ class TestMessages:
             {"type": "response.output_item.done", "output_index": 0, "item": item},
             {"type": "response.completed", "response": response([item])},
         )
-        events = tell("responses", b"".join(stream))
+        events = read_events("responses", b"".join(stream))
         (text_deltas,) = [event for event in events if isinstance(event, ContentDelta)]
         assert text_deltas.logprobs == [entry]
 
@@ -263,7 +263,7 @@ class TestMessages:
             part = {"type": kind, "text": THOUGHT}
             more = {**item, "content": [part, *item["content"]]}
             body = json.dumps(response([more])).encode()
-            assert turn_of(tell("responses", body, streamed=False)).answer.text == ANSWER
+            assert turn_of(read_events("responses", body, streamed=False)).answer.text == ANSWER
             done = {"type": "response.content_part.done", "output_index": 0, "part": part}
             assert not translated(numbered(done)).answer.text
 
@@ -284,7 +284,7 @@ def test_a_call_without_a_name_is_not_translated() -> None:
 def test_a_calls_head_comes_when_it_is_added() -> None:
     stream = responses_stream([call_item(0, "add", '{"a": 1}')])
     added = next(place for place, raw in enumerate(stream) if b"output_item.added" in raw)
-    events = tell("responses", b"".join(stream[: added + 1]))
+    events = read_events("responses", b"".join(stream[: added + 1]))
     (head,) = [event for event in events if isinstance(event, ToolCallDelta)]
     assert (head.id, head.name, head.arguments) == ("call_0", "add", "")
 
@@ -301,27 +301,27 @@ class TestFailure:
     def test_a_cut(self) -> None:
         turn = translated(responses_stream([reasoning_item(0, THOUGHT)])[:-3])
         assert turn.ok is False
-        assert turn.trouble is not None
+        assert turn.error is not None
 
     def test_a_failed_response(self) -> None:
         error = {"code": "server_error", "message": "It broke."}
         for turn in both_ways([message_item(0, ANSWER)], status="failed", error=error):
             assert turn.ok is False
-            assert turn.trouble is not None
-            assert turn.trouble.message == "It broke."
+            assert turn.error is not None
+            assert turn.error.message == "It broke."
             assert turn.answer.stop is None
 
     def test_a_cancelled_response(self) -> None:
         body = json.dumps(response([message_item(0, ANSWER)], status="cancelled")).encode()
-        turn = turn_of(tell("responses", body, streamed=False))
+        turn = turn_of(read_events("responses", body, streamed=False))
         assert turn.ok is False
         assert turn.answer.text == ANSWER
 
     def test_an_error_event(self) -> None:
         error = {"type": "error", "error": {"message": "It broke."}}
         turn = translated([*responses_stream([])[:1], frame(error, "error")])
-        assert turn.trouble is not None
-        assert turn.trouble.message == "It broke."
+        assert turn.error is not None
+        assert turn.error.message == "It broke."
 
     def test_a_body_that_is_no_response(self) -> None:
         assert read_turn("responses", b"[]", streamed=False).ok is False

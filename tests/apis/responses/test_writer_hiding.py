@@ -251,7 +251,7 @@ class TestASummaryThatIsTheReasoning:
         pipeline = responses(expose=expose)
         seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS[:count])))
         assert [passage.text for passage in pipeline.passages] == [THOUGHT] * (expose == "summary")
-        assert pipeline.heard()[0].original[0]["encrypted_content"] == THOUGHT
+        assert pipeline.recorded_turns()[0].original[0]["encrypted_content"] == THOUGHT
         assert pipeline.reader.faults == 0
         assert len(seen.summary) == (expose == "summary")
 

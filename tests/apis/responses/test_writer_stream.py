@@ -1,4 +1,4 @@
-"""Test writing Responses streams: the summary is inserted in OpenAI's order."""
+"""Responses streams: a summary woven into OpenAI's order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
 
 
 def edited(stream: list[bytes], kind: str, **changes: Any) -> list[bytes]:
-    """Return the stream with some fields changed in every event of a kind."""
+    """The stream with some fields changed in every event of a kind."""
     return [
         frame({**json.loads(data), **changes}, name) if name == kind else raw
         for raw in stream
@@ -87,7 +87,7 @@ class TestOrder:
             pipeline.frame(raw)
         assert bytes(pipeline.out).count(b"summary_part.done") >= 3
 
-    def test_raw_reasoning_and_summary_are_shown_together(self) -> None:
+    def test_raw_and_summary_stand_side_by_side(self) -> None:
         seen = run(responses_stream(OUTPUT))
         assert seen.raw == THOUGHT
         final = seen.response["output"][0]
@@ -232,7 +232,7 @@ class TestNative:
         assert seen.summary[-1] == self.SUMMARY[0]["text"]
 
     def test_a_summary_that_is_raw_is_treated_as_raw(self) -> None:
-        """Ollama puts the reasoning into the summary and again into encrypted_content."""
+        """As Ollama has it: the thinking in the summary, and again in encrypted_content."""
         raw = {
             **reasoning_item(0, ""),
             "summary": [{"type": "summary_text", "text": THOUGHT}],
@@ -249,7 +249,7 @@ class TestNative:
 
 
 class TestUsage:
-    def test_merged_usage_adds_to_the_totals_and_lists_the_share(self) -> None:
+    def test_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
         usage = run(responses_stream(OUTPUT)).response["usage"]
         assert usage["input_tokens"] == RESPONSES_USAGE["input_tokens"] + 10
         assert usage["output_tokens"] == RESPONSES_USAGE["output_tokens"] + 5
@@ -257,8 +257,8 @@ class TestUsage:
         assert usage["output_tokens_details"] == {"reasoning_tokens": 50}
         assert usage["reasoning_summary"]["model"] == "mini"
 
-    def test_separate_usage_leaves_upstreams_totals(self) -> None:
-        usage = run(responses_stream(OUTPUT), merged=False).response["usage"]
+    def test_separate_the_totals_stay_upstreams(self) -> None:
+        usage = run(responses_stream(OUTPUT), merge_usage=False).response["usage"]
         assert usage.pop("reasoning_summary")["parts"] == 1
         assert usage == RESPONSES_USAGE
 
@@ -368,7 +368,7 @@ class TestEnds:
         seen = run([])
         assert seen.errors[0]["code"] == "upstream_error"
 
-    def test_an_error_event_and_response_failed_pass_unchanged(self) -> None:
+    def test_an_error_event_and_response_failed_pass_as_they_came(self) -> None:
         error = {"type": "error", "sequence_number": 2, "error": {"message": "quota", "code": "q"}}
         failed = responses_stream(OUTPUT, status="failed", error={"code": "q", "message": "quota"})
         stream = [*failed[:2], frame(error, "error"), failed[-1]]
@@ -438,7 +438,7 @@ def test_original_reasoning_is_recorded_with_its_turn() -> None:
     ]
     pipeline = responses()
     pipeline.stream(b"".join(responses_stream(output)))
-    first, second = pipeline.heard()
+    first, second = pipeline.recorded_turns()
     assert first.original == [output[0]]
     assert first.turn.calls[0].id == "call_1"
     assert first.item_keys == ((0, 0),)

@@ -1,4 +1,4 @@
-"""Test writing Responses from events of another API."""
+"""The Responses API, composed of what an upstream of another API told."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from abridge.core.plan import SummaryPlan
 from abridge.core.usage import SummaryShare, Tokens
 from tests.support.checker import ResponsesStream, check_responses
 from tests.support.openapi import event_faults, faults
-from tests.support.pipeline import MUCH, Minting, bridged
+from tests.support.pipeline import LIMIT, Minting, translating
 from tests.support.shared import needs_openapi
 from tests.support.streams import (
     CHAT_USAGE,
@@ -78,21 +78,21 @@ REQUIRED = [
     "safety_identifier",
     "prompt_cache_key",
 ]
-"""The fields that the openresponses compliance suite requires."""
+"""What openresponses' compliance suite looks for."""
 
 
 def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
-    return check_responses(bridged("chat", RESPONSES, **settings).stream(b"".join(stream)))
+    return check_responses(translating("chat", RESPONSES, **settings).stream(b"".join(stream)))
 
 
-def make_writer(asked: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
+def make_writer(echo: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
     shown = Display(**display)
-    response = TranslatedResponse(shown, asked or RequestEcho(), MUCH, Minting())
+    response = TranslatedResponse(shown, echo or RequestEcho(), LIMIT, Minting())
     return ResponsesWriter(shown, response)
 
 
-def write(*events: Event, asked: RequestEcho | None = None, **display: Any) -> ResponsesStream:
-    writer = make_writer(asked, **display)
+def write(*events: Event, echo: RequestEcho | None = None, **display: Any) -> ResponsesStream:
+    writer = make_writer(echo, **display)
     whole = [ResponseStarted(None, None, "up", "thinker-1", 7), *events]
     if not isinstance(events[-1], ResponseEnded):
         whole.append(ResponseEnded(None, None, ok=True))
@@ -146,7 +146,7 @@ class TestOrder:
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
     def test_parts_come_while_the_model_still_thinks(self) -> None:
-        pipeline = bridged("chat", RESPONSES, plan=SummaryPlan(part_chars=200))
+        pipeline = translating("chat", RESPONSES, plan=SummaryPlan(part_chars=200))
         for raw in chat_stream(thinking(900), ANSWER)[:120]:
             pipeline.frame(raw)
         assert bytes(pipeline.out).count(b"summary_part.done") >= 3
@@ -190,7 +190,7 @@ class TestOrder:
 
 
 class TestResponse:
-    ASKED = RequestEcho(
+    ECHO = RequestEcho(
         {
             "model": "asked-for",
             "instructions": "Be brief.",
@@ -206,7 +206,7 @@ class TestResponse:
     )
 
     def test_it_repeats_the_parameters_of_the_request(self) -> None:
-        response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED).response
+        response = run(chat_stream(THOUGHT, ANSWER), echo=self.ECHO).response
         assert response["instructions"] == "Be brief."
         assert response["tools"] == [
             {
@@ -221,16 +221,16 @@ class TestResponse:
         assert (response["temperature"], response["metadata"]) == (0.2, {"a": "b"})
 
     def test_ignored_parameters_are_not_repeated(self) -> None:
-        response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED, expose="raw").response
+        response = run(chat_stream(THOUGHT, ANSWER), echo=self.ECHO, expose="raw").response
         assert response["reasoning"] == {"effort": "low", "summary": None}
         assert response["store"] is False
 
     def test_times(self) -> None:
-        response = run(chat_stream(THOUGHT, ANSWER), asked=self.ASKED).response
+        response = run(chat_stream(THOUGHT, ANSWER), echo=self.ECHO).response
         assert (response["created_at"], response["completed_at"]) == (1_700_000_000, 1_800_000_000)
 
-    def test_without_upstreams_model_and_time_it_has_the_requests(self) -> None:
-        writer = make_writer(self.ASKED)
+    def test_without_a_name_or_a_time_of_upstreams_it_has_the_requests(self) -> None:
+        writer = make_writer(self.ECHO)
         events = [ResponseStarted(None, None, "", "", 0), ResponseEnded(None, None, ok=True)]
         response = check_responses(b"".join(map(writer.write, events))).response
         assert (response["created_at"], response["model"]) == (1_800_000_000, "asked-for")
@@ -254,9 +254,9 @@ class TestResponse:
         assert writer.keep_alive() == b""
 
     @needs_openapi
-    @pytest.mark.parametrize("asked", [RequestEcho(), ASKED])
-    def test_it_is_what_openai_describes(self, asked: RequestEcho) -> None:
-        seen = run(chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")]), asked=asked)
+    @pytest.mark.parametrize("echo", [RequestEcho(), ECHO])
+    def test_it_is_what_openai_describes(self, echo: RequestEcho) -> None:
+        seen = run(chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")]), echo=echo)
         for event in seen.events:
             assert not event_faults(event), event
 
@@ -264,7 +264,7 @@ class TestResponse:
 class TestExposure:
     @pytest.mark.parametrize("expose", ["summary", "none"])
     def test_hidden_reasoning_is_nowhere_in_the_bytes(self, expose: Any) -> None:
-        pipeline = bridged("chat", RESPONSES, expose=expose)
+        pipeline = translating("chat", RESPONSES, expose=expose)
         out = pipeline.stream(b"".join(chat_stream(THOUGHT, ANSWER)))
         assert b"odd numbers" not in out
         (item,) = check_responses(out).reasoning
@@ -287,7 +287,7 @@ class TestExposure:
         )
         assert seen.response["output"][0]["encrypted_content"] == "sig1.s1"
 
-    def test_each_item_holds_one_state_and_others_get_their_own_items(self) -> None:
+    def test_an_item_holds_one_and_the_rest_go_in_items_of_their_own(self) -> None:
         seals = [ProviderState(0, None, 0, data) for data in ("a", "b", "c")]
         seen = write(
             ReasoningStarted(0, None, 0),
@@ -339,11 +339,11 @@ class TestCalls:
         assert [item.arguments for item in seen.items.values()] == ["", "{}"]
 
     def test_a_custom_tools_input_streams(self) -> None:
-        asked = self.offered(self.PATCH)
+        echo = self.offered(self.PATCH)
         seen = write(
             called(0, "*** ", name="apply_patch", custom=True),
             called(0, "Begin", custom=True),
-            asked=asked,
+            echo=echo,
         )
         deltas = [event["delta"] for event in seen.events if "input.delta" in event["type"]]
         assert deltas == ["*** ", "Begin"]
@@ -352,23 +352,23 @@ class TestCalls:
         assert item["id"].startswith("ctc_")
 
     def test_a_custom_tool_offered_as_a_function_gets_its_text(self) -> None:
-        asked = self.offered(as_function(self.PATCH))
+        echo = self.offered(as_function(self.PATCH))
         seen = write(
-            called(0, '{"input": "*** ', name="apply_patch"), called(0, 'Begin"}'), asked=asked
+            called(0, '{"input": "*** ', name="apply_patch"), called(0, 'Begin"}'), echo=echo
         )
         kinds = [kind for kind in seen.kinds if "custom_tool_call_input" in kind]
         assert [kind.rsplit(".", 1)[1] for kind in kinds] == ["delta", "done"]
         assert seen.response["output"][0]["input"] == "*** Begin"
 
     def test_a_local_shell_call_has_no_deltas(self) -> None:
-        asked = self.offered(as_function(self.SHELL))
-        seen = write(called(0, '{"command": ["ls"]}', name="local_shell"), asked=asked)
+        echo = self.offered(as_function(self.SHELL))
+        seen = write(called(0, '{"command": ["ls"]}', name="local_shell"), echo=echo)
         assert not any("delta" in kind for kind in seen.kinds)
         (item,) = seen.response["output"]
         assert (item["type"], item["action"]["command"]) == ("local_shell_call", ["ls"])
 
     def test_a_tool_of_a_group_is_called_by_the_clients_name_for_it(self) -> None:
-        seen = write(called(0, "{}", name="mail_send"), asked=self.offered(self.GROUPED))
+        seen = write(called(0, "{}", name="mail_send"), echo=self.offered(self.GROUPED))
         (item,) = seen.response["output"]
         assert (item["name"], item["namespace"]) == ("send", "mail")
 
@@ -382,7 +382,7 @@ class TestCalls:
             called(0, '{"input": "x"}', name="apply_patch"),
             called(1, '{"command": ["ls"]}', name="local_shell"),
             called(2, "{}", name="mail_send"),
-            asked=RequestEcho({}, tools),
+            echo=RequestEcho({}, tools),
         )
         for event in seen.events:
             assert not event_faults(event), event
@@ -452,7 +452,7 @@ class TestEnds:
         assert seen.response["output"][1]["content"][0]["text"] == ANSWER
 
     def test_fail_of_a_whole_response_is_an_error_that_carries_it(self) -> None:
-        pipeline = bridged("chat", RESPONSES, write=None, plan=SummaryPlan(fail_response=True))
+        pipeline = translating("chat", RESPONSES, write=None, plan=SummaryPlan(fail_response=True))
         text = {"reasoning_content": THOUGHT, "content": ANSWER}
         body = json.loads(pipeline.whole(json.dumps(completion(text)).encode()))
         assert body["error"]["code"] == "upstream_error"
@@ -460,17 +460,17 @@ class TestEnds:
 
 
 class TestUsage:
-    def test_merged_usage_adds_to_the_totals_and_lists_the_share(self) -> None:
+    def test_merged_the_totals_grow_and_the_share_stands_apart(self) -> None:
         usage = run(chat_stream(THOUGHT, ANSWER)).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"] + 15
         assert usage["output_tokens_details"]["reasoning_tokens"] == 50
         assert usage["reasoning_summary"]["total_tokens"] == 15
 
-    def test_separate_usage_leaves_upstreams_totals(self) -> None:
-        usage = run(chat_stream(THOUGHT, ANSWER), merged=False).response["usage"]
+    def test_separate_the_totals_stay_upstreams(self) -> None:
+        usage = run(chat_stream(THOUGHT, ANSWER), merge_usage=False).response["usage"]
         assert usage["total_tokens"] == CHAT_USAGE["total_tokens"]
 
-    def test_unreported_usage_is_null(self) -> None:
+    def test_what_nobody_reported_is_null(self) -> None:
         response = run(chat_stream(THOUGHT, ANSWER, usage=None)).response
         assert response["usage"] is None
         assert response["reasoning_summary_usage"]["total_tokens"] == 15
@@ -484,7 +484,7 @@ class TestUsage:
 @needs_openapi
 def test_a_stream_and_a_body_agree() -> None:
     text = {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [call("add", "{}")]}
-    pipeline = bridged("chat", RESPONSES)
+    pipeline = translating("chat", RESPONSES)
     whole = json.loads(pipeline.whole(json.dumps(completion(text)).encode()))
     streamed = run(chat_stream(THOUGHT, ANSWER, calls=[call("add", "{}")])).response
     assert whole == streamed

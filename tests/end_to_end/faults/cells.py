@@ -1,4 +1,4 @@
-"""The axes of the fault matrix, and which of its cells there are."""
+"""The axes of the fault matrix and its possible cells."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class What(StrEnum):
 
 
 class Where(IntEnum):
-    """How far a conversation has come, as its server plays it: the place is reached, and nothing
-    beyond it was sent."""
+    """How much of a response was sent: everything before this place, and nothing after it."""
 
-    CONNECT = 0  # before a request was read
-    HEADERS = 1  # a request was read
+    CONNECT = 0  # before a request is read
+    HEADERS = 1  # a request is read
     FIRST = 2  # the headers are sent
     THINKING = 3
-    BETWEEN = 4  # all the reasoning is, and nothing of the answer
+    BETWEEN = 4  # all the reasoning is sent, and nothing of the answer
     ANSWER = 5
-    TERMINAL = 6  # all but the event, or the byte, that ends the answer
+    TERMINAL = 6  # all but the final event or byte
     AFTER = 7
 
 
@@ -52,12 +51,11 @@ class Fault:
         return f"{self.who} {self.what} at {self.where.name.lower()}"
 
     def can_happen(self, *, streamed: bool) -> bool:
-        """`streamed`: whether whoever answers does so with a stream.
+        """Return whether the fault is possible, given whether the response is `streamed`.
 
-        A connection can be reset, left silent, closed on one side or fed garbage at any time, by
-        either end. The rest only those can do who are connected to: refuse it, answer with a status
-        where the headers are due, send an event in a stream. And to think and then say nothing is a
-        fault in a summarizer alone.
+        Either end can reset, stall, half-close or send garbage at any time. Only a server can
+        refuse a connection, answer with an error status or send an error event. An empty answer
+        after reasoning is a fault in a summarizer alone.
         """
         serves = self.who is not Who.CLIENT
         if self.what is What.REFUSE:
@@ -72,15 +70,14 @@ class Fault:
 
 
 def faults(who: Who, *, streamed: bool) -> Iterator[Fault]:
-    """All that can happen to one of the three."""
+    """Return all faults of one party."""
     every = (Fault(who, what, where) for what in What for where in Where)
     return (fault for fault in every if fault.can_happen(streamed=streamed))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fault, and what it befalls: the API, whether the client asked for a stream, and whether a
-    summary was asked for, without which Abridge touches nothing."""
+    """A fault, the API, whether the client requests a stream, and whether it requests a summary."""
 
     api: str
     streamed: bool

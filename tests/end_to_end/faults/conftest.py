@@ -1,4 +1,4 @@
-"""What the fault matrix runs on."""
+"""The event loop of the fault matrix."""
 
 from __future__ import annotations
 

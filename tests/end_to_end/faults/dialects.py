@@ -1,7 +1,7 @@
-"""The APIs as the fault matrix speaks them, and hears them.
+"""Encode turns and parse answers in each API of the fault matrix.
 
-What a client should have got of a stream that broke is what the stream itself said until then: both
-are heard by the same ear.
+What a client should receive of a broken stream is what upstream sent until then, so one parser
+reads both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.apis.messages import scripts as messages
-from tests.end_to_end.faults.turns import Kind, Said, Turn
+from tests.end_to_end.faults.turns import Kind, ParsedAnswer, Turn
 from tests.support.checker import Choice, check_chat, check_responses, frames
 from tests.support.streams import (
     CHAT_USAGE,
@@ -31,24 +31,26 @@ from tests.support.streams import (
 )
 
 SPENT: int = RESPONSES_USAGE["output_tokens"]  # type: ignore[assignment]
-"""The output tokens that either model reports of an answer, on either API."""
+"""The output tokens that either model reports for an answer."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """An API, spoken: `stream` and `whole` say a turn, `hear` and `read` hear one. `thinks` is in
-    each frame that holds reasoning, and in no other."""
+    """An API: `stream` and `whole` encode a turn, `parse_stream` and `parse_body` read one.
+
+    `reasoning_mark` is in each frame that holds reasoning, and in no other.
+    """
 
     name: str
     path: str
     question: dict[str, Any]
-    thinks: bytes
+    reasoning_mark: bytes
     error: bytes
     tokens: tuple[str, str]
     stream: Callable[[Turn], list[bytes]]
     whole: Callable[[Turn], dict[str, Any]]
-    hear: Callable[[bytes], Said]
-    read: Callable[[dict[str, Any]], Said]
+    parse_stream: Callable[[bytes], ParsedAnswer]
+    parse_body: Callable[[dict[str, Any]], ParsedAnswer]
 
 
 # Chat Completions
@@ -57,7 +59,7 @@ class Dialect:
 def _chat_stream(turn: Turn) -> list[bytes]:
     chunks = [chunk({"role": "assistant", "content": ""})]
     calls = 0
-    for kind, text in turn.said:
+    for kind, text in turn.steps:
         if kind is Kind.CALL:
             half = len(text) // 2
             rest = {"index": calls, "function": {"arguments": text[half:]}}
@@ -72,7 +74,7 @@ def _chat_stream(turn: Turn) -> list[bytes]:
 
 
 def _chat_whole(turn: Turn) -> dict[str, Any]:
-    texts = [text for kind, text in turn.said if kind is Kind.CALL]
+    texts = [text for kind, text in turn.steps if kind is Kind.CALL]
     body = completion({})
     body["choices"][0]["message"] = {
         "role": "assistant",
@@ -83,11 +85,11 @@ def _chat_whole(turn: Turn) -> dict[str, Any]:
     return body
 
 
-def _hear_chat(data: bytes) -> Said:
+def _parse_chat_stream(data: bytes) -> ParsedAnswer:
     seen = check_chat(data)
     choice = seen.choices.get(0, Choice())
     thought = choice.fields.get("reasoning_content", "")
-    return Said(
+    return ParsedAnswer(
         thought=thought,
         summary=thought,
         text=choice.text,
@@ -100,10 +102,10 @@ def _hear_chat(data: bytes) -> Said:
     )
 
 
-def _read_chat(body: dict[str, Any]) -> Said:
+def _parse_chat_body(body: dict[str, Any]) -> ParsedAnswer:
     message = body["choices"][0]["message"]
     thought = message.get("reasoning_content", "")
-    return Said(
+    return ParsedAnswer(
         thought=thought,
         summary=thought,
         text=message["content"],
@@ -124,15 +126,15 @@ def _items(turn: Turn) -> list[dict[str, Any]]:
         Kind.TEXT: message_item,
         Kind.CALL: lambda number, text: call_item(number, "add", text),
     }
-    return [make[kind](number, text) for number, (kind, text) in enumerate(turn.said)]
+    return [make[kind](number, text) for number, (kind, text) in enumerate(turn.steps)]
 
 
-def _hear_responses(data: bytes) -> Said:
+def _parse_responses_stream(data: bytes) -> ParsedAnswer:
     seen = check_responses(data)
     kind = seen.terminal["type"] if seen.terminal is not None else ""
     done = [item.done for item in seen.reasoning if item.done is not None]
     codes = [item["summary_error"]["code"] for item in done if "summary_error" in item]
-    return Said(
+    return ParsedAnswer(
         thought=seen.raw,
         summary="\n\n".join(seen.summary),
         text=seen.text,
@@ -145,13 +147,13 @@ def _hear_responses(data: bytes) -> Said:
     )
 
 
-def _read_responses(body: dict[str, Any]) -> Said:
+def _parse_responses_body(body: dict[str, Any]) -> ParsedAnswer:
     items: dict[str, list[dict[str, Any]]] = {"reasoning": [], "message": [], "function_call": []}
     for item in body["output"]:
         items[item["type"]].append(item)
     reasoning = items["reasoning"]
     codes = [item["summary_error"]["code"] for item in reasoning if "summary_error" in item]
-    return Said(
+    return ParsedAnswer(
         thought="".join(part["text"] for item in reasoning for part in item["content"]),
         summary="\n\n".join(part["text"] for item in reasoning for part in item["summary"]),
         text="".join(item["content"][0]["text"] for item in items["message"]),
@@ -172,15 +174,15 @@ def _blocks(turn: Turn) -> list[dict[str, Any]]:
         Kind.TEXT: messages.text,
         Kind.CALL: lambda text: messages.tool_use(0, "add", **json.loads(text)),
     }
-    return [make[kind](text) for kind, text in turn.said]
+    return [make[kind](text) for kind, text in turn.steps]
 
 
-def _hear_messages(data: bytes) -> Said:
-    events = [json.loads(said) for _, said in frames(data)]
+def _parse_messages_stream(data: bytes) -> ParsedAnswer:
+    events = [json.loads(payload) for _, payload in frames(data)]
     deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
     kinds = [event["type"] for event in events]
     stopped = any((event.get("delta") or {}).get("stop_reason") for event in events)
-    return Said(
+    return ParsedAnswer(
         thought="".join(delta.get("thinking", "") for delta in deltas),
         text="".join(delta.get("text", "") for delta in deltas),
         arguments="".join(delta.get("partial_json", "") for delta in deltas),
@@ -190,10 +192,10 @@ def _hear_messages(data: bytes) -> Said:
     )
 
 
-def _read_messages(body: dict[str, Any]) -> Said:
+def _parse_messages_body(body: dict[str, Any]) -> ParsedAnswer:
     blocks = body["content"]
     calls = [json.dumps(block["input"]) for block in blocks if block["type"] == "tool_use"]
-    return Said(
+    return ParsedAnswer(
         thought="".join(block.get("thinking", "") for block in blocks),
         text="".join(block.get("text", "") for block in blocks),
         arguments="".join(calls),
@@ -213,8 +215,8 @@ CHAT = Dialect(
     ("prompt_tokens", "completion_tokens"),
     _chat_stream,
     _chat_whole,
-    _hear_chat,
-    _read_chat,
+    _parse_chat_stream,
+    _parse_chat_body,
 )
 RESPONSES = Dialect(
     "responses",
@@ -225,8 +227,8 @@ RESPONSES = Dialect(
     ("input_tokens", "output_tokens"),
     lambda turn: responses_stream(_items(turn)),
     lambda turn: response(_items(turn)),
-    _hear_responses,
-    _read_responses,
+    _parse_responses_stream,
+    _parse_responses_body,
 )
 MESSAGES = Dialect(
     "messages",
@@ -237,17 +239,17 @@ MESSAGES = Dialect(
     ("input_tokens", "output_tokens"),
     lambda turn: messages.stream(_blocks(turn), "tool_use"),
     lambda turn: messages.message(_blocks(turn), "tool_use"),
-    _hear_messages,
-    _read_messages,
+    _parse_messages_stream,
+    _parse_messages_body,
 )
 UPSTREAMS = {dialect.name: dialect for dialect in (CHAT, RESPONSES, MESSAGES)}
-"""Those that upstreams speak."""
+"""The APIs of upstreams."""
 
 DIALECTS = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """An error body, in the shape that both APIs give it."""
+    """Return the error of a body, checking the shape that both APIs share."""
     problem: dict[str, Any] = json.loads(body)["error"]
     assert problem.keys() >= {"message", "type", "param", "code"}
     assert problem["message"]

@@ -18,7 +18,7 @@ these tests is as short."""
 
 
 async def pause() -> None:
-    """Wait until nobody has anything to do."""
+    """Wait until the loop is idle."""
     await asyncio.sleep(PAUSE)
 
 

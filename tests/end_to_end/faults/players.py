@@ -1,4 +1,4 @@
-"""A server that plays a script as far as a named place, and there does what a fault wants."""
+"""A server that plays a script up to a named place and there injects a fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.turns import Turn
-from tests.support.servers import Peer, chunk, listen, refused
+from tests.support.servers import Peer, chunk, listen, unused_address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -30,8 +30,10 @@ REFUSAL = b'{"error": {"message": "Later.", "type": "server_error", "param": nul
 
 @dataclass(frozen=True)
 class Script:
-    """A response: its body in pieces, how many of them come before each place, and an error event
-    that can stand in the place of any. A whole body has a length, a stream comes in chunks."""
+    """A response: its body in pieces, how many precede each place, and an error event.
+
+    A whole body has a length; a stream is chunked.
+    """
 
     pieces: Sequence[bytes]
     before: Mapping[Where, int]
@@ -45,7 +47,7 @@ class Script:
     @classmethod
     def stream(cls, dialect: Dialect, turn: Turn) -> Script:
         frames = dialect.stream(turn)
-        thinking = [place for place, frame in enumerate(frames) if dialect.thinks in frame]
+        thinking = [place for place, frame in enumerate(frames) if dialect.reasoning_mark in frame]
         middle, between = thinking[len(thinking) // 2], thinking[-1] + 1
         last = len(frames) - 1
         places = [0, middle, between, (between + last) // 2 + 1, last, last + 1]
@@ -54,42 +56,42 @@ class Script:
     @classmethod
     def whole(cls, dialect: Dialect, turn: Turn) -> Script:
         body = json.dumps(dialect.whole(turn)).encode()
-        thought, text = (json.dumps(turn.said[place][1])[1:-1].encode() for place in (0, 1))
+        thought, text = (json.dumps(turn.steps[place][1])[1:-1].encode() for place in (0, 1))
         begins, answers = body.index(thought), body.index(text)
         middle, between = begins + len(thought) // 2, begins + len(thought)
         edges = [0, middle, between, answers + len(text) // 2, len(body) - 1, len(body)]
         pieces = [body[start:end] for start, end in pairwise(edges)]
         return cls(pieces, {where: number for number, where in enumerate(BODY)}, False)
 
-    def said(self, where: Where = Where.AFTER) -> bytes:
-        """The body as far as a place."""
+    def body(self, where: Where = Where.AFTER) -> bytes:
+        """Return the body up to a place."""
         return b"".join(self.pieces[: self.before.get(where, 0)])
 
     def begin(self, where: Where) -> list[bytes]:
-        """The response as far as a place, as it is sent."""
+        """Return the response up to a place, as sent."""
         if where < Where.FIRST:
             return []
-        head = STREAM if self.streamed else WHOLE % len(self.said())
+        head = STREAM if self.streamed else WHOLE % len(self.body())
         return [head, *self._framed(self.pieces[: self.before[where]])]
 
     def rest(self, where: Where) -> list[bytes]:
-        """What is left to send from there on."""
+        """Return what is left to send from a place on."""
         if where < Where.FIRST:
             return self.begin(Where.AFTER) + self.rest(Where.AFTER)
         end = [chunk(b"")] if self.streamed else []
         return self._framed(self.pieces[self.before[where] :]) + end
 
     def garbage(self, where: Where) -> bytes:
-        """What nobody can read in the place of the rest: no status line, no chunk, no JSON."""
+        """Return unreadable bytes in place of the rest: no status line, no chunk, no JSON."""
         if where < Where.FIRST:
             return NO_HTTP
         return NO_CHUNK if self.streamed else b"#" * (sum(map(len, self.rest(where))) or 1)
 
     def complete(self, what: What, where: Where) -> bool:
-        """Whether, with `what` done there, the response is none the less as long as it said."""
+        """Return whether the response still has its declared length after the fault."""
         if self.streamed or where < Where.FIRST:
             return False
-        return what is What.GARBAGE or self.said(where) == self.said()
+        return what is What.GARBAGE or self.body(where) == self.body()
 
     def _framed(self, pieces: Sequence[bytes]) -> list[bytes]:
         return [chunk(piece) if self.streamed else piece for piece in pieces if piece]
@@ -97,18 +99,19 @@ class Script:
 
 @dataclass
 class Player:
-    """Plays `script` to whoever asks, in one go or as far as `where`: there it pauses, and does
-    `what`, or goes on. `asked` counts requests, `busy` those to which the response is neither
-    complete nor given up by the other end; `there` is set when it first pauses. `paced`: it sends
-    one piece at a time, so that each is read by itself."""
+    """Plays `script` to each request, at once or up to `where`: there it pauses, then does `what`.
+
+    `requests` counts requests, `busy` the responses under way; `reached` is set at the first pause.
+    If `paced`, each piece is sent by itself.
+    """
 
     script: Script
     what: What | None = None
     where: Where | None = None
     paced: bool = False
-    asked: int = 0
+    requests: int = 0
     busy: int = 0
-    there: asyncio.Event = field(default_factory=asyncio.Event)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     @classmethod
     def with_fault(cls, script: Script, fault: Fault | None, *, paced: bool = False) -> Player:
@@ -122,7 +125,7 @@ class Player:
             return
         while True:
             await peer.request()
-            self.asked += 1
+            self.requests += 1
             await self._at_work(peer)
 
     async def _at_work(self, peer: Peer) -> None:
@@ -132,9 +135,9 @@ class Player:
                 await self._send(peer, self.script.rest(Where.HEADERS))
                 return
             await self._send(peer, self.script.begin(self.where))
-            self.there.set()
+            self.reached.set()
             await pause()
-            await self._strike(peer, self.where)
+            await self._inject(peer, self.where)
         finally:
             self.busy -= 1
 
@@ -143,7 +146,7 @@ class Player:
             await peer.send(data)
             await asyncio.sleep(0)
 
-    async def _strike(self, peer: Peer, where: Where) -> None:
+    async def _inject(self, peer: Peer, where: Where) -> None:
         script = self.script
         match self.what:
             case None:
@@ -164,12 +167,12 @@ class Player:
 
 
 @asynccontextmanager
-async def on_stage(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task[None]]]]:
-    """Where `player` is to be found, and the tasks in which it plays."""
+async def serve_player(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task[None]]]]:
+    """Serve `player`; yield its address and the tasks in which it plays."""
     if player.what is What.REFUSE:
-        yield refused(), []
+        yield unused_address(), []
     elif player.what is What.STALL and player.where is Where.CONNECT:
-        with deaf() as url:
+        with unresponsive_address() as url:
             yield url, []
     else:
         async with listen(player) as listener:
@@ -177,8 +180,8 @@ async def on_stage(player: Player) -> AsyncIterator[tuple[str, list[asyncio.Task
 
 
 @contextmanager
-def deaf() -> Iterator[str]:
-    """An address at which connecting takes for ever: its queue of one is taken."""
+def unresponsive_address() -> Iterator[str]:
+    """Yield an address at which connecting never ends: its backlog of one is taken."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         place = server.getsockname()
         with socket.create_connection(place):

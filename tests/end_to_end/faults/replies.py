@@ -1,4 +1,4 @@
-"""What comes back to a client, however far it comes."""
+"""Responses to a client, complete or not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reply:
 
 
 async def reply(peer: Peer) -> Reply:
-    """A response, however far it comes."""
+    """Read a response, complete or not."""
     try:
         head = Request(await peer.head(), b"")
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -1,5 +1,7 @@
-"""One request, really sent, between a client, Abridge, an upstream and a summarizer that deal in
-bytes; and what must be left of it, which is nothing."""
+"""One request over real sockets between a client, Abridge, an upstream and a summarizer.
+
+Nothing of it may be left at the end.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ from abridge.pipeline.client import Clock
 from abridge.pipeline.exchange import Exchange
 from abridge.proxy.calls import log_in_one_line
 from tests.end_to_end.faults.dialects import Dialect
-from tests.end_to_end.faults.players import Player, on_stage
+from tests.end_to_end.faults.players import Player, serve_player
 from tests.end_to_end.faults.replies import Reply, reply
-from tests.end_to_end.faults.turns import Said
+from tests.end_to_end.faults.turns import ParsedAnswer
 from tests.support.deployments import settings_for
 from tests.support.servers import Peer, connect, serve, soon, until
 
 LONG, SHORT = 60.0, 1.0
-"""Seconds: no test takes as long as the one; where the other runs out, it is meant to."""
+"""Seconds: a limit that no test reaches, and one that is meant to run out."""
 
 PART = 100
 """Characters of reasoning for the first part of a summary."""
@@ -39,8 +41,7 @@ PART = 100
 
 @dataclass
 class Stage:
-    """`client` is one end of a connection to Abridge. `alive` are the exchanges and weavers that
-    somebody still holds."""
+    """`client` is a connection to Abridge; `alive` are the exchanges and sequencers in memory."""
 
     dialect: Dialect
     client: Peer
@@ -51,10 +52,10 @@ class Stage:
     samples: list[Sample] = field(default_factory=list)
 
     async def ask(self, *, streamed: bool, summary: bool = True) -> None:
-        wish = {"reasoning": {"summary": "auto"}} if summary else {}
+        summary_request = {"reasoning": {"summary": "auto"}} if summary else {}
         question = self.dialect.question
-        asking = {"model": "m", "stream": streamed, **question, **wish}
-        body = json.dumps(asking).encode()
+        request = {"model": "m", "stream": streamed, **question, **summary_request}
+        body = json.dumps(request).encode()
         head = (
             f"POST {self.dialect.path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
         )
@@ -63,15 +64,15 @@ class Stage:
     async def reply(self) -> Reply:
         return await soon(reply(self.client))
 
-    def hear(self, reply: Reply) -> Said:
-        """What a complete answer says."""
+    def parse(self, reply: Reply) -> ParsedAnswer:
+        """Parse a complete answer."""
         assert reply.complete
         if reply.header(b"content-type") == b"text/event-stream":
-            return self.dialect.hear(reply.body)
-        return self.dialect.read(reply.json)
+            return self.dialect.parse_stream(reply.body)
+        return self.dialect.parse_body(reply.json)
 
     def count(self, name: str, label: str) -> dict[str, float]:
-        """At the end, a metric's values that are not zero, by one of its labels."""
+        """Return a metric's final non-zero values by one of its labels."""
         found: dict[str, float] = {}
         for sample in self.samples:
             if sample.name == f"abridge_{name}" and sample.value:
@@ -84,15 +85,20 @@ class Stage:
 async def stage(
     dialect: Dialect, upstream: Player, summarizer: Player, /, **tables: dict[str, Any]
 ) -> AsyncIterator[Stage]:
-    """Nothing of what happened there is left at the end."""
+    """Set up the parties; assert at the end that nothing is left."""
     registry = CollectorRegistry()
-    with traced() as alive, quiet():
-        async with on_stage(upstream) as (up, played), on_stage(summarizer) as (small, written):
-            app = create_app(settings(dialect, up, small, **tables), registry=registry)
+    with track_instances() as alive, log_as_serve_does():
+        async with (
+            serve_player(upstream) as (upstream_url, played),
+            serve_player(summarizer) as (summarizer_url, written),
+        ):
+            app = create_app(
+                settings(dialect, upstream_url, summarizer_url, **tables), registry=registry
+            )
             async with serve(app) as url, connect(url) as client:
                 here = Stage(dialect, client, upstream, summarizer, registry, alive)
                 yield here
-                await nothing_runs(here, lambda: {*played, *written})
+                await assert_all_stopped(here, lambda: {*played, *written})
             await app.aclose()
             await soon(asyncio.gather(*played, *written, return_exceptions=True))
 
@@ -118,8 +124,8 @@ def settings(dialect: Dialect, upstream: str, summarizer: str, /, **tables: dict
     )
 
 
-async def nothing_runs(here: Stage, played: Callable[[], set[asyncio.Task[None]]]) -> None:
-    """Wait until nobody works at anything any more, then see that nothing is kept."""
+async def assert_all_stopped(here: Stage, played: Callable[[], set[asyncio.Task[None]]]) -> None:
+    """Wait until everything is idle, then assert that nothing is left."""
     ours = asyncio.current_task()
 
     def idle() -> bool:
@@ -135,8 +141,8 @@ async def nothing_runs(here: Stage, played: Callable[[], set[asyncio.Task[None]]
 
 
 @contextmanager
-def traced() -> Iterator[WeakSet[Any]]:
-    """The exchanges and weavers made meanwhile, as long as they live; their clock is the loop's."""
+def track_instances() -> Iterator[WeakSet[Any]]:
+    """Track the exchanges and sequencers created; give them the loop's clock."""
     alive: WeakSet[Any] = WeakSet()
     loop = asyncio.get_running_loop()
 
@@ -156,8 +162,8 @@ def traced() -> Iterator[WeakSet[Any]]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """The server logs what the application raised without keeping it, as `abridge serve` does."""
+def log_as_serve_does() -> Iterator[None]:
+    """Let the server log exceptions without keeping them, as `abridge serve` does."""
     logger = logging.getLogger("uvicorn.error")
     logger.addFilter(log_in_one_line)
     try:

@@ -1,5 +1,4 @@
-"""What goes wrong where upstream speaks another API than the client: it looks to the client as it
-does on its own, and is counted the same."""
+"""Upstream faults under another API: the client sees and metrics count the same as without one."""
 
 from __future__ import annotations
 
@@ -14,16 +13,16 @@ from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import Stage, stage
-from tests.end_to_end.faults.test_client import strike
+from tests.end_to_end.faults.test_client import disconnect
 from tests.end_to_end.faults.test_upstream import End, end_of, limits, parts_due
-from tests.end_to_end.faults.turns import NOTE, TURN, Said
+from tests.end_to_end.faults.turns import NOTE, TURN, ParsedAnswer
 from tests.end_to_end.translation.turn import BRIDGES
 from tests.support.servers import soon
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """A case of upstream's API, and the API of the client."""
+    """A case of upstream's API, and the client's API."""
 
     client: str
     case: Case
@@ -37,7 +36,7 @@ class Bridge:
 
     @property
     def end(self) -> End:
-        """What could not be read passes as it came on one API, and over a bridge not at all."""
+        """An unreadable body passes unchanged on one API, and never across two."""
         if self.case.fault.where >= Where.FIRST and not self.case.streamed:
             whole = self.script.complete(self.case.fault.what, self.case.fault.where)
             if whole and self.case.fault.where is not Where.AFTER:
@@ -51,12 +50,12 @@ class Bridge:
         return "ok" if self.end is End.WHOLE else "failed"
 
     @property
-    def spoken(self) -> Said:
-        """What upstream said of its answer before the fault."""
+    def upstream_answer(self) -> ParsedAnswer:
+        """Upstream's answer up to the fault."""
         dialect, where = UPSTREAMS[self.case.api], self.case.fault.where
         if self.case.streamed:
-            return dialect.hear(self.script.said(where))
-        return dialect.read(dialect.whole(TURN)) if self.end is End.WHOLE else Said()
+            return dialect.parse_stream(self.script.body(where))
+        return dialect.parse_body(dialect.whole(TURN)) if self.end is End.WHOLE else ParsedAnswer()
 
 
 def _end(case: Case) -> End:
@@ -64,7 +63,7 @@ def _end(case: Case) -> End:
     return end_of(Case(known, case.streamed, case.fault))
 
 
-def bridged(who: Who) -> list[Bridge]:
+def bridges(who: Who) -> list[Bridge]:
     return [
         Bridge(client, Case(upstream, streamed, fault))
         for client, upstream in BRIDGES
@@ -73,16 +72,16 @@ def bridged(who: Who) -> list[Bridge]:
     ]
 
 
-def plain(said: Said) -> tuple[str, object]:
-    """The answer; whole arguments are spelled anew."""
-    whole = said.arguments.endswith("}")
-    return said.text, json.loads(said.arguments) if whole else said.arguments
+def plain(parsed: ParsedAnswer) -> tuple[str, object]:
+    """Return the answer with complete arguments parsed, as they are re-encoded."""
+    whole = parsed.arguments.endswith("}")
+    return parsed.text, json.loads(parsed.arguments) if whole else parsed.arguments
 
 
 @pytest.mark.matrix(3)
-@pytest.mark.parametrize("bridge", bridged(Who.UPSTREAM), ids=str)
+@pytest.mark.parametrize("bridge", bridges(Who.UPSTREAM), ids=str)
 async def test_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
-    case, before = bridge.case, bridge.spoken
+    case, before = bridge.case, bridge.upstream_answer
     theirs, ours = UPSTREAMS[case.api], DIALECTS[bridge.client]
     parts = parts_due(before.thought)
     upstream = Player.with_fault(bridge.script, case.fault)
@@ -94,7 +93,7 @@ async def test_a_broken_upstream_looks_broken(bridge: Bridge) -> None:
     check_reply(bridge, here, reply)
     assert here.count("requests_total", "outcome") == {bridge.outcome: 1}
     assert here.count("summaries_total", "outcome") == ({"ok": 1} if parts else {})
-    assert here.summarizer.asked == parts
+    assert here.summarizer.requests == parts
     assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * SPENT
     used = (before.usage or {}).get(theirs.tokens[1])
     assert here.count("upstream_tokens_total", "type").get("output") == used
@@ -111,16 +110,16 @@ def check_reply(bridge: Bridge, here: Stage, reply: Reply) -> None:
             assert reply.status == bridge.end.value
             assert error_of(reply.body)["type"] == "server_error"
         case _:
-            said, failed = here.hear(reply), bridge.end is End.FAILED
-            assert plain(said) == plain(bridge.spoken)
-            assert (said.failed, said.complete) == (failed, not failed)
-            assert said.code is None
+            parsed, failed = here.parse(reply), bridge.end is End.FAILED
+            assert plain(parsed) == plain(bridge.upstream_answer)
+            assert (parsed.failed, parsed.complete) == (failed, not failed)
+            assert parsed.code is None
 
 
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "bridge",
-    [bridge for bridge in bridged(Who.CLIENT) if bridge.case.fault.what is What.RESET],
+    [bridge for bridge in bridges(Who.CLIENT) if bridge.case.fault.what is What.RESET],
     ids=str,
 )
 async def test_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
@@ -131,11 +130,13 @@ async def test_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
     async with stage(ours, upstream, summarizer, upstream={"api": case.api}) as here:
         if where > Where.CONNECT:
             await here.ask(streamed=case.streamed)
-            await soon(upstream.there.wait())
+            await soon(upstream.reached.wait())
             await pause()
-        await strike(here, case.fault.what)
+        await disconnect(here, case.fault.what)
         await soon(here.client.left())
-    asked = where > Where.CONNECT
-    assert upstream.asked == asked
-    assert bool(summarizer.asked) == (where >= (Where.THINKING if case.streamed else Where.AFTER))
-    assert here.count("requests_total", "outcome") == ({"left": 1} if asked else {})
+    requests = where > Where.CONNECT
+    assert upstream.requests == requests
+    assert bool(summarizer.requests) == (
+        where >= (Where.THINKING if case.streamed else Where.AFTER)
+    )
+    assert here.count("requests_total", "outcome") == ({"left": 1} if requests else {})

@@ -1,4 +1,4 @@
-"""What the client does, wherever an answer may be: when it leaves, everything stops."""
+"""Client faults at every place of an answer: when the client leaves, everything stops."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEAVING = [case for case in CASES if case.fault.what is not What.STALL]
 STALLING = [case for case in CASES if case.fault.what is What.STALL]
 
 
-async def strike(here: Stage, what: What) -> None:
-    """Each of them is a departure: a server hangs up on who closes one side, or speaks no HTTP."""
+async def disconnect(here: Stage, what: What) -> None:
+    """Disconnect in one of three ways; a server hangs up on a half-closed or non-HTTP client."""
     if what is What.RESET:
         here.client.reset()
     elif what is What.HALF_CLOSE:
@@ -35,8 +35,7 @@ async def strike(here: Stage, what: What) -> None:
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("case", LEAVING, ids=str)
 async def test_when_the_client_leaves_everything_stops(case: Case) -> None:
-    """The answer that it leaves goes on for ever: upstream says no more, and the summarizer stops
-    in the midst of a part. That both are left is seen where the stage is."""
+    """Upstream and the summarizer both stall; `stage` asserts that both are abandoned."""
     dialect, where = DIALECTS[case.api], case.fault.where
     script = Script.of(dialect, TURN, streamed=case.streamed)
     upstream = Player(script, What.STALL, max(where, Where.HEADERS))
@@ -44,15 +43,15 @@ async def test_when_the_client_leaves_everything_stops(case: Case) -> None:
     async with stage(dialect, upstream, summarizer) as here:
         if where > Where.CONNECT:
             await here.ask(streamed=case.streamed)
-            await soon(upstream.there.wait())
+            await soon(upstream.reached.wait())
             await pause()
-        await strike(here, case.fault.what)
+        await disconnect(here, case.fault.what)
         await soon(here.client.left())
-    asked = where > Where.CONNECT
-    assert upstream.asked == asked
+    requests = where > Where.CONNECT
+    assert upstream.requests == requests
     thought = where >= (Where.THINKING if case.streamed else Where.AFTER)
-    assert bool(summarizer.asked) == thought
-    assert here.count("requests_total", "outcome") == ({"left": 1} if asked else {})
+    assert bool(summarizer.requests) == thought
+    assert here.count("requests_total", "outcome") == ({"left": 1} if requests else {})
     assert here.count("summarizer_tokens_total", "type") == {}
 
 
@@ -65,14 +64,14 @@ async def test_a_client_that_pauses_misses_nothing(case: Case) -> None:
         if where is Where.CONNECT:
             await pause()
         await here.ask(streamed=case.streamed)
-        await soon(upstream.there.wait())
+        await soon(upstream.reached.wait())
         here.client.writer.transport.pause_reading()
-        for _ in range(2):  # upstream itself goes on after one
+        for _ in range(2):  # after one, upstream itself continues
             await pause()
         here.client.writer.transport.resume_reading()
-        said = here.hear(await here.reply())
-    assert said.answer == ANSWER
-    assert said.summary == "\n\n".join([SUMMARY] * 2)
-    assert (said.complete, said.failed, said.code) == (True, False, None)
+        parsed = here.parse(await here.reply())
+    assert parsed.answer == ANSWER
+    assert parsed.summary == "\n\n".join([SUMMARY] * 2)
+    assert (parsed.complete, parsed.failed, parsed.code) == (True, False, None)
     assert here.count("requests_total", "outcome") == {"ok": 1}
     assert here.count("summaries_total", "outcome") == {"ok": 1}

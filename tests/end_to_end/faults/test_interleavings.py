@@ -1,4 +1,4 @@
-"""Any turn, cut anywhere, with any fault of upstream's and of the summarizer's at once."""
+"""Any turn, split anywhere, with any fault of upstream and of the summarizer at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.end_to_end.faults.loop import Loop
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import SHORT, Stage, stage
-from tests.end_to_end.faults.turns import NOTE, SILENCE, Kind, Said, Turn
+from tests.end_to_end.faults.turns import NOTE, SILENCE, Kind, ParsedAnswer, Turn
 
 TIMES: dict[str, dict[str, Any]] = {
     "summarizer": {"timeout": 3 * SHORT},
@@ -28,14 +28,13 @@ PATIENCE = {"first_token": SHORT, "grace": 2 * SHORT}
 
 @dataclass(frozen=True)
 class Play:
-    """`fault` is upstream's, `small` the summarizer's. `script` has pieces that end anywhere, and
-    in it `Where.ANSWER` is anywhere in the body."""
+    """One case. `fault` is upstream's; `script` and `Where.ANSWER` are split and set anywhere."""
 
     dialect: Dialect
     turn: Turn
     script: Script
     fault: Fault | None
-    small: Fault | None
+    summarizer_fault: Fault | None
     on_failure: str
 
     @property
@@ -44,28 +43,27 @@ class Play:
 
     @property
     def whole(self) -> bool:
-        return self.script.said(self.where) == self.script.said()
+        return self.script.body(self.where) == self.script.body()
 
     @property
-    def spoken(self) -> Said:
-        """What upstream says in whole events before its fault."""
-        said = self.script.said(self.where)
-        return self.dialect.hear(said[: said.rfind(b"\n\n") + 2 if b"\n\n" in said else 0])
+    def upstream_answer(self) -> ParsedAnswer:
+        """Upstream's whole events before its fault."""
+        data = self.script.body(self.where)
+        return self.dialect.parse_stream(data[: data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0])
 
     @property
     def summarized(self) -> bool:
-        return self.small is None or self.small.where is Where.AFTER
+        return self.summarizer_fault is None or self.summarizer_fault.where is Where.AFTER
 
 
 words = st.text("ab \n.*<&é", min_size=1, max_size=12)
 texts = st.lists(words, max_size=30).map(lambda found: "".join(["I", *found]))
-"""What begins as a tag might is kept back until it is known, which is shown elsewhere: no text here
-does."""
+"""Texts that begin as no tag could, which a reader would hold back."""
 turns = st.lists(st.tuples(st.sampled_from(Kind), texts), max_size=6).map(tuple).map(Turn)
 
 
-def some(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
-    """Any fault, or none. Of the places in upstream's body one stands for all."""
+def any_fault(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
+    """Draw a fault or none. One place in upstream's body stands for all."""
     everywhere = (Where.CONNECT, Where.HEADERS, Where.ANSWER, Where.AFTER)
     found = faults(who, streamed=streamed)
     places = Where if who is Who.SUMMARIZER else everywhere
@@ -76,7 +74,7 @@ def some(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
 def plays(draw: st.DrawFn) -> Play:
     dialect, turn = draw(st.sampled_from(list(DIALECTS.values()))), draw(turns)
     streamed = draw(st.booleans())
-    fault = draw(some(Who.UPSTREAM, streamed=streamed))
+    fault = draw(any_fault(Who.UPSTREAM, streamed=streamed))
     frames = dialect.stream(turn) if streamed else [json.dumps(dialect.whole(turn)).encode()]
     data, ends = b"".join(frames), list(accumulate(map(len, frames), initial=0))
     at_an_event = fault is not None and fault.what is What.ERROR_EVENT
@@ -90,7 +88,7 @@ def plays(draw: st.DrawFn) -> Play:
         turn,
         Script(pieces, before, streamed, dialect.error),
         fault,
-        draw(some(Who.SUMMARIZER, streamed=True)),
+        draw(any_fault(Who.SUMMARIZER, streamed=True)),
         draw(st.sampled_from(["omit", "extract", "fail"])),
     )
 
@@ -103,10 +101,10 @@ def test_any_turn_with_any_faults(play: Play) -> None:
 
 
 async def perform(play: Play) -> None:
-    silent = play.small is not None and play.small.what is What.NOTHING
+    silent = play.summarizer_fault is not None and play.summarizer_fault.what is What.NOTHING
     note = Script.stream(play.dialect, SILENCE if silent else NOTE)
     upstream = Player.with_fault(play.script, play.fault, paced=True)
-    summarizer = Player.with_fault(note, play.small)
+    summarizer = Player.with_fault(note, play.summarizer_fault)
     summary = {"on_failure": play.on_failure, **PATIENCE}
     async with stage(play.dialect, upstream, summarizer, summary=summary, **TIMES) as here:
         await here.ask(streamed=play.script.streamed)
@@ -114,7 +112,7 @@ async def perform(play: Play) -> None:
     assert reply.complete
     assert sum(here.count("requests_total", "outcome").values()) == 1
     spent = here.count("summarizer_tokens_total", "type").get("output", 0)
-    assert spent <= SPENT * summarizer.asked
+    assert spent <= SPENT * summarizer.requests
     if play.where < Where.FIRST:
         check_no_answer(play, reply)
     elif play.script.streamed:
@@ -132,19 +130,19 @@ def check_no_answer(play: Play, reply: Reply) -> None:
 
 
 def check_stream(play: Play, here: Stage, reply: Reply, spent: float) -> None:
-    said, spoken = here.hear(reply), play.spoken
-    assert said.answer == spoken.answer
-    given_up = play.on_failure == "fail" and said.code is not None
-    assert said.failed == (not play.whole or given_up)
-    assert said.complete == (play.whole and not given_up)
-    assert sum(here.count("summaries_total", "outcome").values()) == spoken.items
+    parsed, upstream_answer = here.parse(reply), play.upstream_answer
+    assert parsed.answer == upstream_answer.answer
+    given_up = play.on_failure == "fail" and parsed.code is not None
+    assert parsed.failed == (not play.whole or given_up)
+    assert parsed.complete == (play.whole and not given_up)
+    assert sum(here.count("summaries_total", "outcome").values()) == upstream_answer.items
     if play.whole and play.summarized:
-        assert said.code is None
-        assert bool(said.summary) == bool(spoken.items)
-    used = (spoken.usage or {}).get(play.dialect.tokens[1])
+        assert parsed.code is None
+        assert bool(parsed.summary) == bool(upstream_answer.items)
+    used = (upstream_answer.usage or {}).get(play.dialect.tokens[1])
     assert here.count("upstream_tokens_total", "type").get("output") == used
-    if said.complete and said.usage is not None:
-        assert said.usage[play.dialect.tokens[1]] == SPENT + spent
+    if parsed.complete and parsed.usage is not None:
+        assert parsed.usage[play.dialect.tokens[1]] == SPENT + spent
 
 
 def check_body(play: Play, here: Stage, reply: Reply) -> None:
@@ -154,7 +152,10 @@ def check_body(play: Play, here: Stage, reply: Reply) -> None:
         return
     failed = reply.status == 502 and play.on_failure == "fail"
     body = error_of(reply.body)["response"] if failed else reply.json
-    said, spoken = play.dialect.read(body), play.dialect.read(play.dialect.whole(play.turn))
-    assert said.answer == spoken.answer
-    assert failed == (play.on_failure == "fail" and said.code is not None)
-    assert sum(here.count("summaries_total", "outcome").values()) == spoken.items
+    parsed, upstream_answer = (
+        play.dialect.parse_body(body),
+        play.dialect.parse_body(play.dialect.whole(play.turn)),
+    )
+    assert parsed.answer == upstream_answer.answer
+    assert failed == (play.on_failure == "fail" and parsed.code is not None)
+    assert sum(here.count("summaries_total", "outcome").values()) == upstream_answer.items

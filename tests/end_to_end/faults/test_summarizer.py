@@ -1,4 +1,4 @@
-"""What goes wrong with the summarizer, wherever it can: it never costs the answer, and is told."""
+"""Every summarizer fault at every place: it is reported and never costs the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.end_to_end.faults.players import Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import Stage, stage
 from tests.end_to_end.faults.trials import HEADER, PARTS, Trial, code_of, outcome_of, spent, trials
-from tests.end_to_end.faults.turns import ANSWER, SUMMARY, TURN, Said
+from tests.end_to_end.faults.turns import ANSWER, SUMMARY, TURN, ParsedAnswer
 
 TRIALS = list(trials())
 SILENT = [trial for trial in TRIALS if trial.what is What.NOTHING]
@@ -24,7 +24,7 @@ FAILING = [
     and not trial.harmless
     and (trial.on_failure, trial.short) in (("omit", ""), ("omit", "timeout"))
 ]
-"""Calls that fail by themselves: at the end of the grace one is only given up."""
+"""Calls that fail by themselves; one still running when the grace ends is only abandoned."""
 
 
 @pytest.mark.matrix(3)
@@ -40,21 +40,21 @@ async def test_an_empty_summary_is_reported_and_billed(trial: Trial) -> None:
 
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("trial", FAILING, ids=str)
-async def test_a_summarizer_that_fails_on_is_left_alone(trial: Trial) -> None:
-    """`breaker_open`, once both parts of one summary have failed."""
+async def test_a_summarizer_that_keeps_failing_is_not_called(trial: Trial) -> None:
+    """The breaker opens once both parts of one summary have failed."""
     dialect = DIALECTS[trial.case.api]
     summarizer = Player.with_fault(trial.script, trial.case.fault)
     tables = {"summarizer": {"breaker_failures": PARTS, **trial.tables.get("summarizer", {})}}
     upstream = Player(Script.stream(dialect, TURN))
     async with stage(dialect, upstream, summarizer, **tables) as here:
-        said, asked = [], []
+        parsed, requests = [], []
         for _ in range(2):
             await here.ask(streamed=True)
-            said.append(here.hear(await here.reply()))
-            asked.append(summarizer.asked)
-    assert [each.code for each in said] == [code_of(trial), "breaker_open"]
-    assert said[1].answer == ANSWER
-    assert asked[0] == asked[1]
+            parsed.append(here.parse(await here.reply()))
+            requests.append(summarizer.requests)
+    assert [each.code for each in parsed] == [code_of(trial), "breaker_open"]
+    assert parsed[1].answer == ANSWER
+    assert requests[0] == requests[1]
 
 
 async def play(trial: Trial) -> None:
@@ -72,21 +72,21 @@ async def play(trial: Trial) -> None:
 
 
 def check_reply(trial: Trial, here: Stage, reply: Reply) -> None:
-    said = hear(trial, here, reply)
-    assert said.answer == ANSWER
-    assert said.code == code_of(trial)
-    if said.usage is not None:
-        check_usage(trial, here.dialect, said.usage)
+    parsed = parse_stream(trial, here, reply)
+    assert parsed.answer == ANSWER
+    assert parsed.code == code_of(trial)
+    if parsed.usage is not None:
+        check_usage(trial, here.dialect, parsed.usage)
     if trial.harmless:
-        assert said.summary == "\n\n".join([SUMMARY] * PARTS)
-    elif trial.spoke:
-        assert said.summary.startswith("**Adding up**")
+        assert parsed.summary == "\n\n".join([SUMMARY] * PARTS)
+    elif trial.began:
+        assert parsed.summary.startswith("**Adding up**")
     else:
-        assert bool(said.summary) == trial.extracted
+        assert bool(parsed.summary) == trial.extracted
 
 
-def hear(trial: Trial, here: Stage, reply: Reply) -> Said:
-    """What the client got, however it was told that the summary failed."""
+def parse_stream(trial: Trial, here: Stage, reply: Reply) -> ParsedAnswer:
+    """Parse the client's answer, in whichever form it reports a failed summary."""
     if not trial.case.streamed:
         header = next(word for fits, word in HEADER if fits(trial))
         assert reply.header(b"x-abridge-summary") == header.encode()
@@ -94,11 +94,11 @@ def hear(trial: Trial, here: Stage, reply: Reply) -> Said:
         assert reply.status == 502
         problem = error_of(reply.body)
         assert problem["code"] == code_of(trial)
-        return here.dialect.read(problem["response"])
+        return here.dialect.parse_body(problem["response"])
     assert reply.status == 200
-    said = here.hear(reply)
-    assert (said.complete, said.failed) == (not trial.failed, trial.failed)
-    return said
+    parsed = here.parse(reply)
+    assert (parsed.complete, parsed.failed) == (not trial.failed, trial.failed)
+    return parsed
 
 
 def check_usage(trial: Trial, dialect: Dialect, usage: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong upstream, wherever it can: as the client sees it, as it is counted."""
+"""Every upstream fault at every place: what the client sees, and what metrics count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.end_to_end.faults.dialects import DIALECTS, SPENT, error_of
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import PART, SHORT, Stage, stage
-from tests.end_to_end.faults.turns import NOTE, TURN, Said
+from tests.end_to_end.faults.turns import NOTE, TURN, ParsedAnswer
 
 
 def script_of(case: Case) -> Script:
@@ -51,14 +51,14 @@ UNTOUCHED: tuple[Rule, ...] = (
 ENGAGED: tuple[Rule, ...] = (
     (lambda case: case.fault.where is Where.AFTER, End.WHOLE),
     (lambda case: case.streamed, End.FAILED),
-    (complete, End.AS_IT_CAME),  # but it is no JSON
+    (complete, End.AS_IT_CAME),  # although it is not JSON
     (lambda case: case.fault.what is What.STALL, End.TIMEOUT),
     (lambda case: True, End.GATEWAY),
 )
 
 
 def end_of(case: Case) -> End:
-    """What the first rule that fits says."""
+    """Return the end that the first matching rule names."""
     began = case.fault.where >= Where.FIRST
     rules = BEFORE_THE_RESPONSE if not began else ENGAGED if case.engaged else UNTOUCHED
     return next(end for fits, end in rules if fits(case))
@@ -82,30 +82,30 @@ CASES = [
 
 
 def limits(case: Case) -> dict[str, float]:
-    """Only what the stall is to run into is short."""
+    """Shorten only the limit that the stall runs into."""
     if case.fault.what is not What.STALL:
         return {}
     limit = {Where.CONNECT: "connect", Where.HEADERS: "headers"}.get(case.fault.where, "idle")
     return {limit: SHORT}
 
 
-def spoken(case: Case) -> Said:
-    """What upstream said of its answer before the fault."""
+def upstream_answer(case: Case) -> ParsedAnswer:
+    """Return upstream's answer up to the fault."""
     script, dialect = script_of(case), DIALECTS[case.api]
     if case.streamed:
-        return dialect.hear(script.said(case.fault.where))
-    return dialect.read(dialect.whole(TURN)) if end_of(case) is End.WHOLE else Said()
+        return dialect.parse_stream(script.body(case.fault.where))
+    return dialect.parse_body(dialect.whole(TURN)) if end_of(case) is End.WHOLE else ParsedAnswer()
 
 
 def parts_due(thought: str) -> int:
-    """How many parts so much reasoning fills."""
+    """Return the number of summary parts that this reasoning fills."""
     return len(SummaryPlan(part_chars=PART).new_segmenter().feed(thought))
 
 
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_a_broken_upstream_looks_broken(case: Case) -> None:
-    dialect, before = DIALECTS[case.api], spoken(case)
+    dialect, before = DIALECTS[case.api], upstream_answer(case)
     parts = parts_due(before.thought) if case.engaged else 0
     upstream = Player.with_fault(script_of(case), case.fault)
     summarizer = Player(Script.stream(dialect, NOTE))
@@ -115,7 +115,7 @@ async def test_a_broken_upstream_looks_broken(case: Case) -> None:
     check_reply(case, here, reply)
     assert here.count("requests_total", "outcome") == {outcome_of(case): 1}
     assert here.count("summaries_total", "outcome") == ({"ok": 1} if parts else {})
-    assert here.summarizer.asked == parts
+    assert here.summarizer.requests == parts
     assert here.count("summarizer_tokens_total", "type").get("output", 0) == parts * SPENT
     used = (before.usage or {}) if case.engaged else {}
     assert here.count("upstream_tokens_total", "type").get("output") == used.get(dialect.tokens[1])
@@ -132,13 +132,13 @@ def check_reply(case: Case, here: Stage, reply: Reply) -> None:
             assert reply.status == end.value
             assert error_of(reply.body)["type"] == "server_error"
         case End.BROKEN:
-            assert reply.body == script.said(fault.where)
+            assert reply.body == script.body(fault.where)
         case End.AS_IT_CAME:
             extra = script.error if case.streamed else script.garbage(fault.where)
-            whole = script.said(fault.where) + extra
-            assert reply.body == whole[: None if case.streamed else len(script.said())]
+            whole = script.body(fault.where) + extra
+            assert reply.body == whole[: None if case.streamed else len(script.body())]
         case End.FAILED | End.WHOLE:
-            said = here.hear(reply)
-            assert said.answer == spoken(case).answer
-            assert (said.failed, said.complete) == (end is End.FAILED, end is End.WHOLE)
-            assert said.code is None
+            parsed = here.parse(reply)
+            assert parsed.answer == upstream_answer(case).answer
+            assert (parsed.failed, parsed.complete) == (end is End.FAILED, end is End.WHOLE)
+            assert parsed.code is None

@@ -1,4 +1,4 @@
-"""The summarizer's faults, and what becomes of them: rules, of which the first that fits holds."""
+"""The summarizer's faults and their outcomes, as rules of which the first match applies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.end_to_end.faults.stage import SHORT
 from tests.end_to_end.faults.turns import NOTE, SILENCE
 
 PARTS = 2
-"""So many the summary has, each a call."""
+"""The parts of a summary, each of which is one call."""
 
 RUNS_OUT = {"first_token": "timeout", "grace": "deadline", "timeout": "timeout"}
-"""What may run out while a summarizer says nothing, and how the client is told."""
+"""The limits that may run out while a summarizer stalls, and the code that results."""
 
-TELLING = ("timeout", "deadline", "empty")
-"""Codes that are counted as outcomes of their own."""
+COUNTED_CODES = ("timeout", "deadline", "empty")
+"""Codes counted as outcomes of their own."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A case, what is done about the failure, and, of a stall, what is short."""
+    """A case, the `on_failure` setting and, for a stall, the limit that runs out."""
 
     case: Case
     on_failure: str = "omit"
@@ -40,19 +40,21 @@ class Trial:
 
     @property
     def harmless(self) -> bool:
-        """What comes after the end concerns nobody."""
+        """Whether the fault comes after the end."""
         return self.case.fault.where is Where.AFTER
 
     @property
-    def spoke(self) -> bool:
-        """Whether something of the summary was there to be shown."""
+    def began(self) -> bool:
+        """Whether some of the summary arrived before the fault."""
         return self.case.fault.where >= Where.ANSWER
 
     @property
     def extracted(self) -> bool:
-        """Whether an extract stands in for a part. In a stall the first, which spoke and does not
-        end, keeps the second from speaking."""
-        silent = not self.harmless and (not self.spoke or self.what is What.STALL)
+        """Whether an extract replaces a part.
+
+        In a stall the first part, which began and does not end, keeps the second from beginning.
+        """
+        silent = not self.harmless and (not self.began or self.what is What.STALL)
         return self.on_failure == "extract" and silent
 
     @property
@@ -81,7 +83,7 @@ CODE: tuple[tuple[Callable[[Trial], bool], Callable[[Trial], str | None]], ...] 
 )
 HEADER: tuple[tuple[Callable[[Trial], bool], str], ...] = (
     (lambda trial: trial.harmless, "model"),
-    (lambda trial: trial.spoke, "partial"),
+    (lambda trial: trial.began, "partial"),
     (lambda trial: trial.extracted, "extractive"),
     (lambda _: True, "failed"),
 )
@@ -95,18 +97,18 @@ def outcome_of(trial: Trial) -> str:
     code = code_of(trial)
     if code is None:
         return "ok"
-    if trial.spoke or trial.extracted:
+    if trial.began or trial.extracted:
         return "partial"
-    return code if code in TELLING else "failed"
+    return code if code in COUNTED_CODES else "failed"
 
 
 def spent(trial: Trial) -> int:
-    """The tokens that calls reported; one that is not waited for any more reports nothing."""
+    """Return the tokens that calls reported; an abandoned call reports none."""
     if trial.what is What.STALL and not trial.harmless:
         return 0
     dialect = DIALECTS[trial.case.api]
     where = Where.AFTER if trial.what is What.NOTHING else trial.case.fault.where
-    usage = dialect.hear(trial.script.said(where)).usage or {}
+    usage = dialect.parse_stream(trial.script.body(where)).usage or {}
     return PARTS * int(usage.get(dialect.tokens[1], 0))
 
 
@@ -120,11 +122,14 @@ def trials() -> Iterator[Trial]:
 
 
 def shorts(fault: Fault, on_failure: str) -> list[str]:
-    """How long a stall is borne has nothing to do with what is done about it: what runs out is
-    varied with `omit` alone. Of a part that has spoken no first token is waited for."""
+    """Return the limits to run out.
+
+    They do not interact with `on_failure`, so they vary with `omit` alone. Once a part has begun,
+    no first token is awaited.
+    """
     if fault.what is not What.STALL:
         return [""]
     if on_failure != "omit":
         return ["grace"]
-    spoke = fault.where >= Where.ANSWER
-    return [short for short in RUNS_OUT if not (spoke and short == "first_token")]
+    began = fault.where >= Where.ANSWER
+    return [short for short in RUNS_OUT if not (began and short == "first_token")]

@@ -1,4 +1,4 @@
-"""What is said in the fault matrix, in no API's words."""
+"""The turns of the fault matrix, independent of any API."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Turn:
-    """What a model says, one thing after another. Of a call it is the arguments."""
+    """A model's output in order; of a call, its arguments."""
 
-    said: tuple[tuple[Kind, str], ...]
+    steps: tuple[tuple[Kind, str], ...]
 
     def all(self, kind: Kind) -> str:
-        return "".join(text for each, text in self.said if each is kind)
+        return "".join(text for each, text in self.steps if each is kind)
 
 
 THOUGHTS, TEXT = (Kind.THOUGHT, THOUGHT), (Kind.TEXT, "The sum is one hundred.")
 TURN = Turn((THOUGHTS, TEXT, (Kind.CALL, '{"first": 10, "kind": "odd"}')))
-ANSWER = TEXT[1], TURN.said[2][1]
-"""The model's, and what of it is the answer. Its reasoning fills two parts of a summary."""
+ANSWER = TEXT[1], TURN.steps[2][1]
+"""The model's turn and its answer. Its reasoning fills two parts of a summary."""
 
 SUMMARY = "**Adding up**\n\nI add the numbers."
 NOTE = Turn(((Kind.THOUGHT, "What is this about?"), (Kind.TEXT, SUMMARY)))
-SILENCE = Turn(NOTE.said[:1])
-"""The summarizer's, which thinks, too: with something to say, and without."""
+SILENCE = Turn(NOTE.steps[:1])
+"""The summarizer's turns, which reason too: with a summary and without."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """`thought` is what stands where raw reasoning does; on Chat Completions that is also where
-    the client finds the `summary`. `arguments` are the tool calls', `items` counts those of
-    reasoning, and `code` is that of the first summary error."""
+class ParsedAnswer:
+    """A parsed answer.
+
+    `thought` is the text in raw reasoning's field, which on Chat Completions is also the
+    `summary`'s. `items` counts reasoning items; `code` is that of the first summary error.
+    """
 
     thought: str = ""
     summary: str = ""

@@ -1,1 +1,1 @@
-"""Whole conversations: a provider gets its reasoning back as it sent it, and nothing else."""
+"""Whole conversations: a provider gets back its own reasoning, unchanged, and nothing else."""

@@ -1,4 +1,4 @@
-"""A model's answer, each piece of its reasoning marked with the conversation it belongs to."""
+"""A model's answer, whose reasoning is labelled with its conversation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LABEL = re.compile(r"raw\[(\w+)/(\w+)/(\d+):(\w+)\]")
 
 
 class Label(NamedTuple):
-    """Stands in every text, signature and seal; `piece` tells the pieces of one answer apart."""
+    """A label in every text, signature and seal; `piece` distinguishes those of one answer."""
 
     tenant: str
     conversation: str
@@ -24,7 +24,7 @@ class Label(NamedTuple):
 
 
 def labels(text: str) -> Counter[Label]:
-    """All that a text holds, and how often."""
+    """Count the labels in a text."""
     found = (match.groups() for match in LABEL.finditer(text))
     return Counter(Label(who, what, int(number), piece) for who, what, number, piece in found)
 
@@ -38,8 +38,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Script:
-    """One answer. `serial` numbers all that an upstream gave; `round` those since the user's last
-    words. With `thinks` false the model did not think this time."""
+    """One answer. `serial` numbers all of an upstream's, `round` those since the last user message.
+
+    With `thinks` false it has no reasoning.
+    """
 
     tenant: str
     conversation: str
@@ -53,11 +55,11 @@ class Script:
         return f"raw[{Label(self.tenant, self.conversation, self.serial, piece)}]"
 
     def reasoning_text(self, piece: str = "t") -> str:
-        """Nobody may trim it, re-encode it or take it apart."""
+        """Return a text that trimming, re-encoding or splitting would change."""
         if not self.thinks:
             return ""
         return f"\nI go by {self.label(piece)}: “é”, 1 < 2 &\\n, <b>so</b>.\n\n  On.\n"
 
     def sealed(self, piece: str, prefix: str = "gAAAAAB") -> str:
-        """Opaque state."""
+        """Return opaque state."""
         return f"{prefix}{self.label(piece)}=="

@@ -1,4 +1,4 @@
-"""What has to hold of every request of a conversation."""
+"""Assertions about every request of a conversation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from tests.end_to_end.histories.clients import Client, Sent
 from tests.end_to_end.histories.provider import Entry, Provider
 
 OURS = ("sum[", "summary_error", "abr1.")
-"""What Abridge makes; none of it is for upstream."""
+"""Marks of what Abridge makes, none of which may reach upstream."""
 
 Due = Callable[[Entry, bool], bool | None]
-"""Whether an answer's reasoning is due in a request, None where it may be there or not; the second:
-the user has not spoken since."""
+"""Whether an answer's reasoning is due in a request, None if optional. The second argument says
+that no user message followed the answer."""
 
 
 def assert_due(client: Client, due: Due) -> None:
-    """Upstream took it all; of every answer it got back what is due, as it had said it, and of
-    no other anything."""
+    """Assert that upstream refused nothing and got back, unchanged, exactly the reasoning due."""
     provider = client.provider
     assert not provider.refusals
     assert not provider.complaints
@@ -36,8 +35,8 @@ def assert_due(client: Client, due: Due) -> None:
 
 
 def assert_safe(sent: Sent, provider: Provider) -> None:
-    """Whatever is put back: nothing is another's, nothing comes twice, nothing is of Abridge's
-    own making, and what the client said stands as it said it."""
+    """Assert that a request holds no other conversation's reasoning, none twice and nothing of
+    Abridge's own, and that the client's text is unchanged."""
     assert not [mark for mark in OURS if mark in sent.text]
     assert [provider.plain(turn) for turn in provider.turns(sent.body)] == sent.plain_turns
     for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
@@ -49,7 +48,7 @@ def assert_safe(sent: Sent, provider: Provider) -> None:
 
 
 def assert_hidden(client: Client) -> None:
-    """Nothing the client has says in the clear what was thought."""
+    """Assert that the client has no raw reasoning in the clear."""
     assert not [label for label in labels(str(client.history)) if label.piece == "t"]
 
 
@@ -58,8 +57,7 @@ def everything(_: Entry, current: bool) -> bool:  # noqa: FBT001 -- a Due
 
 
 def demanded(provider: type[Provider]) -> Due:
-    """What the provider refuses to go on without, and nothing else: of turns that call tools, all
-    or those since the user last spoke."""
+    """Return what the provider requires: of turns that call tools, all or those of this round."""
 
     def due(entry: Entry, current: bool) -> bool | None:  # noqa: FBT001 -- a Due
         if not (entry.script.calls and provider.demands):

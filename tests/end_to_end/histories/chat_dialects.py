@@ -1,4 +1,4 @@
-"""Providers that speak Chat Completions, each in its dialect."""
+"""Providers with dialects of Chat Completions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.support.streams import pieces
 
 
 class DeepSeek(Chat):
-    """V4: every message that calls tools, for good (opencode issue 24083); present even when it is
-    empty (deepseek-harness discussion 739)."""
+    """V4: always demands reasoning on every message with calls (opencode issue 24083), even empty
+    (deepseek-harness discussion 739)."""
 
     name = profile = "deepseek"
     model = "deepseek-v4"
@@ -35,8 +35,8 @@ class DeepSeek(Chat):
 
 
 class Kimi(Chat):
-    """Every message that calls tools (mastra issue 12592). Its call ids are counted in each
-    conversation, so that they tell no two apart."""
+    """Demands reasoning on every message with calls (mastra issue 12592). Its call ids count up in
+    each conversation, so they identify none."""
 
     name = "kimi"
     profile = "moonshot"
@@ -59,8 +59,8 @@ class Kimi(Chat):
 
 
 class Zai(Chat):
-    """Wants what was thought in a round of tools returned with their results, unmodified and in
-    order (docs.z.ai: capabilities/thinking-mode); answers the worse without."""
+    """Wants a tool round's reasoning returned with the results, unmodified and in order
+    (docs.z.ai: capabilities/thinking-mode); answers worse without it."""
 
     name = "glm"
     profile = "zai"
@@ -76,7 +76,7 @@ class Zai(Chat):
 
 
 class Groq(Chat):
-    """Knows one field, and refuses the other (jan issue 8136)."""
+    """Accepts one field and refuses the other (jan issue 8136)."""
 
     name = profile = "groq"
     model = "openai/gpt-oss-120b"
@@ -102,7 +102,7 @@ class VLLM(Chat):
 
 
 class Gemini(Chat):
-    """Demands its signature on the first call of each round since the user last spoke
+    """Demands its signature on the first call of each round after the last user message
     (discuss.ai.google.dev/t/109823; its documentation, thought signatures)."""
 
     name = profile = "gemini"
@@ -138,7 +138,7 @@ def _unsigned(name: str, position: int) -> Json:
 
 
 class GeminiAloud(Gemini):
-    """The same, asked to include its thoughts: they stand before the answer."""
+    """Gemini asked to include its thoughts, which precede the answer."""
 
     name = "gemini aloud"
     seals = False
@@ -188,7 +188,7 @@ class OpenRouter(Chat):
 
 
 class MiniMax(Chat):
-    """Thinks inline, and wants its content back intact."""
+    """Reasons inline, and wants its content back intact."""
 
     name = profile = "minimax"
     model = "minimax-m2"
@@ -205,7 +205,7 @@ class MiniMax(Chat):
 
 
 class Mistral(Chat):
-    """Thinks in chunks of its content."""
+    """Puts reasoning into chunks of its content."""
 
     name = profile = "mistral"
     model = "magistral-medium-2509"
@@ -223,7 +223,7 @@ class Mistral(Chat):
         )
 
     def reasoning(self, turn: Turn) -> list[Json]:
-        """One text, in however many chunks it came."""
+        """Join the reasoning's chunks into one text."""
         content = turn[0].get("content")
         chunks = [part for part in content if "thinking" in part] if content else []
         text = "".join(text_of(part["thinking"]) for part in chunks if isinstance(part, dict))

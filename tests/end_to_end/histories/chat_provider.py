@@ -13,7 +13,7 @@ from tests.support.streams import CHAT_USAGE, DONE, chunk, completion, pieces
 from tests.support.upstream import Answer
 
 PIECE = 48
-"""Characters a delta."""
+"""Characters in a delta."""
 
 HOLDERS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 STATE = "extra_content"
@@ -26,24 +26,24 @@ def invalid(message: str, **more: Any) -> Refusal:
 
 
 class Chat(Provider):
-    """The dialect of those that hold their reasoning in one field, as text."""
+    """The dialect with reasoning in one text field."""
 
     field: ClassVar[str] = "reasoning_content"
     chunked: ClassVar[bool] = False
 
     def reasoning_fields(self, script: Script) -> Json:
-        """The keys of a message that hold what was thought."""
+        """Return the reasoning fields of a message."""
         return {self.field: script.reasoning_text()} if script.thinks else {}
 
     def deltas(self, script: Script) -> Iterator[Json]:
-        """The same, as it streams."""
+        """Yield the same as deltas."""
         yield from ({self.field: piece} for piece in pieces(script.reasoning_text(), PIECE))
 
     def content(self, script: Script) -> str | None:
         return script.text or None
 
     def state(self, script: Script) -> Json:
-        """What the first of a turn's calls holds beside the call."""
+        """Return the extra fields of a turn's first call."""
         return {}
 
     def write_turn(self, script: Script, body: Json) -> Turn:
@@ -80,7 +80,7 @@ class Chat(Provider):
         return Answer([*frames, *ending])
 
     def _calling(self, message: Json) -> Iterator[Json]:
-        """A call begins with its name, and its arguments follow."""
+        """Yield each call's name, then its arguments."""
         for number, made in enumerate(message.get("tool_calls") or ()):
             function = made["function"]
             first = {**made, "index": number, "function": {**function, "arguments": ""}}
@@ -98,15 +98,15 @@ class Chat(Provider):
         return len(list(self.since(body)))
 
     def since(self, body: Json) -> Iterator[tuple[int, Json]]:
-        """The assistant's messages since the user last spoke, with their places."""
+        """Yield the assistant messages after the last user message, with their indexes."""
         messages = body["messages"]
-        asked = [place for place, one in enumerate(messages) if one["role"] == "user"]
-        for place in range(asked[-1] + 1, len(messages)):
+        questions_at = [place for place, one in enumerate(messages) if one["role"] == "user"]
+        for place in range(questions_at[-1] + 1, len(messages)):
             if messages[place]["role"] == "assistant":
                 yield place, messages[place]
 
     def calling(self, body: Json) -> Iterator[tuple[int, Json]]:
-        """The assistant's messages that call, with their places."""
+        """Yield the assistant messages with calls, with their indexes."""
         for place, one in enumerate(body["messages"]):
             if one.get("tool_calls"):
                 yield place, one

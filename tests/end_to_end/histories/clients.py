@@ -1,4 +1,4 @@
-"""Clients that return more or less of an answer, on either API."""
+"""Clients that send back more or less of an answer, on either API."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from starlette.types import ASGIApp
 from tests.end_to_end.histories.chat_provider import INLINE, text_of
 from tests.end_to_end.histories.provider import SERIAL, Json, Plain, Provider
 from tests.end_to_end.translation.test_translation import TOOLS
-from tests.end_to_end.translation.tool_loops import answered, results
+from tests.end_to_end.translation.tool_loops import client_items, results
 from tests.end_to_end.translation.turn import PATHS
 from tests.support.asgi import Call, call
 
 Keep = Callable[[Json], Json]
-"""What of an item, or a message, a client returns; nothing where that is empty."""
+"""Returns the part of an item or message that a client sends back; empty for none."""
 
 NUMBER = "x-number"
 NUMBERS = count()
-"""Each request has its own, by which it is known upstream."""
+"""Numbers that identify each request upstream."""
 
 STANDARD = ("role", "content", "tool_calls")
 
@@ -34,7 +34,7 @@ def _everything(each: Json) -> Json:
 
 
 def _standard(each: Json) -> Json:
-    """The fields that OpenAI's own models have."""
+    """Keep the fields that OpenAI's own models have."""
     if each.get("type") == "reasoning":
         return {key: each[key] for key in each if key != "content"}
     if "role" in each and "type" not in each:
@@ -43,7 +43,7 @@ def _standard(each: Json) -> Json:
 
 
 def _summaries(each: Json) -> Json:
-    """As Codex does, but for what is sealed."""
+    """Keep what Codex keeps, except sealed state."""
     if each.get("type") == "reasoning":
         return {"type": "reasoning", "summary": each["summary"]}
     if "role" in each and "type" not in each:
@@ -60,10 +60,10 @@ def _answers(each: Json) -> Json:
 
 
 def _message(message: Json, fields: tuple[str, ...]) -> Json:
-    kept = {key: message[key] for key in fields if key in message}
-    for made in kept.get("tool_calls") or ():
+    returned = {key: message[key] for key in fields if key in message}
+    for made in returned.get("tool_calls") or ():
         made.pop("extra_content", None)
-    return kept
+    return returned
 
 
 KINDS: Mapping[str, Keep] = MappingProxyType(
@@ -81,8 +81,11 @@ class Refused(Exception):
 
 
 class Sent(NamedTuple):
-    """A request as it reached upstream. `serials` are the answers the client had by then,
-    `plain_turns` those answers as it sent them, without reasoning."""
+    """A request as it reached upstream.
+
+    `serials` are the answers the client had by then, `plain_turns` those answers as it sent them,
+    without reasoning.
+    """
 
     body: Json
     text: str
@@ -92,8 +95,7 @@ class Sent(NamedTuple):
 
 @dataclass
 class Client:
-    """One conversation. `more` are fields of its requests; `serials` are the answers it has, by the
-    provider's count."""
+    """One conversation. `more` are fields of its requests, `serials` the answers it has."""
 
     app: ASGIApp
     provider: Provider
@@ -108,18 +110,18 @@ class Client:
     serials: list[int] = field(default_factory=list)
 
     async def ask(self, rounds: int = 0) -> None:
-        """A question, and all the rounds it takes."""
+        """Ask a question and run all its rounds."""
         self.question(rounds)
         while await self.step():
             pass
 
     async def again(self, *, keeps_first: bool) -> None:
-        """The same request twice; one of the answers is kept."""
+        """Send the same request twice, keeping one answer."""
         first, second = await self.send(), await self.send()
         self.take(first if keeps_first else second)
 
     def fork(self, app: ASGIApp | None = None, **changes: Any) -> Client:
-        """Another client with the same past."""
+        """Return another client with a copy of the history."""
         past = {"history": deepcopy(self.history), "serials": list(self.serials), "sent": []}
         return replace(self, app=app or self.app, **past, **changes)
 
@@ -128,19 +130,21 @@ class Client:
         self.history.append({"role": "user", "content": words})
 
     async def step(self) -> bool:
-        """One request; whether its answer calls for another."""
+        """Send one request; return whether another round follows."""
         return self.take(await self.send())
 
     async def send(self) -> Call:
         number = str(next(NUMBERS))
         headers = {"authorization": f"Bearer sk-{self.tenant}-1234567890", NUMBER: number}
         serials, plain_turns = list(self.serials), self.plain_turns()
-        came = await call(self.app, PATHS[self.api], self.body(), headers)
-        asked = [asked for asked in self.provider.asked if asked.header(NUMBER) == number]
-        self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in asked]
-        if came.status != 200:
-            raise Refused(came.data.decode())
-        return came
+        reply = await call(self.app, PATHS[self.api], self.body(), headers)
+        received = [
+            request for request in self.provider.requests if request.header(NUMBER) == number
+        ]
+        self.sent += [Sent(one.json, one.body.decode(), serials, plain_turns) for one in received]
+        if reply.status != 200:
+            raise Refused(reply.data.decode())
+        return reply
 
     def body(self) -> Json:
         shown: Json = {"reasoning": {"summary": "auto"}, "tools": TOOLS[self.api]}
@@ -150,23 +154,23 @@ class Client:
         stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
         return {**body, "input": self.history, **stateless}
 
-    def take(self, came: Call) -> bool:
-        """What the client makes of an answer; whether it calls."""
-        items = deepcopy(answered(self.api, came, stream=self.stream))
-        kept = [item for each in items if (item := KINDS[self.keeps](each))]
-        outputs = results(kept)
-        self.history += [*kept, *outputs]
-        self.serials.append(int(came.headers[SERIAL]))
+    def take(self, reply: Call) -> bool:
+        """Add an answer to the history; return whether it has calls."""
+        items = deepcopy(client_items(self.api, reply, stream=self.stream))
+        returned = [item for each in items if (item := KINDS[self.keeps](each))]
+        outputs = results(returned)
+        self.history += [*returned, *outputs]
+        self.serials.append(int(reply.headers[SERIAL]))
         return bool(outputs)
 
     def edit(self, old: str, new: str) -> None:
-        """Change what was said, wherever."""
+        """Replace text throughout the history."""
         history = json.dumps(self.history, ensure_ascii=False)
         assert old in history
         self.history = json.loads(history.replace(old, new))
 
     def plain_turns(self) -> list[Plain]:
-        """The answers it has, less all that was thought."""
+        """Return its answers without reasoning."""
         return [_plain(turn) for turn in _turns(self.history)]
 
 

@@ -30,8 +30,8 @@ UNSIGNED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
 
 
 class Anthropic(Provider):
-    """Within a round of tools it demands its blocks unmodified, whole and in order; it refuses a
-    signature that is not of its text anywhere."""
+    """Within a tool round it demands its blocks complete, unmodified and in order; it refuses a
+    signature that does not match its text."""
 
     name = "anthropic"
     profile = "anthropic"
@@ -43,7 +43,7 @@ class Anthropic(Provider):
         return f"toolu_{number}{serial:04}x7Kq9ZtR4mP2s"
 
     def write_turn(self, script: Script, body: Json) -> Turn:
-        """The second round is thought in part behind a veil."""
+        """Redact part of the second round's reasoning."""
         blocks = [messages.thinking(script.reasoning_text(), script.sealed("s", "EqMD"))]
         blocks += [messages.redacted(script.sealed("e", "EroB"))] if script.round == 1 else []
         blocks = blocks if script.thinks and self._thinks(body) else []
@@ -66,15 +66,15 @@ class Anthropic(Provider):
         return [_blocks(one) for one in body["messages"] if one["role"] == "assistant"]
 
     def questions(self, body: Json) -> list[str]:
-        asked = [_blocks(one) for one in body["messages"] if one["role"] == "user"]
-        texts = (" ".join(block.get("text", "") for block in blocks) for blocks in asked)
+        user_turns = [_blocks(one) for one in body["messages"] if one["role"] == "user"]
+        texts = (" ".join(block.get("text", "") for block in blocks) for blocks in user_turns)
         return [text for text in texts if text.strip()]
 
     def rounds(self, body: Json) -> int:
         return len(list(self._since(body)))
 
     def _since(self, body: Json) -> Iterator[tuple[int, list[Json]]]:
-        """The assistant's messages since the user last spoke, the latest first."""
+        """Return the assistant messages after the last user message, latest first."""
         placed = list(enumerate(body["messages"]))
         later = takewhile(lambda one: not _speaks(one[1]), reversed(placed))
         return ((place, _blocks(one)) for place, one in later if one["role"] == "assistant")
@@ -108,7 +108,7 @@ class Anthropic(Provider):
 
 
 class AnthropicAdaptive(Anthropic):
-    """A later model, that thinks by its own measure."""
+    """A later model with adaptive thinking."""
 
     name = "anthropic adaptive"
     model = "claude-opus-5"

@@ -1,6 +1,6 @@
-"""A scripted provider: it keeps a ledger of what it said, and judges what it is sent.
+"""A scripted provider that records its answers and validates the reasoning it gets back.
 
-Asked by a user who wants so many rounds of tools ("2 rounds"), it gives so many, then answers.
+A question that names a number of tool rounds ("2 rounds") gets that many, then an answer.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tests.end_to_end.histories.answers import TOOL, Call, Script
-from tests.support.upstream import Answer, Asked, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 Json = dict[str, Any]
 Turn = list[Json]
-"""What the assistant said without a break: a message, or items, or content blocks."""
+"""One assistant turn: a message, or items, or content blocks."""
 
 Plain = tuple[str, list[tuple[str, str, Any]]]
-"""A turn's text and its calls, with their arguments read: all of it that is no reasoning."""
+"""A turn without reasoning: its text and its calls with parsed arguments."""
 
 SERIAL = "x-serial"
-"""The header that says which answer of the ledger's an answer is, whatever becomes of its body."""
+"""The header with an answer's index in the ledger."""
 
 CONVERSATION = re.compile(r"conversation (\w+)")
 ROUNDS = re.compile(r"(\d+) rounds?")
@@ -31,7 +31,7 @@ KEY = re.compile(r"sk-(\w+)-")
 
 @dataclass(frozen=True)
 class Entry:
-    """An answer, and how it was spelled."""
+    """An answer, and its encoding."""
 
     script: Script
     written: Turn
@@ -39,28 +39,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error as this provider words it, with the body it comes in."""
+    """This provider's error response."""
 
     body: Json
     status: int = 400
 
 
 class Provider(Upstream, ABC):
-    """`quiet` are the rounds in which it does not think. `refusals` are the errors it gave, and
-    `complaints` what it took without a word and would answer the worse for."""
+    """`quiet` are the rounds without reasoning. `refusals` are the errors it returned, `complaints`
+    the defects of requests that it accepted but would answer worse."""
 
     name: ClassVar[str]
     profile: ClassVar[str] = "auto"
     api: ClassVar[str] = "chat"
     model: ClassVar[str] = "thinker-1"
     demands: ClassVar[Literal["", "rounds", "always"]] = ""
-    """Whether turns that call tools have to come back with what was thought: never, until the user
-    speaks again, or for good."""
+    """Whether turns with calls must return with reasoning: never, until the next user message, or
+    always."""
     seals: ClassVar[bool] = False
-    """Whether its reasoning is opaque, and what it lets be seen no more than a summary of its
-    own, or nothing."""
+    """Whether its reasoning is opaque, with at most a native summary in the clear."""
     distinct: ClassVar[bool] = True
-    """Whether no two of its answers are alike but for what was thought."""
+    """Whether its answers differ in more than their reasoning."""
 
     def __init__(self, *quiet: int) -> None:
         super().__init__()
@@ -69,12 +68,14 @@ class Provider(Upstream, ABC):
         self.complaints: list[str] = []
         self._quiet = quiet
 
-    def answer(self, asked: Asked) -> Answer:
-        body = asked.json
+    def answer(self, request: ReceivedRequest) -> Answer:
+        body = request.json
         if (refusal := self.refusal_of(body)) is not None:
             self.refusals.append(refusal)
             return Answer.json(refusal.body, refusal.status)
-        script = self._say(body, asked.header("authorization") or asked.header("x-api-key") or "")
+        script = self._say(
+            body, request.header("authorization") or request.header("x-api-key") or ""
+        )
         self.ledger.append(Entry(script, self.write_turn(script, body)))
         answer = self.play(self.ledger[-1], stream=bool(body.get("stream")))
         answer.headers = {**answer.headers, SERIAL: str(script.serial)}
@@ -98,51 +99,51 @@ class Provider(Upstream, ABC):
         return Script(*owner, serial, done, thinks, f"Looking{which}." if done == 1 else "", calls)
 
     def identity(self, serial: int, number: int, body: Json) -> str:
-        """A call's id; most providers' are random."""
+        """Return a call's id; most providers' are random."""
         return f"call_{number}{serial:03}x7Kq9ZtR4mP2s"
 
     @abstractmethod
     def write_turn(self, script: Script, body: Json) -> Turn:
-        """An answer in the provider's words."""
+        """Encode an answer in the provider's dialect."""
 
     @abstractmethod
     def play(self, entry: Entry, *, stream: bool) -> Answer:
-        """The same, as it is sent."""
+        """Return the response that sends an answer."""
 
     @abstractmethod
     def turns(self, body: Json) -> list[Turn]:
-        """The assistant's turns in a request."""
+        """Return the assistant turns of a request."""
 
     @abstractmethod
     def questions(self, body: Json) -> list[str]:
-        """All that the user said."""
+        """Return the user's messages."""
 
     @abstractmethod
     def rounds(self, body: Json) -> int:
-        """How often the assistant has spoken since the user last did."""
+        """Count the assistant turns after the last user message."""
 
     @abstractmethod
     def reasoning(self, turn: Turn) -> list[Json]:
-        """All in a turn that holds reasoning, or opaque state, and nothing of what does not."""
+        """Return only the parts of a turn that hold reasoning or opaque state."""
 
     @abstractmethod
     def plain(self, turn: Turn) -> Plain:
-        """All of a turn that is no reasoning."""
+        """Return a turn without its reasoning."""
 
     def refusal_of(self, body: Json) -> Refusal | None:
-        """The error that a request deserves."""
+        """Return the error for a request, if it has one."""
         return None
 
     def entry(self, turn: Turn) -> Entry | None:
-        """Where in the ledger a turn is from, by what else it says."""
+        """Find a turn's entry in the ledger by its content without reasoning."""
         content = self.plain(turn)
         found = (entry for entry in reversed(self.ledger) if self.plain(entry.written) == content)
         return next(found, None)
 
     def due_reasoning(self, serials: Sequence[int]) -> list[list[Json]]:
-        """What it thought in these answers, spelled as it has to come back."""
+        """Return the reasoning of these answers, encoded as it must come back."""
         return [self.reasoning(self.ledger[serial].written) for serial in serials]
 
     def returned_reasoning(self, body: Json) -> list[list[Json]]:
-        """What a request tells it of its thoughts, turn by turn."""
+        """Return the reasoning in a request, turn by turn."""
         return list(map(self.reasoning, self.turns(body)))

@@ -12,24 +12,24 @@ from tests.end_to_end.histories.provider import Entry, Json, Plain, Provider, Re
 from tests.support.streams import numbered, response, responses_stream
 from tests.support.upstream import Answer
 
-SPEAKING = ("message", "reasoning", "function_call")
+OUTPUT_TYPES = ("message", "reasoning", "function_call")
 
 
 class Open(Provider):
-    """An open model, on vLLM: its reasoning is in the clear, and is read again where it was."""
+    """An open model on vLLM, which reads raw reasoning back in its place."""
 
     name = "vllm responses"
     profile = "vllm"
     api = "responses"
     model = "openai/gpt-oss-20b"
 
-    def thoughts(self, script: Script, body: Json) -> list[Json]:
-        """The items of what was thought."""
+    def reasoning_items(self, script: Script, body: Json) -> list[Json]:
+        """Return the reasoning items."""
         content = [{"type": "reasoning_text", "text": script.reasoning_text()}]
         return [{**_item("rs", script), "type": "reasoning", "summary": [], "content": content}]
 
     def write_turn(self, script: Script, body: Json) -> Turn:
-        items = self.thoughts(script, body) if script.thinks else []
+        items = self.reasoning_items(script, body) if script.thinks else []
         if script.text:
             part = {"type": "output_text", "text": script.text, "annotations": [], "logprobs": []}
             content_items = {"type": "message", "role": "assistant", "content": [part]}
@@ -50,10 +50,10 @@ class Open(Provider):
         return responses_stream(output, **named)
 
     def turns(self, body: Json) -> list[Turn]:
-        """All that is said between two outputs, or the user's words."""
+        """Split the input into assistant turns at outputs and user messages."""
         turns: list[Turn] = [[]]
         for item in body["input"]:
-            if _is_spoken(item):
+            if _is_output(item):
                 turns[-1].append(item)
             elif turns[-1]:
                 turns.append([])
@@ -63,8 +63,8 @@ class Open(Provider):
         return [_text(item) for item in body["input"] if item.get("role") == "user"]
 
     def rounds(self, body: Json) -> int:
-        asked = [n for n, item in enumerate(body["input"]) if item.get("role") == "user"]
-        return len(self.turns({"input": body["input"][asked[-1] + 1 :]}))
+        questions_at = [n for n, item in enumerate(body["input"]) if item.get("role") == "user"]
+        return len(self.turns({"input": body["input"][questions_at[-1] + 1 :]}))
 
     def reasoning(self, turn: Turn) -> list[Json]:
         return [item for item in turn if item.get("type") == "reasoning"]
@@ -76,14 +76,14 @@ class Open(Provider):
 
 
 class Ollama(Open):
-    """Calls its raw reasoning a summary and repeats it in the clear where others encrypt; reads
-    that alone, and sends no event around a part."""
+    """Sends raw reasoning as a summary and again as `encrypted_content`, which alone it reads back;
+    sends no part events."""
 
     name = "ollama responses"
     profile = "ollama"
     model = "gpt-oss:20b"
 
-    def thoughts(self, script: Script, body: Json) -> list[Json]:
+    def reasoning_items(self, script: Script, body: Json) -> list[Json]:
         summary = [{"type": "summary_text", "text": script.reasoning_text()}]
         raw = {"summary": summary, "encrypted_content": script.reasoning_text()}
         return [{**_item("rs", script), "type": "reasoning", **raw}]
@@ -92,8 +92,8 @@ class Ollama(Open):
         events = [
             json.loads(frame.split(b"data: ")[1]) for frame in super().stream(output, **named)
         ]
-        kept = [event for event in events if "summary_part" not in event["type"]]
-        return numbered(*kept)
+        others = [event for event in events if "summary_part" not in event["type"]]
+        return numbered(*others)
 
     def reasoning(self, turn: Turn) -> list[Json]:
         items = super().reasoning(turn)
@@ -101,17 +101,16 @@ class Ollama(Open):
 
 
 class OpenAI(Open):
-    """Refuses ids it does not know, reasoning in the clear and state that is not its own; stores
-    nothing."""
+    """Refuses unknown ids, raw reasoning and foreign state; stores nothing."""
 
     name = profile = "openai"
     model = "gpt-5.2"
     seals = True
 
-    def thoughts(self, script: Script, body: Json) -> list[Json]:
-        asked = (body.get("reasoning") or {}).get("summary")
+    def reasoning_items(self, script: Script, body: Json) -> list[Json]:
+        requested = (body.get("reasoning") or {}).get("summary")
         text = f"**Native**\n\nA summary of answer {script.serial}."
-        summary = [{"type": "summary_text", "text": text}] if asked else []
+        summary = [{"type": "summary_text", "text": text}] if requested else []
         item = {**_item("rs", script), "type": "reasoning", "summary": summary}
         return [{**item, "encrypted_content": script.sealed("e")}]
 
@@ -158,9 +157,9 @@ class OpenAI(Open):
         return Refusal({"error": _error(message, "invalid_encrypted_content")})
 
     def _unpaired(self, items: list[Json]) -> Iterator[Refusal]:
-        """What was thought, and what came of it, belong together where they have their ids."""
+        """Require that a reasoning item and its successor are sent together if they have ids."""
         for item, after in pairwise([*items, {}]):
-            if item.get("type") == "reasoning" and not _is_spoken(after):
+            if item.get("type") == "reasoning" and not _is_output(after):
                 message = "was provided without its required following item."
                 yield invalid(f"Item '{item.get('id')}' of type 'reasoning' {message}")
         sent = {item["id"] for item in items if "id" in item}
@@ -181,9 +180,9 @@ def _item(kind: str, script: Script, number: int = 0) -> Json:
     return {"id": f"{kind}_{number}{script.serial:04}c7f29e4b1d8a60"}
 
 
-def _is_spoken(item: Json) -> bool:
+def _is_output(item: Json) -> bool:
     kind = item.get("type", "message")
-    return kind in SPEAKING and item.get("role", "assistant") == "assistant" and bool(item)
+    return kind in OUTPUT_TYPES and item.get("role", "assistant") == "assistant" and bool(item)
 
 
 def _text(item: Json) -> str:

@@ -11,11 +11,11 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from tests.end_to_end.histories.answers import labels
 from tests.end_to_end.histories.provider import Provider
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 
 
 class Summing:
-    """Says whose reasoning it summarizes, and that it is a summary."""
+    """A summarizer whose summary names the labels of the reasoning."""
 
     name = "summing"
 
@@ -26,9 +26,9 @@ class Summing:
 
 
 def stage(provider: Provider, expose: str = "auto", **tables: Any) -> ASGIApp:
-    """`tables` are settings, `entry` the upstream's."""
+    """Build the app. `tables` are settings, `entry` the upstream's."""
     own = {"api": provider.api, "profile": provider.profile, **tables.pop("entry", {})}
-    return abridged(
+    return build_app(
         "sidecar",
         provider,
         writer=Summing(),

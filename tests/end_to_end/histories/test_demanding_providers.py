@@ -25,7 +25,7 @@ SHOWN = [
 
 
 async def loop(client: Client) -> None:
-    """Three rounds of tools, and an answer."""
+    """Run three tool rounds and an answer."""
     await client.ask(rounds=3)
     assert len(client.serials) == 4
     assert client.history[-1] != client.history[-2]
@@ -49,7 +49,7 @@ async def test_a_client_that_drops_everything_completes_three_rounds(
 @APIS
 @STRICT
 @pytest.mark.parametrize("restore", ["altered", "always"])
-async def test_a_client_without_summaries_completes_them_too(
+async def test_a_client_without_summaries_completes_three_rounds(
     api: str, name: str, restore: str, *, stream: bool
 ) -> None:
     provider = PROVIDERS[name]()
@@ -60,7 +60,7 @@ async def test_a_client_without_summaries_completes_them_too(
 
 
 def thinking(api: str) -> dict[str, Any]:
-    """A wish to think, without one for a summary."""
+    """Return fields that request reasoning without a summary."""
     if api == "responses":
         return {"reasoning": {"effort": "medium"}}
     return {"reasoning_effort": "medium", "reasoning": None}
@@ -72,7 +72,7 @@ def thinking(api: str) -> dict[str, Any]:
 @EVEN_EMPTY
 @pytest.mark.parametrize("keeps", KINDS)
 @pytest.mark.parametrize("quiet", [(0,), (1,), (0, 1, 2)])
-async def test_present_even_when_empty(
+async def test_empty_reasoning_is_returned_too(
     api: str, name: str, keeps: str, quiet: tuple[int, ...], *, stream: bool
 ) -> None:
     provider = PROVIDERS[name](*quiet)
@@ -113,7 +113,7 @@ async def test_forgotten_reasoning_ends_no_conversation(
 async def test_with_always_dropped_reasoning_is_restored(
     api: str, name: str, *, stream: bool
 ) -> None:
-    """All of it, of whoever made it, sealed or in the clear."""
+    """All of it, from any provider, sealed or in the clear."""
     provider = PROVIDERS[name]()
     app = stage(provider, "both", history={"restore": "always"})
     client = Client(app, provider, api, "keeps answers", stream)

@@ -1,4 +1,4 @@
-"""Reasoning in envelopes that the client carries between processes without memory."""
+"""Envelopes that carry reasoning between processes without memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
-    """A conversation whose every request another process answers."""
+    """Run a conversation of which every request is answered by another process."""
     replicas = cycle([stage(provider, "summary", history=KEYLESS) for _ in range(2)])
     client = Client(next(replicas), provider, api, stream=stream)
     for rounds in (2, 0):
@@ -60,7 +60,7 @@ async def test_reasoning_survives_in_the_clients_envelopes(
 async def test_reasoning_survives_in_envelopes_of_another_api(
     api: str, name: str, *, stream: bool
 ) -> None:
-    """Its text, to the letter, and what signs it."""
+    """Its text and signature survive unchanged."""
     provider = PROVIDERS[name]()
     client = await carried(provider, api, stream=stream)
     for sent in client.sent:
@@ -73,7 +73,7 @@ async def test_reasoning_survives_in_envelopes_of_another_api(
 
 
 def texts(each: Any) -> str:
-    """All that is said in it, somewhere."""
+    """Return all texts inside a value."""
     if isinstance(each, dict):
         return "".join(map(texts, each.values()))
     return "".join(map(texts, each)) if isinstance(each, list) else str(each)
@@ -81,7 +81,7 @@ def texts(each: Any) -> str:
 
 @pytest.mark.parametrize(("api", "name"), EACH + CARRIED)
 async def test_an_envelope_opens_for_its_tenant_only(api: str, name: str) -> None:
-    """It is left out, and the summary beside it with it; the conversation goes on."""
+    """For another it is dropped with its summary; the conversation continues."""
     provider = PROVIDERS[name]()
     client = await carried(provider, api, stream=False)
     thief = client.fork(tenant="bert")

@@ -1,4 +1,4 @@
-"""Conversations that are alike stay apart."""
+"""Similar conversations never share reasoning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTINGUISHABLE = pytest.mark.parametrize("name", [n for n in ALTERED if PROVIDE
 
 
 async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
-    """Each sends a request in turn, until all are answered."""
+    """Let the clients send requests in turn until all are answered."""
     for client in clients:
         client.question(rounds)
     going = list(clients)
@@ -29,7 +29,7 @@ async def turn_by_turn(*clients: Client, rounds: int = 0) -> None:
 
 
 def hiding(name: str, api: str, *, stream: bool = False) -> Client:
-    """A client that has nothing of what was thought."""
+    """Return a client that has no reasoning."""
     provider = PROVIDERS[name]()
     return Client(stage(provider, "summary"), provider, api, "keeps answers", stream)
 
@@ -38,8 +38,8 @@ def hiding(name: str, api: str, *, stream: bool = False) -> Client:
 @APIS
 @DISTINGUISHABLE
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_two_conversations_that_are_the_same(api: str, name: str, *, at_once: bool) -> None:
-    """Word for word, but for the ids of their calls and what was thought."""
+async def test_two_identical_conversations(api: str, name: str, *, at_once: bool) -> None:
+    """They differ only in call ids and reasoning."""
     one = hiding(name, api, stream=at_once)
     other = one.fork()
     if at_once:
@@ -53,7 +53,7 @@ async def test_two_conversations_that_are_the_same(api: str, name: str, *, at_on
 
 @APIS
 @EACH
-async def test_calls_with_the_same_ids_in_other_conversations(api: str, name: str) -> None:
+async def test_equal_call_ids_in_other_conversations(api: str, name: str) -> None:
     blue = hiding(name, api)
     green = blue.fork(conversation="green")
     await turn_by_turn(blue, green, rounds=2)
@@ -79,8 +79,10 @@ async def test_two_credentials(api: str, name: str, *, stream: bool) -> None:
 @APIS
 @EACH
 @pytest.mark.parametrize("theft", [{"tenant": "bert"}, {"more": {"model": "another"}}])
-async def test_a_history_in_other_hands(api: str, name: str, theft: dict[str, str]) -> None:
-    """Who sends what another was told gets nothing of what was thought, nor does another model."""
+async def test_a_history_sent_by_another_tenant_or_to_another_model(
+    api: str, name: str, theft: dict[str, str]
+) -> None:
+    """Neither gets the reasoning restored."""
     anna = hiding(name, api)
     await anna.ask(rounds=1)
     other = anna.fork(**theft)
@@ -98,8 +100,8 @@ async def test_a_history_in_other_hands(api: str, name: str, theft: dict[str, st
 @APIS
 @EACH
 @pytest.mark.parametrize("keeps_first", [True, False])
-async def test_a_request_that_is_sent_twice(api: str, name: str, *, keeps_first: bool) -> None:
-    """Its client goes on from one of the answers. Where nothing tells them apart, from the last."""
+async def test_a_request_sent_twice(api: str, name: str, *, keeps_first: bool) -> None:
+    """The client continues from either answer; from the last if they are identical."""
     client = hiding(name, api)
     keeps_first = keeps_first and client.provider.distinct
     client.question(rounds=2)
@@ -111,8 +113,7 @@ async def test_a_request_that_is_sent_twice(api: str, name: str, *, keeps_first:
 
 @APIS
 @EACH
-async def test_the_same_words_at_several_times(api: str, name: str) -> None:
-    """Each time for a reason of its own."""
+async def test_an_answer_repeated_with_other_reasoning(api: str, name: str) -> None:
     client = hiding(name, api)
     for _ in range(3):
         await client.ask()
@@ -134,7 +135,7 @@ async def test_a_conversation_that_forks(api: str, name: str) -> None:
 @APIS
 @DISTINGUISHABLE
 async def test_an_edited_question(api: str, name: str) -> None:
-    """What calls are known by stays known; what only words are known by does not."""
+    """Turns with calls are still recognized; turns of text alone are not."""
     client = hiding(name, api)
     await client.ask(rounds=2)
     edited = client.fork()
@@ -149,7 +150,7 @@ async def test_an_edited_question(api: str, name: str) -> None:
 
 
 @APIS
-async def test_an_edited_question_before_calls_that_anyone_could_make(api: str) -> None:
+async def test_an_edited_question_before_calls_without_unique_ids(api: str) -> None:
     client = hiding("kimi", api)
     await client.ask(rounds=2)
     client.edit("where is it", "where was it")
@@ -164,8 +165,7 @@ async def test_an_edited_question_before_calls_that_anyone_could_make(api: str) 
 @DISTINGUISHABLE
 @pytest.mark.parametrize("word", ["Looking", "It is there"])
 async def test_an_edited_answer_stays_edited(api: str, name: str, word: str) -> None:
-    """It is no longer the model's, and what was thought before other words is not said before
-    these."""
+    """It is no longer the model's, so its reasoning is not restored."""
     client = hiding(name, api)
     await client.ask(rounds=2)
     client.edit(word, "Edited")

@@ -1,5 +1,5 @@
-"""Any clients, any providers, in any order: no conversation's reasoning appears in another, nor
-twice, nor in place of what a client wrote.
+"""Any clients, providers and orders: reasoning never appears in another conversation, nor twice,
+nor in place of a client's text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = ("ask", "ask at once", "twice", "fork", "edit", "theft")
 
 @dataclass(frozen=True)
 class Step:
-    """`who` does it, counted round; `rounds` are what is asked for, or what is edited."""
+    """`who` indexes the clients, modulo; `rounds` is the number to request, or the edit to make."""
 
     kind: str
     who: int
@@ -59,7 +59,7 @@ TABLES = st.fixed_dictionaries(
 
 @dataclass
 class Plot:
-    """What becomes of some people's conversations. Those who were refused say no more."""
+    """Runs steps on several conversations; a refused client sends no more."""
 
     people: list[Client]
     done: list[Client] = field(default_factory=list)
@@ -74,8 +74,8 @@ class Plot:
         await self._run(client, client.ask(rounds))
 
     async def _ask_at_once(self, client: Client, others: list[Client], rounds: int) -> None:
-        asking = [client, *others]
-        await asyncio.gather(*(self._run(one, one.ask(rounds)) for one in asking))
+        together = [client, *others]
+        await asyncio.gather(*(self._run(one, one.ask(rounds)) for one in together))
 
     async def _twice(self, client: Client, _: list[Client], rounds: int) -> None:
         client.question(rounds)
@@ -92,7 +92,7 @@ class Plot:
             client.edit(old, new)
 
     async def _theft(self, client: Client, others: list[Client], rounds: int) -> None:
-        """One who has another's answers, though not what was thought, and their own key."""
+        """Add a client with another's answers, no reasoning, and a key of its own."""
         if client.keeps == "keeps answers" and len(self.people) < 6:
             self.people.append(client.fork(tenant="carl"))
 

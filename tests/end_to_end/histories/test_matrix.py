@@ -23,14 +23,17 @@ KEEPS = {
     "chat": [keeps for keeps in KINDS if keeps != "keeps standard fields"],
     "responses": list(KINDS),
 }
-"""A chat's standard fields are its answer."""
+"""On Chat Completions, the standard fields are the answer."""
 
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 def due(provider: type[Provider], api: str, keeps: str, expose: str) -> Due:
-    """What upstream has to get back. What Abridge hid or replaced is its own duty; what it showed
-    and the client dropped stays dropped, but for providers that refuse to go on without."""
+    """Return the reasoning that must return upstream.
+
+    Abridge restores what it hid or replaced. What it showed and the client dropped stays dropped,
+    except for providers that require it.
+    """
     crossed = provider.api != api
     shown = expose == "both" or (expose == "auto" and api == "responses")
     touched = crossed or not (shown or provider.seals)
@@ -50,7 +53,8 @@ CASES = [
     for name in PROVIDERS
     for keeps in KEEPS[api]
     for expose in EXPOSED[api]
-    if (name, api, keeps) != ("openai", "responses", "keeps summaries")  # which it refuses anyone
+    if (name, api, keeps)
+    != ("openai", "responses", "keeps summaries")  # refused by the provider itself
     and (keeps, expose) != ("keeps everything", "summary")  # see below
 ]
 

@@ -1,4 +1,4 @@
-"""In whatever field a client returns reasoning, the provider gets it in the one that it reads."""
+"""Whichever field a client returns reasoning in, the provider gets it in the field it reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = {
 
 
 def reasoning_fields(script: Script, *fields: str) -> list[Json]:
-    """The answer, and what came of its calls, as a client has them."""
+    """Return the answer and the results of its calls, as a client has them."""
     tools = [
         {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": "{}"}}
         for one in script.calls
@@ -29,12 +29,12 @@ def reasoning_fields(script: Script, *fields: str) -> list[Json]:
     message = {"role": "assistant", "content": script.text or None, "tool_calls": tools}
     thought = dict.fromkeys(fields, script.reasoning_text())
     results = [{"role": "tool", "tool_call_id": one.id, "content": "No."} for one in script.calls]
-    kept = {key: value for key, value in message.items() if value or key == "content"}
-    return [{**kept, **thought}, *results]
+    returned = {key: value for key, value in message.items() if value or key == "content"}
+    return [{**returned, **thought}, *results]
 
 
 async def send(provider: Provider, messages: list[Json], **more: Json | None) -> Sent:
-    """A request of a client that has this answer."""
+    """Send the request of a client that has this answer."""
     client = Client(stage(provider), provider, "chat", more=more)
     client.question()
     client.history += messages
@@ -51,7 +51,7 @@ async def send(provider: Provider, messages: list[Json], **more: Json | None) ->
 async def test_reasoning_goes_where_its_provider_reads_it(
     name: str, field: str, script: str, more: dict[str, None]
 ) -> None:
-    """And nowhere else."""
+    """It appears nowhere else."""
     provider, turn = PROVIDERS[name](), SCRIPTS[script]
     sent = await send(provider, reasoning_fields(turn, field), **more)
     assert provider.returned_reasoning(sent.body) == [

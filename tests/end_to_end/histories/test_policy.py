@@ -62,7 +62,7 @@ async def test_with_all_everything_is_sent(api: str, name: str, keeps: str, expo
 @APIS
 @EACH
 async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
-    """What a client dropped is gone, whatever its provider says to that."""
+    """What a client dropped is gone, even if its provider refuses."""
     provider = PROVIDERS[name]()
     client = Client(stage(provider, history={"restore": "never"}), provider, api, "keeps answers")
     client.question(rounds=1)
@@ -79,7 +79,7 @@ async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
 @APIS
 @EACH
 async def test_reasoning_that_a_client_returns_is_sent_once(api: str, name: str) -> None:
-    """In whatever places it was told of it."""
+    """Even if the client has it in several fields."""
     provider = PROVIDERS[name]()
     client = Client(stage(provider, "both", history={"restore": "never"}), provider, api)
     try:

@@ -1,4 +1,4 @@
-"""The scripted providers by themselves: they refuse what the real ones refuse."""
+"""The scripted providers alone: they refuse what real ones refuse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED = {
     ("name", "stream"),
     [(name, False) for name in DIRECT] + [(name, True) for name in DIRECT if name not in TRAPS],
 )
-async def test_who_returns_everything_is_answered(name: str, *, stream: bool) -> None:
+async def test_a_client_that_returns_everything_is_answered(name: str, *, stream: bool) -> None:
     provider = PROVIDERS[name]()
     client = Client(provider, provider, provider.api, stream=stream)
     await client.ask(rounds=3)
@@ -37,7 +37,7 @@ async def test_who_returns_everything_is_answered(name: str, *, stream: bool) ->
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_who_drops_what_is_demanded_is_refused(name: str) -> None:
+async def test_a_client_that_drops_demanded_reasoning_is_refused(name: str) -> None:
     provider = PROVIDERS[name]()
     with pytest.raises(Refused, match=REFUSED[name]):
         await Client(provider, provider, provider.api, "keeps answers").ask(rounds=1)
@@ -135,6 +135,6 @@ async def test_anthropic_refuses_blocks_that_are_not_as_they_were(change: str) -
     made, message = BLOCKS[change]
     thought, veiled, *answer = history[3]["content"]
     history[3]["content"] = [*made(thought, veiled), *answer]
-    came = await call(provider, "/v1/messages", body)
-    assert came.status == (400 if message else 200)
-    assert message in came.data.decode()
+    reply = await call(provider, "/v1/messages", body)
+    assert reply.status == (400 if message else 200)
+    assert message in reply.data.decode()

@@ -15,8 +15,8 @@ INLINE = re.compile(r"\A\s*<think>(.*?)</think>\s*\n?", re.DOTALL)
 
 
 @dataclass
-class Said:
-    """What one choice, or one response, says to its user."""
+class Content:
+    """The content of one choice or one response."""
 
     text: str = ""
     calls: list[tuple[str, str, str]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Recording:
 
 
 def recordings(*apis: str) -> list[Recording]:
-    """Those of the APIs; of OpenAI's two, if none is named."""
+    """Return the recordings of these APIs, by default of OpenAI's two."""
     if not RECORDINGS.is_dir():
         return []
     found = [Recording(path) for path in sorted(RECORDINGS.glob("*.response.*"))]
@@ -78,27 +78,27 @@ def chunks_of(stream: bytes) -> list[dict[str, Any]]:
     return [json.loads(data) for _, data in frames(whole) if not data.startswith("[DONE]")]
 
 
-def said_in_chat(data: bytes, *, streamed: bool) -> Said:
-    said, calls = Said(), dict[int, list[str]]()
+def read_chat(data: bytes, *, streamed: bool) -> Content:
+    found, calls = Content(), dict[int, list[str]]()
     bodies = chunks_of(data) if streamed else [json.loads(data)]
     for choice in (choice for body in bodies for choice in body.get("choices") or ()):
         message = choice.get("delta") or choice.get("message") or {}
-        said.text += _text(message.get("content"))
-        said.raw += _raw(message)
+        found.text += _text(message.get("content"))
+        found.raw += _raw(message)
         details = message.get("reasoning_details") or ()
-        said.native |= any(entry.get("type") == "reasoning.summary" for entry in details)
-        said.finish = choice.get("finish_reason") or said.finish
+        found.native |= any(entry.get("type") == "reasoning.summary" for entry in details)
+        found.finish = choice.get("finish_reason") or found.finish
         for place, call in enumerate(message.get("tool_calls") or ()):
             known = calls.setdefault(call.get("index", place), ["", "", ""])
             function = call.get("function") or {}
             fresh = (call.get("id"), function.get("name"), function.get("arguments"))
             known[:] = [old + (new or "") for old, new in zip(known, fresh, strict=True)]
-    inline = INLINE.match(said.text)
+    inline = INLINE.match(found.text)
     if inline:
-        said.raw += inline[1]
-        said.text = said.text[inline.end() :]
-    said.calls = [(call[0], call[1], call[2]) for _, call in sorted(calls.items())]
-    return said
+        found.raw += inline[1]
+        found.text = found.text[inline.end() :]
+    found.calls = [(call[0], call[1], call[2]) for _, call in sorted(calls.items())]
+    return found
 
 
 def _text(content: Any) -> str:
@@ -118,43 +118,43 @@ def _raw(message: dict[str, Any]) -> str:
     )
 
 
-def said_in_response(data: bytes, *, streamed: bool) -> Said:
+def read_response(data: bytes, *, streamed: bool) -> Content:
     body = json.loads(data) if not streamed else chunks_of(data)[-1].get("response", {})
-    said = Said(finish=body.get("status"))
+    found = Content(finish=body.get("status"))
     for item in body.get("output") or ():
         if item["type"] == "message":
-            said.text += "".join(part.get("text", "") for part in item["content"])
+            found.text += "".join(part.get("text", "") for part in item["content"])
         elif item["type"] == "function_call":
-            said.calls.append((item["call_id"], item["name"], item["arguments"]))
+            found.calls.append((item["call_id"], item["name"], item["arguments"]))
         elif item["type"] == "reasoning":
-            said.raw += "".join(part["text"] for part in item.get("content") or ())
-            said.native |= bool(item["summary"])
-    return said
+            found.raw += "".join(part["text"] for part in item.get("content") or ())
+            found.native |= bool(item["summary"])
+    return found
 
 
-def said_in_messages(data: bytes, *, streamed: bool) -> Said:
-    said, calls = Said(), dict[int, list[str]]()
+def read_messages(data: bytes, *, streamed: bool) -> Content:
+    found, calls = Content(), dict[int, list[str]]()
     content = enumerate(json.loads(data)["content"]) if not streamed else _deltas(data)
     for index, block in content:
-        said.text += block.get("text", "")
-        said.raw += block.get("thinking", "")
+        found.text += block.get("text", "")
+        found.raw += block.get("thinking", "")
         if block["type"] == "tool_use":
             given = "" if streamed else json.dumps(block["input"])
             calls[index] = [block["id"], block["name"], given]
         elif block["type"] == "input_json_delta" and index in calls:
             calls[index][2] += block["partial_json"]
-    said.calls = [(call[0], call[1], call[2] or "{}") for call in calls.values()]
-    return said
+    found.calls = [(call[0], call[1], call[2] or "{}") for call in calls.values()]
+    return found
 
 
 def _deltas(data: bytes) -> list[tuple[int, dict[str, Any]]]:
     events = [event for event in chunks_of(data) if "index" in event]
-    said = (event.get("content_block") or event.get("delta") for event in events)
-    return [(event["index"], part) for event, part in zip(events, said, strict=True) if part]
+    found = (event.get("content_block") or event.get("delta") for event in events)
+    return [(event["index"], part) for event, part in zip(events, found, strict=True) if part]
 
 
-READ = {"chat": said_in_chat, "responses": said_in_response, "messages": said_in_messages}
+READ = {"chat": read_chat, "responses": read_response, "messages": read_messages}
 
 
-def said_in(recording: Recording, data: bytes, api: str | None = None) -> Said:
+def content_of(recording: Recording, data: bytes, api: str | None = None) -> Content:
     return READ[api or str(recording.api)](data, streamed=recording.streamed)

@@ -11,12 +11,12 @@ import pytest
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.registry import APIS
 from abridge.core.plan import SummaryPlan
-from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
+from tests.end_to_end.recordings.recordings import Recording, chunks_of, content_of, recordings
 from tests.support.checker import check_chat, check_responses
 from tests.support.openapi import event_faults, faults
-from tests.support.pipeline import bridged
+from tests.support.pipeline import translating
 from tests.support.shared import needs_openapi, needs_recordings
-from tests.support.translated import Told, read_turn
+from tests.support.translated import TranslatedTurn, read_turn
 
 pytestmark = needs_recordings
 
@@ -29,39 +29,38 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 
 @pytest.mark.parametrize("raw", [True, False])
-def test_the_events_have_all_that_was_recorded(recording: Recording, raw: bool) -> None:  # noqa: FBT001
-    said = said_in(recording, recording.data)
-    told = read_turn(str(recording.api), recording.data, streamed=recording.streamed, raw=raw)
-    answer = told.answer
-    assert answer.text == said.text
-    assert [(call.id, call.name, call.arguments) for call in answer.calls] == said.calls
+def test_the_events_hold_the_whole_recording(recording: Recording, raw: bool) -> None:  # noqa: FBT001
+    expected = content_of(recording, recording.data)
+    turn = read_turn(str(recording.api), recording.data, streamed=recording.streamed, raw=raw)
+    answer = turn.answer
+    assert answer.text == expected.text
+    assert [(call.id, call.name, call.arguments) for call in answer.calls] == expected.calls
     assert not answer.open
-    if said.native:
+    if expected.native:
         assert any(answer.native)
     else:
-        assert answer.raw.split() == said.raw.split()
-    if told.ok:
+        assert answer.raw.split() == expected.raw.split()
+    if turn.ok:
         assert answer.stop is not None
-        assert (answer.stop == "tool_calls") == bool(said.calls)
+        assert (answer.stop == "tool_calls") == bool(expected.calls)
 
 
 def test_usage_is_upstreams(recording: Recording) -> None:
-    told = read_turn(str(recording.api), recording.data, streamed=recording.streamed)
+    turn = read_turn(str(recording.api), recording.data, streamed=recording.streamed)
     bodies = chunks_of(recording.data) if recording.streamed else [json.loads(recording.data)]
     reported = [body.get("usage") or (body.get("response") or {}).get("usage") for body in bodies]
     usage = next(filter(None, reversed(reported)), None)
     if usage is None:
-        assert told.usage is None
+        assert turn.usage is None
         return
-    assert told.usage is not None
-    assert told.usage.total == usage.get("total_tokens")
+    assert turn.usage is not None
+    assert turn.usage.total == usage.get("total_tokens")
     details = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
-    assert told.usage.reasoning == details.get("reasoning_tokens")
+    assert turn.usage.reasoning == details.get("reasoning_tokens")
 
 
-def test_a_stream_and_a_body_of_one_model_read_alike() -> None:
-    """Some were recorded both ways; the model said something else each time, but no other kind of
-    thing."""
+def test_streams_and_bodies_of_one_model_have_the_same_content() -> None:
+    """Some were recorded both ways, with other words but the same kinds of content."""
     for _, group in groupby(RECORDED, key=lambda recording: recording.name.split(".response")[0]):
         pair = list(group)
         if len(pair) < 2:
@@ -71,12 +70,12 @@ def test_a_stream_and_a_body_of_one_model_read_alike() -> None:
         assert kinds[0] == kinds[1]
 
 
-ASKED = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
+ECHO = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
 UNSUMMARIZED = SummaryPlan(style=None)
 
 
-def composed(recording: Recording, client: Api, **settings: Any) -> bytes:
-    pipeline = bridged(str(recording.api), client, asked=ASKED, **settings)
+def translate(recording: Recording, client: Api, **settings: Any) -> bytes:
+    pipeline = translating(str(recording.api), client, echo=ECHO, **settings)
     if not recording.streamed:
         return pipeline.whole(recording.data)
     out = pipeline.stream(recording.data)
@@ -84,37 +83,39 @@ def composed(recording: Recording, client: Api, **settings: Any) -> bytes:
     return out
 
 
-def told_of(api: str, recording: Recording, data: bytes) -> Told:
+def read_translated(api: str, recording: Recording, data: bytes) -> TranslatedTurn:
     return read_turn(api, data, streamed=recording.streamed)
 
 
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
-def test_the_translated_answer_has_all_that_was_read(recording: Recording, client: Api) -> None:
-    told = told_of(str(recording.api), recording, recording.data)
-    out = composed(recording, client, expose="both", plan=UNSUMMARIZED)
-    again = told_of(client.name, recording, out)
-    answer, heard = again.answer, told.answer
-    assert answer.text == "\n\n".join(heard.messages.values())
+def test_the_translated_answer_holds_the_whole_recording(recording: Recording, client: Api) -> None:
+    turn = read_translated(str(recording.api), recording, recording.data)
+    out = translate(recording, client, expose="both", plan=UNSUMMARIZED)
+    again = read_translated(client.name, recording, out)
+    answer, recorded = again.answer, turn.answer
+    assert answer.text == "\n\n".join(recorded.messages.values())
     assert (answer.refusal, answer.calls, answer.stop) == (
-        heard.refusal,
-        heard.calls,
-        heard.stop,
+        recorded.refusal,
+        recorded.calls,
+        recorded.stop,
     )
-    assert again.ok == told.ok
-    assert answer.tokens == heard.tokens
-    if client.name == "chat":  # has one place for both
-        assert sorted(answer.raw) == sorted("\n\n".join(filter(None, [heard.raw, *heard.native])))
+    assert again.ok == turn.ok
+    assert answer.tokens == recorded.tokens
+    if client.name == "chat":  # has one field for both
+        assert sorted(answer.raw) == sorted(
+            "\n\n".join(filter(None, [recorded.raw, *recorded.native]))
+        )
     else:
-        assert answer.raw.split() == heard.raw.split()
-        assert answer.native == heard.native
+        assert answer.raw.split() == recorded.raw.split()
+        assert answer.native == recorded.native
     assert [data.removeprefix("sig1.") for data, _ in answer.sealed] == [
-        data for data, _ in heard.sealed
+        data for data, _ in recorded.sealed
     ]
-    if told.usage is not None:
+    if turn.usage is not None:
         assert again.usage is not None
         assert (again.usage.total, again.usage.reasoning) == (
-            told.usage.total or 0,
-            told.usage.reasoning or 0,
+            turn.usage.total or 0,
+            turn.usage.reasoning or 0,
         )
 
 
@@ -122,10 +123,10 @@ def test_the_translated_answer_has_all_that_was_read(recording: Recording, clien
 @pytest.mark.parametrize("expose", ["summary", "none"])
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 def test_no_writer_shows_what_is_hidden(recording: Recording, client: Api, expose: str) -> None:
-    said = said_in(recording, recording.data)
-    out = composed(recording, client, expose=expose)
-    for line in said.raw.splitlines():
-        if len(line) > 40 and line not in said.text and not said.native:
+    expected = content_of(recording, recording.data)
+    out = translate(recording, client, expose=expose)
+    for line in expected.raw.splitlines():
+        if len(line) > 40 and line not in expected.text and not expected.native:
             assert json.dumps(line)[1:-1].encode() not in out
             assert line.encode() not in out
 
@@ -134,10 +135,10 @@ def test_no_writer_shows_what_is_hidden(recording: Recording, client: Api, expos
 @needs_openapi
 @pytest.mark.parametrize("expose", ["both", "summary"])
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
-def test_every_composed_body_and_event_is_what_openai_describes(
+def test_every_translated_body_and_event_is_valid(
     recording: Recording, client: Api, expose: str
 ) -> None:
-    out = composed(recording, client, expose=expose)
+    out = translate(recording, client, expose=expose)
     if not recording.streamed:
         schema = "CreateChatCompletionResponse" if client.name == "chat" else "Response"
         assert not faults(schema, json.loads(out))

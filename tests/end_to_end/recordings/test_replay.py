@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.end_to_end.recordings.recordings import Recording, chunks_of, recordings, said_in
+from tests.end_to_end.recordings.recordings import Recording, chunks_of, content_of, recordings
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import abridged
+from tests.support.deployments import build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import needs_openapi, needs_recordings
 from tests.support.summarizers import Scripted
@@ -33,7 +33,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 
 def cut(data: bytes, how: str) -> list[bytes]:
-    """The bytes as they may arrive. Byte by byte is for what is short: it is one message each."""
+    """Split the bytes as they may arrive; long ones into 13 bytes rather than one."""
     if how == "whole":
         return [data]
     if how == "frames":
@@ -50,16 +50,16 @@ async def replay(
     recording: Recording, how: str, writer: Scripted, *, ask: bool = True, **settings: Any
 ) -> Call:
     answer = Answer(cut(recording.data, how), headers={"content-type": recording.content_type})
-    app = abridged(
+    app = build_app(
         "mounted", Upstream(answer), writer=writer, registry=CollectorRegistry(), **settings
     )
     body = {"model": "m", "input": "Hi", "messages": [{"role": "user", "content": "Hi"}]}
-    asking = {"reasoning": {"summary": "auto"}} if ask else {}
-    return await call(app, recording.endpoint, {**body, **asking, "stream": recording.streamed})
+    reasoning = {"reasoning": {"summary": "auto"}} if ask else {}
+    return await call(app, recording.endpoint, {**body, **reasoning, "stream": recording.streamed})
 
 
 def checked(recording: Recording, data: bytes) -> Any:
-    """What a stream says, the stream checker having passed it."""
+    """Return a stream's contents, checked."""
     return check_chat(data) if recording.api == "chat" else check_responses(data)
 
 
@@ -75,12 +75,12 @@ async def test_summaries_off_the_bytes_are_identical(recording: Recording, how: 
 async def test_summaries_on_the_answer_is_identical(recording: Recording, how: str) -> None:
     writer = Scripted()
     answer = await replay(recording, how, writer)
-    said, shown = said_in(recording, recording.data), said_in(recording, answer.data)
-    assert shown.text == said.text
-    assert shown.calls == said.calls
-    assert shown.finish == said.finish
-    due = bool(said.raw.strip()) and not said.native
-    assert bool(writer.asked) == due
+    expected, shown = content_of(recording, recording.data), content_of(recording, answer.data)
+    assert shown.text == expected.text
+    assert shown.calls == expected.calls
+    assert shown.finish == expected.finish
+    due = bool(expected.raw.strip()) and not expected.native
+    assert bool(writer.requests) == due
     assert (b"I add the numbers" in answer.data or b"Adding up" in answer.data) == due
     if recording.streamed:
         checked(recording, answer.data)
@@ -89,24 +89,24 @@ async def test_summaries_on_the_answer_is_identical(recording: Recording, how: s
 async def test_what_the_summarizer_gets_is_the_reasoning(recording: Recording) -> None:
     writer = Scripted()
     await replay(recording, "random", writer, summary={"tail_chars": 0})
-    said = said_in(recording, recording.data)
-    if not said.native:
-        given = "".join(passage.text for passage in writer.asked)
-        assert given.split() == said.raw.split()
+    expected = content_of(recording, recording.data)
+    if not expected.native:
+        given = "".join(passage.text for passage in writer.requests)
+        assert given.split() == expected.raw.split()
 
 
 @pytest.mark.parametrize("expose", ["summary", "none"])
 async def test_hidden_reasoning_is_nowhere_in_the_bytes(recording: Recording, expose: str) -> None:
-    said = said_in(recording, recording.data)
+    expected = content_of(recording, recording.data)
     answer = await replay(recording, "whole", Scripted(), reasoning={"expose": expose})
     if recording.streamed:
         checked(recording, answer.data)
-    shown = said_in(recording, answer.data)
-    assert shown.text == said.text
-    if not said.native:
+    shown = content_of(recording, answer.data)
+    assert shown.text == expected.text
+    if not expected.native:
         assert not shown.raw.replace(SUMMARY, "").strip()
-        for line in said.raw.splitlines():
-            if len(line) > 40 and line not in said.text:
+        for line in expected.raw.splitlines():
+            if len(line) > 40 and line not in expected.text:
                 assert json.dumps(line)[1:-1].encode() not in answer.data
                 assert line.encode() not in answer.data
 
@@ -114,24 +114,24 @@ async def test_hidden_reasoning_is_nowhere_in_the_bytes(recording: Recording, ex
 @pytest.mark.matrix(1)
 @needs_openapi
 @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
-async def test_every_body_and_event_is_what_openai_describes(
+async def test_every_body_and_event_is_as_valid_as_upstreams(
     recording: Recording, expose: str
 ) -> None:
-    """What departs from the description departed from it when it came."""
+    """Abridge adds no violation of the description to upstream's own."""
     answer = await replay(recording, "frames", Scripted(), reasoning={"expose": expose})
     if recording.streamed and recording.api == "chat":
         schema = "CreateChatCompletionStreamResponse"
-        came = {fault for chunk in chunks_of(recording.data) for fault in faults(schema, chunk)}
-        went = {fault for chunk in chunks_of(answer.data) for fault in faults(schema, chunk)}
+        before = {fault for chunk in chunks_of(recording.data) for fault in faults(schema, chunk)}
+        after = {fault for chunk in chunks_of(answer.data) for fault in faults(schema, chunk)}
     elif recording.streamed:
-        came = {fault for event in chunks_of(recording.data) for fault in event_faults(event)}
-        went = {fault for event in chunks_of(answer.data) for fault in event_faults(event)}
+        before = {fault for event in chunks_of(recording.data) for fault in event_faults(event)}
+        after = {fault for event in chunks_of(answer.data) for fault in event_faults(event)}
         ours = [event for event in chunks_of(answer.data) if "I add" in json.dumps(event)]
         assert not any(event_faults(event) for event in ours if "summary_index" in event)
     else:
         schema = "CreateChatCompletionResponse" if recording.api == "chat" else "Response"
-        came, went = faults(schema, json.loads(recording.data)), faults(schema, answer.json)
-    assert went <= came
+        before, after = faults(schema, json.loads(recording.data)), faults(schema, answer.json)
+    assert after <= before
 
 
 def test_there_are_recordings_of_both_apis() -> None:

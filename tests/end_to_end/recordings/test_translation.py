@@ -10,11 +10,17 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from tests.end_to_end.recordings.recordings import Recording, Said, chunks_of, recordings, said_in
-from tests.end_to_end.translation.turn import PATHS, asking
+from tests.end_to_end.recordings.recordings import (
+    Content,
+    Recording,
+    chunks_of,
+    content_of,
+    recordings,
+)
+from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI, needs_recordings
 from tests.support.summarizers import Scripted
@@ -38,14 +44,14 @@ async def replay(
     recording: Recording, client: str, *, summary: str | None = None, expose: str = "both"
 ) -> Call:
     played = Answer([recording.data], headers={"content-type": recording.content_type})
-    app = abridged(
+    app = build_app(
         "sidecar",
         Upstream(played),
         writer=Scripted(SUMMARY),
         upstreams=[{"api": recording.api, "base_url": f"{ORIGIN}/v1"}],
         reasoning={"expose": expose},
     )
-    body = asking(client, stream=recording.streamed, summary=summary)
+    body = request_body(client, stream=recording.streamed, summary=summary)
     return await call(app, PATHS[client], body)
 
 
@@ -54,7 +60,7 @@ def bodies(recording: Recording, data: bytes) -> list[dict[str, Any]]:
 
 
 def usage_of(recording: Recording, data: bytes) -> dict[str, Any]:
-    """All that was reported; what comes later replaces what came before."""
+    """Return the reported usage, later values replacing earlier ones."""
     merged: dict[str, Any] = {}
     for body in bodies(recording, data):
         for holder in (body, body.get("response") or {}, body.get("message") or {}):
@@ -64,7 +70,7 @@ def usage_of(recording: Recording, data: bytes) -> dict[str, Any]:
 
 
 def spent(usage: dict[str, Any]) -> tuple[int, int]:
-    """The total, and what of it was reasoning."""
+    """Return total tokens and reasoning tokens."""
     total = usage.get("total_tokens")
     if total is None:
         names = ("input", "output", "cache_read_input", "cache_creation_input")
@@ -80,78 +86,79 @@ def failed(recording: Recording) -> bool:
     )
 
 
-def check(recording: Recording, client: str, came: Call) -> None:
-    """Legal, as OpenAI describes it, and of its own client's types."""
+def check(recording: Recording, client: str, reply: Call) -> None:
+    """Check order, OpenAI's description, and the official client's types."""
     described = OPENAPI.is_file()
     if not recording.streamed and client == "chat":
-        ChatCompletion.model_validate(came.json)
-        assert not described or not faults("CreateChatCompletionResponse", came.json)
+        ChatCompletion.model_validate(reply.json)
+        assert not described or not faults("CreateChatCompletionResponse", reply.json)
     elif not recording.streamed:
-        Response.model_validate(came.json)
-        assert not described or not faults("Response", came.json)
+        Response.model_validate(reply.json)
+        assert not described or not faults("Response", reply.json)
     elif client == "chat":
-        seen = check_chat(came.data)
+        seen = check_chat(reply.data)
         assert seen.done != failed(recording)
         for chunk in (chunk for chunk in seen.chunks if "error" not in chunk):
             ChatCompletionChunk.model_validate(chunk)
             assert not described or not faults("CreateChatCompletionStreamResponse", chunk)
     else:
-        terminal = check_responses(came.data).terminal
+        terminal = check_responses(reply.data).terminal
         assert terminal is not None
         assert (terminal["type"] == "response.failed") == failed(recording)
-        for event in chunks_of(came.data):
+        for event in chunks_of(reply.data):
             EVENT.validate_python(event)
             assert not described or not event_faults(event)
 
 
-def words(said: Said) -> list[str]:
-    return said.text.split()
+def words(expected: Content) -> list[str]:
+    return expected.text.split()
 
 
-def calls(said: Said) -> list[tuple[str, str, Any]]:
-    return [(identity, name, json.loads(text or "{}")) for identity, name, text in said.calls]
+def calls(expected: Content) -> list[tuple[str, str, Any]]:
+    return [(identity, name, json.loads(text or "{}")) for identity, name, text in expected.calls]
 
 
 @EACH
-async def test_the_answer_its_calls_its_reasoning_and_its_bill_are_the_same(
+async def test_text_calls_reasoning_and_usage_survive_translation(
     recording: Recording, client: str
 ) -> None:
-    came = await replay(recording, client)
-    check(recording, client, came)
-    said = said_in(recording, recording.data)
-    shown = said_in(recording, came.data, client)
-    assert words(shown) == words(said)
-    assert calls(shown) == calls(said)
-    if said.native:
+    reply = await replay(recording, client)
+    check(recording, client, reply)
+    expected = content_of(recording, recording.data)
+    shown = content_of(recording, reply.data, client)
+    assert words(shown) == words(expected)
+    assert calls(shown) == calls(expected)
+    if expected.native:
         assert shown.raw or shown.native
     else:
-        assert shown.raw.split() == said.raw.split()
+        assert shown.raw.split() == expected.raw.split()
     if not failed(recording):
         usage = usage_of(recording, recording.data)
-        assert spent(usage_of(recording, came.data)) == spent(usage)
+        assert spent(usage_of(recording, reply.data)) == spent(usage)
         ends = ("completed", "incomplete") if client == "responses" else ("stop", "length")
-        assert shown.finish in ("tool_calls" if said.calls and client == "chat" else ends)
+        assert shown.finish in ("tool_calls" if expected.calls and client == "chat" else ends)
 
 
 @pytest.mark.matrix(1)
 @EACH
 @pytest.mark.parametrize("expose", ["both", "summary", "none"])
-async def test_a_summary_is_all_that_is_added(
-    recording: Recording, client: str, expose: str
-) -> None:
-    came = await replay(recording, client, summary="auto", expose=expose)
-    check(recording, client, came)
-    said, shown = said_in(recording, recording.data), said_in(recording, came.data, client)
-    assert words(shown) == words(said)
-    assert calls(shown) == calls(said)
-    due = bool(said.raw.strip()) and not said.native and expose != "none"
-    assert (b"Adding up" in came.data or b"I add the numbers" in came.data) == due
-    if expose == "both" or said.native:
+async def test_only_a_summary_is_added(recording: Recording, client: str, expose: str) -> None:
+    reply = await replay(recording, client, summary="auto", expose=expose)
+    check(recording, client, reply)
+    expected, shown = (
+        content_of(recording, recording.data),
+        content_of(recording, reply.data, client),
+    )
+    assert words(shown) == words(expected)
+    assert calls(shown) == calls(expected)
+    due = bool(expected.raw.strip()) and not expected.native and expose != "none"
+    assert (b"Adding up" in reply.data or b"I add the numbers" in reply.data) == due
+    if expose == "both" or expected.native:
         return
-    for line in said.raw.splitlines():
-        if len(line) > 40 and line not in said.text:
-            assert json.dumps(line)[1:-1].encode() not in came.data
-            assert line.encode() not in came.data
+    for line in expected.raw.splitlines():
+        if len(line) > 40 and line not in expected.text:
+            assert json.dumps(line)[1:-1].encode() not in reply.data
+            assert line.encode() not in reply.data
 
 
 def test_all_three_apis_were_recorded() -> None:

@@ -1,4 +1,4 @@
-"""The attribution of calls, through the whole application, for each pair of APIs."""
+"""The attribution of calls through the whole application, for each pair of APIs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, asking
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, request_body
 from tests.support.asgi import call
-from tests.support.attribution import MARKS, Step, expected, gist, spelled, told
-from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.attribution import (
+    MARKS,
+    Step,
+    attribution_texts,
+    encode_turn,
+    expected_texts,
+    read_attributions,
+)
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -33,12 +40,12 @@ async def ask(
     summary: str | None = "auto",
     **tables: Any,
 ) -> bytes:
-    """What a client is answered."""
+    """Return the body of a client's answer."""
     kind = {"content-type": "text/event-stream" if stream else "application/json"}
-    played = Upstream(Answer([spelled(upstream, steps, stream=stream)], headers=kind))
+    played = Upstream(Answer([encode_turn(upstream, steps, stream=stream)], headers=kind))
     entry = {"api": upstream, "base_url": f"{ORIGIN}/v1"}
-    app = abridged(form, played, writer=Scripted(SUMMARY), upstreams=[entry], **tables)
-    body = asking(client, stream=stream, summary=summary)
+    app = build_app(form, played, writer=Scripted(SUMMARY), upstreams=[entry], **tables)
+    body = request_body(client, stream=stream, summary=summary)
     return (await call(app, PREFIX[form] + PATHS[client], body)).data
 
 
@@ -51,11 +58,11 @@ async def test_calls_are_attributed_on_every_pair_of_apis(
 ) -> None:
     how: dict[str, Any] = {**ON, "reasoning": {"expose": "both"}}
     out = await ask(client, upstream, LATER, stream=stream, form=form, **how)
-    led = gist(told(client, out, stream=stream))
+    attributions = attribution_texts(read_attributions(client, out, stream=stream))
     if upstream == "chat" and not stream:
-        assert led == [["A secret.Another secret."], True, True]
+        assert attributions == [["A secret.Another secret."], True, True]
     else:
-        assert led == expected(LATER)
+        assert attributions == expected_texts(LATER)
 
 
 @BOTH
@@ -66,9 +73,9 @@ async def test_without_a_summary_raw_reasoning_is_attributed(
 ) -> None:
     out = await ask(client, upstream, TURN, stream=stream, summary=None, **ON)
     raw = [{"type": "reasoning_text", "text": "A secret."}]
-    led = told(client, out, stream=stream)
-    assert led[0] == raw
-    assert isinstance(led[1], str)
+    attributions = read_attributions(client, out, stream=stream)
+    assert attributions[0] == raw
+    assert isinstance(attributions[1], str)
 
 
 @BOTH
@@ -80,21 +87,19 @@ async def test_hidden_reasoning_is_in_no_byte(
 ) -> None:
     out = await ask(client, upstream, LATER, stream=stream, **ON, reasoning={"expose": expose})
     assert b"secret" not in out
-    led = told(client, out, stream=stream)
+    attributions = read_attributions(client, out, stream=stream)
     if expose == "none":
-        assert led == [None] * 3
+        assert attributions == [None] * 3
     else:
-        assert led[0] == [{"type": "summary_text", "text": SUMMARY}]
+        assert attributions[0] == [{"type": "summary_text", "text": SUMMARY}]
 
 
 @BOTH
 @EACH
 @ANY
-async def test_it_is_off_unless_it_is_switched_on(
-    client: str, upstream: str, *, stream: bool
-) -> None:
+async def test_attribution_is_off_by_default(client: str, upstream: str, *, stream: bool) -> None:
     out = await ask(client, upstream, LATER, stream=stream)
-    assert told(client, out, stream=stream) == [None] * 3
+    assert read_attributions(client, out, stream=stream) == [None] * 3
     assert b"reasoning_ref" not in out
 
 
@@ -107,24 +112,24 @@ async def test_attribution_of_an_inner_abridge_is_hidden(
     behind = await ask(client, client, LATER, stream=stream, summary=None, **ON)
     assert behind.count(b"secret") > 2
     kind = {"content-type": "text/event-stream" if stream else "application/json"}
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(Answer([behind], headers=kind)),
         writer=Scripted(SUMMARY),
         reasoning={"expose": "none"},
         attribution={"enabled": enabled},
     )
-    out = (await call(app, PATHS[client], asking(client, stream=stream, summary=None))).data
+    out = (await call(app, PATHS[client], request_body(client, stream=stream, summary=None))).data
     assert b"secret" not in out
-    assert told(client, out, stream=stream) == [None] * 3
+    assert read_attributions(client, out, stream=stream) == [None] * 3
     assert not any(f'"{mark}":[' in out.decode() for mark in MARKS)
 
 
 async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> None:
     kind = {"content-type": "application/json"}
     for client in CLIENTS:
-        played = Upstream(Answer([spelled(client, TURN, stream=False)], headers=kind))
-        app = abridged(
+        played = Upstream(Answer([encode_turn(client, TURN, stream=False)], headers=kind))
+        app = build_app(
             "mounted",
             played,
             writer=Scripted(error=RuntimeError("broken"), text=""),
@@ -132,7 +137,10 @@ async def test_a_failed_summary_that_fails_the_answer_leaves_it_attributed() -> 
             reasoning={"expose": "both"},
             **ON,
         )
-        came = await call(app, PATHS[client], asking(client, stream=False))
-        assert came.status == 502
-        held = json.dumps(came.json["error"]["response"]).encode()
-        assert gist(told(client, held, stream=False)) == [["A secret."], True]
+        reply = await call(app, PATHS[client], request_body(client, stream=False))
+        assert reply.status == 502
+        held = json.dumps(reply.json["error"]["response"]).encode()
+        assert attribution_texts(read_attributions(client, held, stream=False)) == [
+            ["A secret."],
+            True,
+        ]

@@ -1,6 +1,4 @@
-"""Answers with something odd anywhere in them, for each pair of APIs: each ends, is legal to its
-end, and hides what is to be hidden.
-"""
+"""Odd answers, for each pair of APIs: each ends, is legal and hides reasoning."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ from tests.apis.messages import scripts as messages
 from tests.end_to_end import mutations as same
 from tests.end_to_end.mutations import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.end_to_end.recordings.recordings import chunks_of
-from tests.end_to_end.translation.turn import BRIDGES, PATHS, asking
+from tests.end_to_end.translation.turn import BRIDGES, PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import ORIGIN, abridged
+from tests.support.deployments import ORIGIN, build_app
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI
 from tests.support.streams import call as tool_call
@@ -51,33 +49,33 @@ STREAMS: dict[str, Any] = {
 
 
 async def ask(client: str, upstream: str, odd: Any, expose: Exposure, *, stream: bool) -> Call:
-    app = abridged(
+    app = build_app(
         "mounted",
         Upstream(answer(odd, stream=stream)),
         writer=Scripted("All is well."),
         upstreams=[{"api": upstream, "base_url": f"{ORIGIN}/v1"}],
         reasoning={"expose": expose},
     )
-    return await call(app, PATHS[client], asking(client, stream=stream))
+    return await call(app, PATHS[client], request_body(client, stream=stream))
 
 
-def check(client: str, came: Call, *, stream: bool) -> None:
-    """Legal to its end, in the client's own API."""
+def check(client: str, reply: Call, *, stream: bool) -> None:
+    """Check that the answer is legal in the client's API."""
     if not stream:
-        body = came.json
-        if came.status == 502:
+        body = reply.json
+        if reply.status == 502:
             assert body["error"]["message"]
             return
-        assert came.status == 200
+        assert reply.status == 200
         schema = "CreateChatCompletionResponse" if client == "chat" else "Response"
         assert not OPENAPI.is_file() or not faults(schema, body)
         return
     if client == "chat":
-        seen = check_chat(came.data)
+        seen = check_chat(reply.data)
         assert seen.done != (seen.error is not None)
     else:
-        assert check_responses(came.data).terminal is not None
-    for event in chunks_of(came.data) if OPENAPI.is_file() else ():
+        assert check_responses(reply.data).terminal is not None
+    for event in chunks_of(reply.data) if OPENAPI.is_file() else ():
         if client == "responses":
             assert not event_faults(event), event
         elif "error" not in event:
@@ -93,33 +91,33 @@ EXPOSE = st.sampled_from(["both", "summary", "none"])
 @EACH
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
-async def test_whatever_stands_anywhere(
+async def test_odd_values_anywhere(
     client: str, upstream: str, expose: Exposure, data: st.DataObject, *, stream: bool
 ) -> None:
     odd = (STREAMS if stream else WHOLE)[upstream]
     for _ in range(data.draw(st.integers(1, 2))):
         odd = changed(odd, data.draw(st.sampled_from(list(places(odd)))), data.draw(ODD))
-    came = await ask(client, upstream, odd, expose, stream=stream)
-    assert came.complete
-    check(client, came, stream=stream)
+    reply = await ask(client, upstream, odd, expose, stream=stream)
+    assert reply.complete
+    check(client, reply, stream=stream)
     if expose != "both":
-        assert SECRET.encode() not in came.data
+        assert SECRET.encode() not in reply.data
 
 
 @EACH
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
-async def test_whatever_is_missing_repeated_or_out_of_order(
+async def test_missing_repeated_or_reordered_events(
     client: str, upstream: str, expose: Exposure, data: st.DataObject
 ) -> None:
-    said = list(STREAMS[upstream])
+    frames = list(STREAMS[upstream])
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(said) - 1))
-        taken = [said[place]] if data.draw(st.booleans()) else [said.pop(place)]
-        where = data.draw(st.integers(0, len(said)))
-        said[where:where] = taken if data.draw(st.booleans()) else []
-    came = await ask(client, upstream, said, expose, stream=True)
-    assert came.complete
-    check(client, came, stream=True)
+        place = data.draw(st.integers(0, len(frames) - 1))
+        taken = [frames[place]] if data.draw(st.booleans()) else [frames.pop(place)]
+        where = data.draw(st.integers(0, len(frames)))
+        frames[where:where] = taken if data.draw(st.booleans()) else []
+    reply = await ask(client, upstream, frames, expose, stream=True)
+    assert reply.complete
+    check(client, reply, stream=True)
     if expose != "both":
-        assert SECRET.encode() not in came.data
+        assert SECRET.encode() not in reply.data

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.errors import SettingsError
 from tests.end_to_end.translation.test_translation import KEY, bridge
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, asking
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, request_body
 from tests.support.asgi import call
 from tests.support.streams import completion
 from tests.support.upstream import Answer, Upstream
@@ -29,17 +29,19 @@ OWN: dict[str, Json] = {
 }
 
 
-async def asked(client: str, upstream: str, summary: str | None, entry: Json, **more: Any) -> Json:
-    """What upstream is asked."""
+async def upstream_request(
+    client: str, upstream: str, summary: str | None, entry: Json, **more: Any
+) -> Json:
+    """Return the request body that upstream receives."""
     speaks = client if upstream == "same" else upstream
     played = Upstream(answer(speaks, stream=False))
     registry = more.pop("registry", None)
     app = bridge(played, upstream, entry=entry, registry=registry)
-    body = asking(client, stream=False, summary=summary)
+    body = request_body(client, stream=False, summary=summary)
     reasoning = {**body.pop("reasoning", {}), **more.pop("reasoning", {})}
     body |= {"reasoning": reasoning} if reasoning else {}
     assert (await call(app, PATHS[client], {**body, **more}, KEY)).status == 200
-    sent: Json = played.asked[0].json
+    sent: Json = played.requests[0].json
     return sent
 
 
@@ -48,7 +50,7 @@ async def asked(client: str, upstream: str, summary: str | None, entry: Json, **
 async def test_defaults_of_the_settings_reach_every_api(
     client: str, upstream: str, summary: str | None
 ) -> None:
-    sent = await asked(client, upstream, summary, {"effort": "low", "verbosity": "low"})
+    sent = await upstream_request(client, upstream, summary, {"effort": "low", "verbosity": "low"})
     for key, value in SAID[client if upstream == "same" else upstream].items():
         assert sent[key] == value or value.items() <= sent[key].items()
 
@@ -58,7 +60,7 @@ async def test_defaults_of_the_settings_reach_every_api(
 async def test_the_clients_own_fields_win_over_the_settings(
     client: str, upstream: str, summary: str | None
 ) -> None:
-    sent = await asked(client, upstream, summary, {"effort": "low"}, **OWN[client])
+    sent = await upstream_request(client, upstream, summary, {"effort": "low"}, **OWN[client])
     assert "low" not in str(sent)
     assert "3276" not in str(sent)
 
@@ -73,7 +75,7 @@ async def test_fields_that_the_model_rejects_are_removed_and_counted(
     registry = CollectorRegistry()
     entry = {"profile": "openai", "effort": "low"}
     more = {"model": "gpt-5", "temperature": 0.5, "top_p": 0.5, "registry": registry}
-    sent = await asked(client, upstream, summary, entry, **more)
+    sent = await upstream_request(client, upstream, summary, entry, **more)
     assert not {"temperature", "top_p"} & sent.keys()
     assert registry.get_sample_value("abridge_dropped_fields_total", {"api": client}) == 2
 
@@ -81,7 +83,7 @@ async def test_fields_that_the_model_rejects_are_removed_and_counted(
 async def test_nothing_is_removed_from_a_request_that_passes() -> None:
     """Upstream's own refusal is the client's to see."""
     more = {"model": "gpt-5", "temperature": 0.5}
-    sent = await asked("chat", "same", None, {"profile": "openai"}, **more)
+    sent = await upstream_request("chat", "same", None, {"profile": "openai"}, **more)
     assert sent["temperature"] == 0.5
 
 
@@ -99,9 +101,9 @@ async def test_reasoning_returns_in_the_field_an_unknown_upstream_used(
     app = bridge(played, "chat")
     thought = {"type": "reasoning_text", "text": "I thought so."}
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [thought]}
-    said = {"role": "assistant", "content": "Earlier."}
+    earlier = {"role": "assistant", "content": "Earlier."}
     question = {"role": "user", "content": "Hi"}
     for _ in range(2):
-        body = {"model": "m", "input": [question, item, said, question]}
+        body = {"model": "m", "input": [question, item, earlier, question]}
         assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-    assert played.asked[1].json["messages"][1] == {**said, place: "I thought so."}
+    assert played.requests[1].json["messages"][1] == {**earlier, place: "I thought so."}

@@ -57,9 +57,9 @@ async def test_toward_messages_by_the_names_of_chat(case: str) -> None:
 
 async def refused(client: str, param: str, fields: dict[str, Any]) -> None:
     played = Upstream(answer("messages", stream=False))
-    came = await call(bridge(played, "messages"), PATHS[client], {"model": "m", **fields}, KEY)
-    assert (came.status, came.json["error"]["param"]) == (400, param)
-    assert not played.asked
+    reply = await call(bridge(played, "messages"), PATHS[client], {"model": "m", **fields}, KEY)
+    assert (reply.status, reply.json["error"]["param"]) == (400, param)
+    assert not played.requests
 
 
 @pytest.mark.parametrize("depth", [200, 700, 960, 980, 1000, 1020, 1024, 5000])
@@ -75,5 +75,5 @@ async def test_too_deep_nesting_is_the_clients_fault(api: str, place: str, depth
     }
     body = f'{{"model":"m","reasoning":{{"summary":"auto"}},{fields[place]}}}'.encode()
     played = Upstream(answer("chat" if api == "same" else api, stream=False))
-    came = await call(bridge(played, api), PATHS["chat"], body, KEY)
-    assert came.status in (200, 400)
+    reply = await call(bridge(played, api), PATHS["chat"], body, KEY)
+    assert reply.status in (200, 400)

@@ -1,4 +1,4 @@
-"""Tool loops for each pair of APIs: upstream gets each round's reasoning back in the last."""
+"""Tool loops for each pair of APIs: upstream gets each round's reasoning back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.end_to_end.translation.tool_loops import (
     FOR_CHAT,
     KEEPS,
     ROUNDS,
-    answered,
-    gist,
-    kept,
+    client_items,
+    comparable,
+    encode_round,
     play,
-    received,
+    received_items,
     results,
-    spelled,
+    returned_items,
 )
 from tests.end_to_end.translation.turn import BRIDGES, PATHS
 from tests.support.asgi import call
@@ -39,7 +39,7 @@ LOOPS = [
 async def loop(
     app: ASGIApp, client: str, keeps: str = "everything", *, stream: bool, key: Any = KEY
 ) -> list[Json]:
-    """A client that calls what it is told to, so many times; what it has by then."""
+    """Run a client through all rounds and return its history."""
     history: list[Json] = [{"role": "user", "content": "Where is it?"}]
     for _ in range(TIMES):
         history += await turn(app, client, history, keeps, stream=stream, key=key)
@@ -56,9 +56,9 @@ async def turn(
         "reasoning": {"summary": "auto"},
         ("messages" if client == "chat" else "input"): history,
     }
-    came = await call(app, PATHS[client], body, key)
-    assert came.status == 200, came.data
-    items = kept(answered(client, came, stream=stream), keeps)
+    reply = await call(app, PATHS[client], body, key)
+    assert reply.status == 200, reply.data
+    items = returned_items(client_items(client, reply, stream=stream), keeps)
     return [*items, *results(items)]
 
 
@@ -66,9 +66,9 @@ def rounds(api: str, shape: str, *, stream: bool, times: int = TIMES) -> Upstrea
     return Upstream(*(play(api, number, shape, stream=stream) for number in range(times)))
 
 
-def said(api: str, shape: str) -> list[Json]:
-    """All that upstream said before its last round."""
-    return [each for number in range(TIMES - 1) for each in spelled(api, number, shape)]
+def sent_items(api: str, shape: str) -> list[Json]:
+    """Return upstream's output before its last round."""
+    return [each for number in range(TIMES - 1) for each in encode_round(api, number, shape)]
 
 
 @pytest.mark.matrix(3)
@@ -80,14 +80,16 @@ async def test_each_round_of_calls_keeps_the_reasoning_it_came_from(
 ) -> None:
     played = rounds(upstream, shape, stream=stream)
     await loop(bridge(played, upstream), client, keeps, stream=stream)
-    sent = played.asked[-1].json
+    sent = played.requests[-1].json
     assert "I add the numbers" not in json.dumps(sent)
-    assert list(map(gist, received(upstream, sent))) == list(map(gist, said(upstream, shape)))
+    assert list(map(comparable, received_items(upstream, sent))) == list(
+        map(comparable, sent_items(upstream, shape))
+    )
 
 
 @EACH
-async def test_conversations_that_are_alike_never_meet(client: str, upstream: str) -> None:
-    """Two clients, word for word the same but for what upstream thought."""
+async def test_identical_conversations_never_share_reasoning(client: str, upstream: str) -> None:
+    """Two clients send the same words; only upstream's reasoning differs."""
     first = [play(upstream, 0, "calls", stream=False)] * 2
     app = bridge(played := Upstream(*first, play(upstream, 1, "calls", stream=False)), upstream)
     question = [{"role": "user", "content": "Where is it?"}]
@@ -97,21 +99,21 @@ async def test_conversations_that_are_alike_never_meet(client: str, upstream: st
     ]
     stranger = {"authorization": "Bearer sk-carl-9012"}
     await turn(app, client, [*question, *anna], "everything", stream=False, key=stranger)
-    assert "I look in two more places" not in played.asked[-1].body.decode()
+    assert "I look in two more places" not in played.requests[-1].body.decode()
     await turn(app, client, [*question, *anna], "everything", stream=False, key=OTHER)
-    assert "I look in two more places" in played.asked[-1].body.decode()
+    assert "I look in two more places" in played.requests[-1].body.decode()
 
 
 @EACH
 async def test_an_edited_history_gets_nothing_restored(client: str, upstream: str) -> None:
-    """What the client changed stays changed, whatever is put back beside it."""
+    """The client's change stays, whatever is restored beside it."""
     played = rounds(upstream, "text and calls", stream=False)
     history = await loop(app := bridge(played, upstream), client, "standard fields", stream=False)
     edited = json.loads(json.dumps(history).replace("Looking, 01.", "Edited, 01."))
     assert edited != history
     await turn(app, client, edited, "everything", stream=False)
-    assert "Looking, 01." not in played.asked[-1].body.decode()
-    assert "Edited, 01." in played.asked[-1].body.decode()
+    assert "Looking, 01." not in played.requests[-1].body.decode()
+    assert "Edited, 01." in played.requests[-1].body.decode()
 
 
 SPELLINGS: dict[str, Json] = {
@@ -144,25 +146,25 @@ async def test_no_summary_is_sent_as_reasoning_in_any_field(
     played = rounds(upstream, "calls", stream=False, times=1)
     app = bridge(played, upstream, history={"restore": restore})
     await turn(app, client, [{"role": "user", "content": "Hi"}], "everything", stream=False)
-    said = {"role": "assistant", "content": "So."}
-    histories = [[{**said, **spelling}] for spelling in SPELLINGS.values()]
+    sent_items = {"role": "assistant", "content": "So."}
+    histories = [[{**sent_items, **spelling}] for spelling in SPELLINGS.values()]
     if client == "responses":
-        histories = [[{"type": "reasoning", **item}, said] for item in ITEMS.values()]
+        histories = [[{"type": "reasoning", **item}, sent_items] for item in ITEMS.values()]
     for history in histories:
         question = {"role": "user", "content": "Where?"}
         await turn(app, client, [question, *history, question], "everything", stream=False)
-        assert "I add the numbers" not in played.asked[-1].body.decode(), history
-        assert "So." in played.asked[-1].body.decode()
+        assert "I add the numbers" not in played.requests[-1].body.decode(), history
+        assert "So." in played.requests[-1].body.decode()
 
 
 @BOTH
 @pytest.mark.parametrize("shape", ["thinking between calls", "thinking twice"])
-async def test_summaries_shown_as_one_are_recognized_as_one(shape: str, *, stream: bool) -> None:
-    """A chat client has one place for the summaries of all that was thought."""
+async def test_joined_summaries_are_recognized_as_one(shape: str, *, stream: bool) -> None:
+    """A chat client has one field for all summaries."""
     played = rounds("responses", shape, stream=stream, times=1)
     app = bridge(played, "responses", history={"restore": "never"})
     await loop(app, "chat", "the summary alone", stream=stream)
-    assert "I add the numbers" not in played.asked[-1].body.decode()
+    assert "I add the numbers" not in played.requests[-1].body.decode()
 
 
 @BOTH
@@ -171,7 +173,7 @@ async def test_a_native_summary_does_not_return_as_reasoning(*, stream: bool) ->
     app = bridge(played, "responses", history={"restore": "never"})
     history = await loop(app, "chat", "the summary alone", stream=stream)
     assert "Upstream's own words" in json.dumps(history)
-    assert "Upstream's own words" not in played.asked[-1].body.decode()
+    assert "Upstream's own words" not in played.requests[-1].body.decode()
 
 
 @BOTH
@@ -179,7 +181,7 @@ async def test_a_native_summary_does_not_return_as_reasoning(*, stream: bool) ->
 async def test_shown_and_hidden_reasoning_return_together(
     client: str, upstream: str, *, stream: bool
 ) -> None:
-    """Shown reasoning comes back as it was, and brings back its signature, its id, its seal."""
+    """Shown reasoning returns unchanged, with its signature, id and seal."""
     shape = "calls" if upstream == "chat" else "thinking between calls"
     played = rounds(upstream, shape, stream=stream)
     app = bridge(played, upstream, expose="both")
@@ -190,8 +192,10 @@ async def test_shown_and_hidden_reasoning_return_together(
             item.pop("thinking_blocks", None)
             item.pop("encrypted_content", None)
         history += items
-    sent = played.asked[-1].json
-    assert list(map(gist, received(upstream, sent))) == list(map(gist, said(upstream, shape)))
+    sent = played.requests[-1].json
+    assert list(map(comparable, received_items(upstream, sent))) == list(
+        map(comparable, sent_items(upstream, shape))
+    )
 
 
 DETAILS = [
@@ -229,7 +233,7 @@ async def test_a_provider_gets_reasoning_back_in_its_own_field(
     dialect: str, expose: Any, keeps: str, *, stream: bool
 ) -> None:
     profile, spelling = DIALECTS[dialect]
-    tool = spelled("chat", 0, "calls")[0]["tool_calls"][0]
+    tool = encode_round("chat", 0, "calls")[0]["tool_calls"][0]
     tool |= {"extra_content": SIGNATURE} if profile == "gemini" else {}
     message = {"role": "assistant", "content": None, **spelling, "tool_calls": [tool]}
     frames = [chunk({"role": "assistant"})]
@@ -238,6 +242,6 @@ async def test_a_provider_gets_reasoning_back_in_its_own_field(
     played = Upstream(Answer(frames) if stream else Answer.json(completion(message)))
     app = bridge(played, "chat", expose=expose, entry={"profile": profile})
     await loop(app, "responses", keeps, stream=stream)
-    sent = played.asked[-1].json["messages"][1]
+    sent = played.requests[-1].json["messages"][1]
     assert {key: sent.get(key) for key in spelling} == spelling
     assert sent["tool_calls"] == [tool]

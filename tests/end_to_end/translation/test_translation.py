@@ -1,4 +1,4 @@
-"""Any client API over any upstream API, in each form in which Abridge is used."""
+"""Any client API over any upstream API, in each way to deploy Abridge."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.end_to_end.translation.turn import (
     TOOL,
     WORDS,
     answer,
-    asking,
-    hear,
+    read_answer,
+    request_body,
 )
 from tests.support.asgi import begin, call
 from tests.support.counters import total
-from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, abridged
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.streams import THOUGHT, chunk, completion, response
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -49,44 +49,42 @@ def bridge(
     """Abridge before an upstream that speaks one API."""
     entry = {"api": api, "base_url": f"{ORIGIN}/v1", **more.pop("entry", {})}
     more.setdefault("writer", Scripted(SUMMARY))
-    return abridged(form, upstream, upstreams=[entry], reasoning={"expose": expose}, **more)
+    return build_app(form, upstream, upstreams=[entry], reasoning={"expose": expose}, **more)
 
 
 class TestAnswers:
     @BOTH
     @EACH
     @pytest.mark.parametrize("form", FORMS)
-    async def test_the_answer_its_summary_and_its_bill(
+    async def test_answer_summary_and_usage_are_translated(
         self, form: Form, client: str, upstream: str, *, stream: bool
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, form)
         path = PREFIX[form] + PATHS[client]
-        came = await call(app, path, asking(client, stream=stream), KEY)
-        heard = hear(client, came, stream=stream)
-        assert came.status == 200
-        assert played.asked[0].path == PATHS[upstream]
-        assert (heard.text, heard.summary) == (WORDS, SUMMARY)
-        assert heard.raw == (THOUGHT if client == "responses" else "")
-        assert heard.finish == ("completed" if client == "responses" else "stop")
-        assert heard.usage is not None
-        share = heard.usage["reasoning_summary"]
+        reply = await call(app, path, request_body(client, stream=stream), KEY)
+        received = read_answer(client, reply, stream=stream)
+        assert reply.status == 200
+        assert played.requests[0].path == PATHS[upstream]
+        assert (received.text, received.summary) == (WORDS, SUMMARY)
+        assert received.raw == (THOUGHT if client == "responses" else "")
+        assert received.finish == ("completed" if client == "responses" else "stop")
+        assert received.usage is not None
+        share = received.usage["reasoning_summary"]
         assert (share["input_tokens"], share["output_tokens"]) == (10, 5)
-        assert heard.usage["total_tokens"] == heard.usage[_INPUT[client]] + 75
+        assert received.usage["total_tokens"] == received.usage[_INPUT[client]] + 75
 
     @BOTH
     @EACH
-    async def test_a_call_ends_the_turn_so_that_loops_go_on(
-        self, client: str, upstream: str, *, stream: bool
-    ) -> None:
+    async def test_a_call_ends_the_turn(self, client: str, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
-        body = asking(client, stream=stream, tools=TOOLS[client])
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
-        heard = hear(client, came, stream=stream)
-        assert heard.calls == [(TOOL, ARGUMENTS)]
-        assert heard.finish == ("completed" if client == "responses" else "tool_calls")
-        assert heard.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
-        assert heard.summary == SUMMARY
+        body = request_body(client, stream=stream, tools=TOOLS[client])
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        received = read_answer(client, reply, stream=stream)
+        assert received.calls == [(TOOL, ARGUMENTS)]
+        assert received.finish == ("completed" if client == "responses" else "tool_calls")
+        assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
+        assert received.summary == SUMMARY
 
     @BOTH
     @EACH
@@ -96,15 +94,15 @@ class TestAnswers:
     ) -> None:
         played = Upstream(answer(upstream, stream=stream))
         app = bridge(played, upstream, expose=expose)
-        came = await call(app, PATHS[client], asking(client, stream=stream), KEY)
-        assert hear(client, came, stream=stream).text == WORDS
-        assert b"odd numbers" not in came.data
-        assert b"squared" not in came.data
+        reply = await call(app, PATHS[client], request_body(client, stream=stream), KEY)
+        assert read_answer(client, reply, stream=stream).text == WORDS
+        assert b"odd numbers" not in reply.data
+        assert b"squared" not in reply.data
 
     @BOTH
     @pytest.mark.parametrize("upstream", ["chat", "messages"])
     @pytest.mark.parametrize(
-        ("expose", "summary", "told"),
+        ("expose", "summary", "echoed"),
         [("auto", "detailed", "detailed"), ("raw", "detailed", None), ("auto", None, None)],
     )
     async def test_a_summary_is_echoed_only_where_one_is_made(
@@ -112,29 +110,28 @@ class TestAnswers:
         upstream: str,
         expose: Exposure,
         summary: str | None,
-        told: str | None,
+        echoed: str | None,
         *,
         stream: bool,
     ) -> None:
         app = bridge(Upstream(answer(upstream, stream=stream)), upstream, expose=expose)
-        body = asking("responses", stream=stream, summary=summary)
-        came = await call(app, PATHS["responses"], body, KEY)
-        heard = hear("responses", came, stream=stream)
-        assert heard.body["reasoning"]["summary"] == told
-        assert bool(heard.summary) is (told is not None)
+        body = request_body("responses", stream=stream, summary=summary)
+        reply = await call(app, PATHS["responses"], body, KEY)
+        received = read_answer("responses", reply, stream=stream)
+        assert received.body["reasoning"]["summary"] == echoed
+        assert bool(received.summary) is (echoed is not None)
 
     @EACH
     async def test_no_history_is_lost_behind_an_id(self, client: str, upstream: str) -> None:
-        """What upstream cannot look up is refused, even where settings say to drop: never is a
-        conversation begun anew in silence."""
+        """A reference that upstream cannot resolve is refused, even where settings drop fields."""
         played = Upstream(answer(upstream, stream=False))
-        body = asking(client, stream=False, previous_response_id="resp_1")
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        body = request_body(client, stream=False, previous_response_id="resp_1")
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
         if client == "responses":
-            assert (came.status, came.json["error"]["param"]) == (400, "previous_response_id")
-            assert not played.asked
+            assert (reply.status, reply.json["error"]["param"]) == (400, "previous_response_id")
+            assert not played.requests
         else:
-            assert played.asked[0].json.get("previous_response_id") in (None, "resp_1")
+            assert played.requests[0].json.get("previous_response_id") in (None, "resp_1")
 
     @BOTH
     @EACH
@@ -143,41 +140,41 @@ class TestAnswers:
     ) -> None:
         writer = Scripted(SUMMARY)
         played = Upstream(answer(upstream, stream=stream))
-        body = asking(client, stream=stream, summary=None)
-        came = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
-        heard = hear(client, came, stream=stream)
-        assert heard.text == WORDS
-        assert not writer.asked
-        assert heard.usage is not None
-        assert "reasoning_summary" not in heard.usage
+        body = request_body(client, stream=stream, summary=None)
+        reply = await call(bridge(played, upstream, writer=writer), PATHS[client], body, KEY)
+        received = read_answer(client, reply, stream=stream)
+        assert received.text == WORDS
+        assert not writer.requests
+        assert received.usage is not None
+        assert "reasoning_summary" not in received.usage
 
     @EACH
     async def test_a_broken_upstream_looks_broken(self, client: str, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
         if client == "responses":
-            assert b"event: response.failed" in came.data
-            assert b"response.completed" not in came.data
+            assert b"event: response.failed" in reply.data
+            assert b"response.completed" not in reply.data
         else:
-            assert b'"error"' in came.data
-            assert b"[DONE]" not in came.data
+            assert b'"error"' in reply.data
+            assert b"[DONE]" not in reply.data
 
     async def test_an_upstream_that_forgets_done_is_repaired(self) -> None:
         frames = list(answer("chat", stream=True).steps)[:-1]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert hear("responses", came, stream=True).finish == "completed"
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", reply, stream=True).finish == "completed"
 
     @EACH
-    async def test_what_is_no_answer_of_the_api_is_an_error(
-        self, client: str, upstream: str
-    ) -> None:
+    async def test_a_body_of_another_api_is_an_error(self, client: str, upstream: str) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
-        assert came.status == 502
-        assert came.json["error"]["type"] == "server_error"
+        reply = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
+        assert reply.status == 502
+        assert reply.json["error"]["type"] == "server_error"
 
 
 _INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
@@ -186,27 +183,29 @@ _INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
 class TestErrors:
     @EACH
     async def test_an_error_comes_in_the_clients_shape(self, client: str, upstream: str) -> None:
-        told = {"type": "invalid_request_error", "message": "No such model."}
-        own = {"type": "error", "error": told} if upstream == "messages" else {"error": told}
+        error = {"type": "invalid_request_error", "message": "No such model."}
+        own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own, 400, **{"retry-after": "3"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
-        assert came.status == 400
-        assert came.headers["retry-after"] == "3"
-        assert came.json["error"]["message"] == "No such model."
-        assert "type" not in came.json
+        reply = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
+        assert reply.status == 400
+        assert reply.headers["retry-after"] == "3"
+        assert reply.json["error"]["message"] == "No such model."
+        assert "type" not in reply.json
 
     @EACH
-    async def test_half_an_answer_beside_an_error_is_not_shown(
+    async def test_a_partial_answer_beside_an_error_is_not_shown(
         self, client: str, upstream: str
     ) -> None:
         own = {"type": "error", "error": {"type": "api_error", "message": "It broke."}}
         half = {"choices": [{"message": {"reasoning": THOUGHT}}], "output": [THOUGHT]}
         played = Upstream(Answer.json({**own, **half}, 500))
         app = bridge(played, upstream, expose="none")
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
-        assert came.status == 500
-        assert came.json["error"]["message"] == "It broke."
-        assert b"squared" not in came.data
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        assert reply.status == 500
+        assert reply.json["error"]["message"] == "It broke."
+        assert b"squared" not in reply.data
 
     @EACH
     @pytest.mark.parametrize("status", [204, 304, 307])
@@ -214,77 +213,82 @@ class TestErrors:
         self, client: str, upstream: str, status: int
     ) -> None:
         played = Upstream(Answer([], status, {"location": f"{ORIGIN}{PATHS[upstream]}"}))
-        came = await call(bridge(played, upstream), PATHS[client], asking(client, stream=True), KEY)
-        assert came.status == 502
-        assert came.json["error"]["type"] == "server_error"
-        assert "location" not in came.headers
+        reply = await call(
+            bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
+        )
+        assert reply.status == 502
+        assert reply.json["error"]["type"] == "server_error"
+        assert "location" not in reply.headers
 
     @EACH
     async def test_an_error_that_comes_as_an_answer_keeps_its_message(
         self, client: str, upstream: str
     ) -> None:
-        told = {"type": "overloaded_error", "message": "We are overloaded."}
-        own = {"type": "error", "error": told} if upstream == "messages" else {"error": told}
+        error = {"type": "overloaded_error", "message": "We are overloaded."}
+        own = {"type": "error", "error": error} if upstream == "messages" else {"error": error}
         played = Upstream(Answer.json(own))
-        body = asking(client, stream=False)
-        came = await call(bridge(played, upstream), PATHS[client], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "We are overloaded."
+        body = request_body(client, stream=False)
+        reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "We are overloaded."
 
-    async def test_so_does_a_failed_response(self) -> None:
+    async def test_a_failed_response_keeps_its_message(self) -> None:
         error = {"code": "server_error", "message": "It broke."}
         played = Upstream(Answer.json({**response([]), "status": "failed", "error": error}))
-        body = asking("chat", stream=False)
-        came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "It broke."
+        body = request_body("chat", stream=False)
+        reply = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "It broke."
 
-    async def test_so_does_a_choice_that_ends_in_error(self) -> None:
-        said = completion({"content": "It is"})
-        said["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
-        played = Upstream(Answer.json(said))
-        body = asking("responses", stream=False)
-        came = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
-        assert came.status == 502
-        assert came.json["error"]["message"] == "It broke."
+    async def test_a_choice_that_ends_in_error_keeps_its_message(self) -> None:
+        body_sent = completion({"content": "It is"})
+        body_sent["choices"][0] |= {"finish_reason": "error", "error": {"message": "It broke."}}
+        played = Upstream(Answer.json(body_sent))
+        body = request_body("responses", stream=False)
+        reply = await call(bridge(played, "chat"), PATHS["responses"], body, KEY)
+        assert reply.status == 502
+        assert reply.json["error"]["message"] == "It broke."
 
     async def test_what_upstream_cannot_carry_is_refused_by_name(self) -> None:
         played = Upstream(answer("responses", stream=False))
-        body = asking("chat", stream=False, stop=["\n"])
-        came = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
-        assert came.status == 400
-        assert came.json["error"]["param"] == "stop"
-        assert not played.asked
+        body = request_body("chat", stream=False, stop=["\n"])
+        reply = await call(bridge(played, "responses"), PATHS["chat"], body, KEY)
+        assert reply.status == 400
+        assert reply.json["error"]["param"] == "stop"
+        assert not played.requests
 
     async def test_unsupported_fields_are_dropped_where_settings_allow(self) -> None:
         registry = CollectorRegistry()
         played = Upstream(answer("responses", stream=False))
         entry = {"unsupported": "drop"}
         app = bridge(played, "responses", entry=entry, registry=registry)
-        body = asking("chat", stream=False, stop=["\n"])
-        came = await call(app, PATHS["chat"], body, KEY)
-        assert came.status == 200
-        assert "stop" not in played.asked[0].json
+        body = request_body("chat", stream=False, stop=["\n"])
+        reply = await call(app, PATHS["chat"], body, KEY)
+        assert reply.status == 200
+        assert "stop" not in played.requests[0].json
         assert registry.get_sample_value("abridge_dropped_fields_total", {"api": "chat"}) == 1
 
     async def test_a_body_that_is_no_object_is_refused(self) -> None:
         played = Upstream(answer("chat", stream=False))
-        came = await call(bridge(played, "chat"), PATHS["responses"], b"[]", KEY)
-        assert came.status == 400
-        assert not played.asked
+        reply = await call(bridge(played, "chat"), PATHS["responses"], b"[]", KEY)
+        assert reply.status == 400
+        assert not played.requests
 
 
 class TestRequests:
     async def test_a_messages_upstream_gets_anthropics_headers(self) -> None:
         played = Upstream(answer("messages", stream=False))
         await call(
-            bridge(played, "messages"), PATHS["responses"], asking("responses", stream=False), KEY
+            bridge(played, "messages"),
+            PATHS["responses"],
+            request_body("responses", stream=False),
+            KEY,
         )
-        asked = played.asked[0]
-        assert asked.header("x-api-key") == "sk-anna-1234"
-        assert asked.header("authorization") is None
-        assert asked.header("anthropic-version") == "2023-06-01"
-        assert asked.json["max_tokens"] > 0
+        request = played.requests[0]
+        assert request.header("x-api-key") == "sk-anna-1234"
+        assert request.header("authorization") is None
+        assert request.header("anthropic-version") == "2023-06-01"
+        assert request.json["max_tokens"] > 0
 
     @pytest.mark.parametrize(
         ("shown", "sent"),
@@ -302,9 +306,11 @@ class TestRequests:
         self, shown: dict[str, str], sent: list[tuple[bytes, bytes]]
     ) -> None:
         played = Upstream(answer("messages", stream=False))
-        body = asking("responses", stream=False)
+        body = request_body("responses", stream=False)
         await call(bridge(played, "messages"), PATHS["responses"], body, shown)
-        assert [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS] == sent
+        assert [
+            pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS
+        ] == sent
 
     async def test_an_upstreams_key_goes_in_the_header_it_reads(
         self, monkeypatch: pytest.MonkeyPatch
@@ -312,30 +318,30 @@ class TestRequests:
         monkeypatch.setenv("THEIR_KEY", "sk-ours")
         played = Upstream(answer("messages", stream=False))
         app = bridge(played, "messages", entry={"api_key_env": "THEIR_KEY"})
-        await call(app, PATHS["responses"], asking("responses", stream=False), KEY)
-        credentials = [pair for pair in played.asked[0].headers if pair[0] in CREDENTIAL_HEADERS]
+        await call(app, PATHS["responses"], request_body("responses", stream=False), KEY)
+        credentials = [pair for pair in played.requests[0].headers if pair[0] in CREDENTIAL_HEADERS]
         assert credentials == [(b"x-api-key", b"sk-ours")]
 
     @EACH
     async def test_the_length_and_the_path_fit_the_body(self, client: str, upstream: str) -> None:
         played = Upstream(answer(upstream, stream=False))
         app = bridge(played, upstream, "mounted")
-        await call(app, PATHS[client], asking(client, stream=False), KEY)
-        asked = played.asked[0]
-        assert asked.header("content-length") == str(len(asked.body))
-        assert asked.raw_path in (b"", PATHS[upstream].encode())
+        await call(app, PATHS[client], request_body(client, stream=False), KEY)
+        request = played.requests[0]
+        assert request.header("content-length") == str(len(request.body))
+        assert request.raw_path in (b"", PATHS[upstream].encode())
 
 
 class TestAuto:
-    async def test_it_finds_out_and_remembers(self) -> None:
+    async def test_the_api_is_discovered_once(self) -> None:
         missing = Answer.json({"detail": "Not Found"}, 404)
         played = Upstream(missing, *[answer("chat", stream=True)] * 2)
         app = bridge(played, "auto")
         for _ in range(2):
-            came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-            heard = hear("responses", came, stream=True)
-            assert (heard.text, heard.summary) == (WORDS, SUMMARY)
-        assert [asked.path for asked in played.asked] == [
+            reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+            received = read_answer("responses", reply, stream=True)
+            assert (received.text, received.summary) == (WORDS, SUMMARY)
+        assert [request.path for request in played.requests] == [
             PATHS["responses"],
             PATHS["chat"],
             PATHS["chat"],
@@ -345,24 +351,24 @@ class TestAuto:
         played = Upstream(answer("responses", stream=True))
         app = bridge(played, "auto")
         for _ in range(2):
-            await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert {asked.path for asked in played.asked} == {PATHS["responses"]}
+            await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert {request.path for request in played.requests} == {PATHS["responses"]}
 
-    async def test_a_request_that_asks_for_nothing_finds_out_too(self) -> None:
+    async def test_a_request_without_a_summary_discovers_the_api_too(self) -> None:
         played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
-        body = asking("responses", stream=False, summary=None)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert hear("responses", came, stream=False).text == WORDS
+        body = request_body("responses", stream=False, summary=None)
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert read_answer("responses", reply, stream=False).text == WORDS
 
-    async def test_nothing_is_learned_of_what_neither_has(self) -> None:
+    async def test_nothing_is_learned_from_a_path_that_neither_has(self) -> None:
         missing = Answer.json({"error": {"message": "no such model"}}, 404)
         played = Upstream(missing, missing, answer("responses", stream=True))
         app = bridge(played, "auto")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert came.status == 404
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        assert hear("responses", came, stream=True).text == WORDS
-        assert played.asked[-1].path == PATHS["responses"]
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert reply.status == 404
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        assert read_answer("responses", reply, stream=True).text == WORDS
+        assert played.requests[-1].path == PATHS["responses"]
 
     @pytest.mark.parametrize(
         "error",
@@ -374,15 +380,15 @@ class TestAuto:
         ],
     )
     @pytest.mark.parametrize("summary", ["auto", None])
-    async def test_something_else_that_is_not_found_is_no_missing_api(
+    async def test_another_404_is_not_a_missing_api(
         self, error: dict[str, Any], summary: str | None
     ) -> None:
-        """Or one request for a model that is nowhere would cost everybody the API."""
+        """Else one request for an unknown model would disable the API for everybody."""
         played = Upstream(Answer.json({"error": error}, 404), answer("chat", stream=False))
-        body = asking("responses", stream=False, summary=summary)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert (came.status, came.json) == (404, {"error": error})
-        assert len(played.asked) == 1
+        body = request_body("responses", stream=False, summary=summary)
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert (reply.status, reply.json) == (404, {"error": error})
+        assert len(played.requests) == 1
 
     @pytest.mark.parametrize(
         "error",
@@ -393,20 +399,20 @@ class TestAuto:
             {"error": "not found"},
         ],
     )
-    async def test_a_missing_api_has_many_words(self, error: dict[str, Any]) -> None:
+    async def test_every_form_of_a_missing_api_is_recognized(self, error: dict[str, Any]) -> None:
         played = Upstream(Answer.json(error, 404), answer("chat", stream=False))
-        body = asking("responses", stream=False)
-        came = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert hear("responses", came, stream=False).text == WORDS
+        body = request_body("responses", stream=False)
+        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
+        assert read_answer("responses", reply, stream=False).text == WORDS
 
-    async def test_what_one_model_lacks_another_may_have(self) -> None:
+    async def test_a_missing_api_is_remembered_by_model(self) -> None:
         missing, chat = Answer.json({}, 404), answer("chat", stream=False)
         played = Upstream(missing, chat, answer("responses", stream=False))
         app = bridge(played, "auto")
         for model in ("old", "new"):
-            body = {**asking("responses", stream=False), "model": model}
+            body = {**request_body("responses", stream=False), "model": model}
             assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-        assert played.asked[-1].path == PATHS["responses"]
+        assert played.requests[-1].path == PATHS["responses"]
 
     def test_an_upstream_may_be_upgraded(self) -> None:
         now = 0.0
@@ -423,18 +429,18 @@ class TestAuto:
             played = Upstream(Answer(before=[begun.set, silence]), answer("chat", stream=False))
             app = bridge(played, "auto", form)
             path = PREFIX[form] + PATHS["responses"]
-            asked = begin(app, path, asking("responses", stream=False), KEY)
+            request = begin(app, path, request_body("responses", stream=False), KEY)
             await begun.wait()
-            asked.left.set()
-            await asked.finish()
-            assert len(played.asked) == 1
-            assert not asked.sent
+            request.left.set()
+            await request.finish()
+            assert len(played.requests) == 1
+            assert not request.sent
 
-    async def test_what_was_tried_in_vain_is_counted_once(self) -> None:
+    async def test_a_failed_trial_is_counted_once(self) -> None:
         registry = CollectorRegistry()
         played = Upstream(Answer.json({}, 404), answer("chat", stream=True))
         app = bridge(played, "auto", registry=registry)
-        await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
+        await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         counted = {
             sample.labels["outcome"]: sample.value
             for metric in registry.collect()
@@ -455,12 +461,12 @@ class TestHistory:
             answer(upstream, stream=False, text="", calls=True), answer(upstream, stream=False)
         )
         app = bridge(played, upstream)
-        first = asking(client, stream=False, tools=TOOLS[client])
-        came = await call(app, PATHS[client], first, KEY)
-        second = _next_turn(client, first, came.json, returned)
-        came = await call(app, PATHS[client], second, KEY)
-        assert came.status == 200
-        sent = json.dumps(played.asked[1].json, ensure_ascii=False)
+        first = request_body(client, stream=False, tools=TOOLS[client])
+        reply = await call(app, PATHS[client], first, KEY)
+        second = _next_request(client, first, reply.json, returned)
+        reply = await call(app, PATHS[client], second, KEY)
+        assert reply.status == 200
+        sent = json.dumps(played.requests[1].json, ensure_ascii=False)
         assert json.dumps(THOUGHT)[1:-1] in sent
         assert "I add the numbers" not in sent
         assert "forty-two" in sent
@@ -471,19 +477,21 @@ class TestHistory:
             answer("messages", stream=False),
         )
         app = bridge(played, "messages", history={"store": "none"})
-        first = asking("responses", stream=False, tools=TOOLS["responses"])
-        came = await call(app, PATHS["responses"], first, KEY)
-        second = _next_turn("responses", first, came.json, "everything")
+        first = request_body("responses", stream=False, tools=TOOLS["responses"])
+        reply = await call(app, PATHS["responses"], first, KEY)
+        second = _next_request("responses", first, reply.json, "everything")
         await call(app, PATHS["responses"], second, KEY)
-        blocks = played.asked[1].json["messages"][1]["content"]
+        blocks = played.requests[1].json["messages"][1]["content"]
         assert blocks[0] == {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}
         assert blocks[1]["type"] == "tool_use"
 
 
-def _next_turn(api: str, first: dict[str, Any], said: Any, returned: str) -> dict[str, Any]:
+def _next_request(
+    api: str, first: dict[str, Any], answer_body: Any, returned: str
+) -> dict[str, Any]:
     """The client's next request: it has called the tool."""
     if api == "responses":
-        output = said["output"]
+        output = answer_body["output"]
         if returned == "standard fields":
             output = [item for item in output if item["type"] != "reasoning"]
         elif returned == "the summary alone":
@@ -493,17 +501,17 @@ def _next_turn(api: str, first: dict[str, Any], said: Any, returned: str) -> dic
                 else item
                 for item in output
             ]
-        call_id = said["output"][-1]["call_id"]
+        call_id = answer_body["output"][-1]["call_id"]
         result = {"type": "function_call_output", "call_id": call_id, "output": "forty-two"}
         question = {"type": "message", "role": "user", "content": "Hi"}
         return {**first, "input": [question, *output, result]}
-    message = dict(said["choices"][0]["message"])
-    kept = {"role", "content", "tool_calls"}
+    message = dict(answer_body["choices"][0]["message"])
+    returned_keys = {"role", "content", "tool_calls"}
     if returned == "standard fields":
-        message = {key: message[key] for key in kept if key in message}
+        message = {key: message[key] for key in returned_keys if key in message}
     elif returned == "the summary alone":
-        kept |= {"reasoning_content"}
-        message = {key: message[key] for key in kept if key in message}
+        returned_keys |= {"reasoning_content"}
+        message = {key: message[key] for key in returned_keys if key in message}
     call_id = message["tool_calls"][0]["id"]
     result = {"role": "tool", "tool_call_id": call_id, "content": "forty-two"}
     return {**first, "messages": [*first["messages"], message, result]}
@@ -522,17 +530,17 @@ class TestSummarizers:
         app = bridge(
             played, upstream, writer=None, summarizer={"kind": "upstream"}, registry=registry
         )
-        came = await call(app, PATHS[client], asking(client, stream=True), KEY)
-        assert hear(client, came, stream=True).summary == "**Sum**\n\nI add."
-        assert [asked.path for asked in played.asked] == [PATHS[upstream]] * 2
+        reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
+        assert read_answer(client, reply, stream=True).summary == "**Sum**\n\nI add."
+        assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
 
     async def test_parts_come_while_the_model_still_thinks(self) -> None:
-        """On a bridge as anywhere."""
+        """As without translation."""
         frames = [chunk({"reasoning_content": THOUGHT * 6}), *answer("chat", stream=True).steps]
         app = bridge(Upstream(Answer(frames)), "chat")
-        came = await call(app, PATHS["responses"], asking("responses", stream=True), KEY)
-        kinds = [line for line in came.data.decode().splitlines() if line.startswith("event: ")]
+        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
+        kinds = [line for line in reply.data.decode().splitlines() if line.startswith("event: ")]
         part = kinds.index("event: response.reasoning_summary_part.added")
         assert part < len(kinds) - 1 - kinds[::-1].index("event: response.reasoning_text.delta")

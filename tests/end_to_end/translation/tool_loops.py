@@ -1,5 +1,5 @@
-"""A tool loop over two APIs: the rounds as an upstream sends them and expects them back, and
-clients that return more or less of them.
+"""A tool loop over two APIs: the rounds as upstream sends them and expects them back, and clients
+that return more or less of them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ ROUNDS: dict[str, tuple[str, ...]] = {
     "summarized twice": ("sum up", "sum up", "call"),
 }
 FOR_CHAT = ("calls", "text and calls")
-"""A chat upstream says a message at a time."""
+"""The shapes of a chat upstream, whose rounds are one message each."""
 
 
-def spelled(api: str, number: int, shape: str) -> list[Json]:
-    """A round in upstream's words: items, or blocks, or the keys of a message."""
+def encode_round(api: str, number: int, shape: str) -> list[Json]:
+    """Encode a round as items, or blocks, or one message."""
     made = [_each(api, f"{number}{place}", kind) for place, kind in enumerate(ROUNDS[shape])]
     if api != "chat":
         return made
@@ -52,17 +52,17 @@ def spelled(api: str, number: int, shape: str) -> list[Json]:
 
 
 def _each(api: str, at: str, kind: str) -> Json:
-    thought, said = f"At {at} I look in two more places.", f"Looking, {at}."
+    thought, text = f"At {at} I look in two more places.", f"Looking, {at}."
     arguments = f'{{"where":"é",  "depth": 1{at}.0}}'  # as models write JSON, not as Python does
     if api == "chat":
-        return _key(at, kind, {"think": thought, "say": said, "call": arguments}[kind])
+        return _key(at, kind, {"think": thought, "say": text, "call": arguments}[kind])
     if api == "responses":
-        return _item(at, kind, {"say": said, "call": arguments}.get(kind, thought))
+        return _item(at, kind, {"say": text, "call": arguments}.get(kind, thought))
     match kind:
         case "seal":
             return messages.redacted(f"red{at}==")
         case "say":
-            return messages.text(said)
+            return messages.text(text)
         case "call":
             identity = {"id": f"toolu_{at}x7Kq9ZtR4mP2s"}
             return {**messages.tool_use(0, "look", **json.loads(arguments)), **identity}
@@ -94,14 +94,14 @@ def _item(at: str, kind: str, text: str) -> Json:
 
 
 def play(api: str, number: int, shape: str, *, stream: bool) -> Answer:
-    """A round, as an upstream says it."""
-    said = spelled(api, number, shape)
+    """Return a round as an upstream of the API sends it."""
+    output = encode_round(api, number, shape)
     if api == "responses":
-        return _play_items(said, number, stream=stream)
+        return _play_items(output, number, stream=stream)
     if api == "messages":
-        whole = messages.message(said, "tool_use")
-        return Answer(messages.stream(said, "tool_use")) if stream else Answer.json(whole)
-    message = said[0]
+        whole = messages.message(output, "tool_use")
+        return Answer(messages.stream(output, "tool_use")) if stream else Answer.json(whole)
+    message = output[0]
     if not stream:
         body = completion(message)
         body["choices"][0]["finish_reason"] = "tool_calls"
@@ -118,38 +118,39 @@ def _play_items(output: list[Json], number: int, *, stream: bool) -> Answer:
     return Answer.json(response(output, **named))
 
 
-def received(api: str, body: Json) -> list[Json]:
-    """What upstream is sent of what it had said itself."""
+def received_items(api: str, body: Json) -> list[Json]:
+    """Return what a request holds of upstream's own output."""
     if api == "responses":
         others = [item for item in body["input"] if "output" not in item]
         return [item for item in others if item.get("role", "assistant") == "assistant"]
-    said = [message for message in body["messages"] if message["role"] == "assistant"]
+    assistant = [message for message in body["messages"] if message["role"] == "assistant"]
     if api == "chat":
-        return said
-    return [block for message in said for block in message["content"]]
+        return assistant
+    return [block for message in assistant for block in message["content"]]
 
 
-def gist(each: Json) -> Json:
-    """Reasoning as it is; of all else, what it says."""
+def comparable(each: Json) -> Json:
+    """Return reasoning unchanged, and of anything else only its content."""
     if each.get("type") in ("reasoning", "thinking", "redacted_thinking"):
         return each
     if "call_id" in each:
         return {key: each[key] for key in ("call_id", "name", "arguments")}
     if each.get("type") == "message":
-        said = each["content"]
-        return {"text": said if isinstance(said, str) else "".join(part["text"] for part in said)}
+        content = each["content"]
+        text = content if isinstance(content, str) else "".join(part["text"] for part in content)
+        return {"text": text}
     return each
 
 
-def answered(client: str, came: Call, *, stream: bool) -> list[Json]:
-    """All that the client is told: items, or a message."""
+def client_items(client: str, reply: Call, *, stream: bool) -> list[Json]:
+    """Return the client's output: items, or a message."""
     if client == "responses":
-        whole = check_responses(came.data).response if stream else came.json
+        whole = check_responses(reply.data).response if stream else reply.json
         return list(whole["output"])
     if not stream:
-        return [came.json["choices"][0]["message"]]
+        return [reply.json["choices"][0]["message"]]
     message: Any = {}
-    for chunk in check_chat(came.data).chunks:
+    for chunk in check_chat(reply.data).chunks:
         for choice in chunk["choices"]:
             message = accumulate_delta(message, choice["delta"])
     for entry in message.get("tool_calls") or ():
@@ -160,14 +161,14 @@ def answered(client: str, came: Call, *, stream: bool) -> list[Json]:
 KEEPS = ("everything", "standard fields", "the summary alone", "no ids")
 
 
-def kept(told: list[Json], keeps: str) -> list[Json]:
-    """What the client returns of it."""
+def returned_items(items: list[Json], keeps: str) -> list[Json]:
+    """Return the items that the client sends back."""
     if keeps == "everything":
-        return told
-    return [item for each in told if (item := _kept(each, keeps))]
+        return items
+    return [item for each in items if (item := _returned(each, keeps))]
 
 
-def _kept(item: Json, keeps: str) -> Json:
+def _returned(item: Json, keeps: str) -> Json:
     if "tool_calls" in item:
         fields = ["role", "content", "tool_calls"]
         fields += ["reasoning_content"] if keeps != "standard fields" else []
@@ -181,7 +182,7 @@ def _kept(item: Json, keeps: str) -> Json:
 
 
 def results(items: list[Json]) -> list[Json]:
-    """What came of the calls."""
+    """Return the results of the calls."""
     calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
     tools = [entry["id"] for item in items for entry in item.get("tool_calls") or ()]
     return [

@@ -42,11 +42,11 @@ ARGUMENTS = {"where": "here"}
 def answer(
     api: str, *, stream: bool, thought: str = THOUGHT, text: str = WORDS, calls: bool = False
 ) -> Answer:
-    """The turn, as an upstream says it."""
-    said = json.dumps(ARGUMENTS)
+    """Return the turn as an upstream of the API sends it."""
+    arguments = json.dumps(ARGUMENTS)
     match api:
         case "chat":
-            tools = [call(TOOL, said)] if calls else []
+            tools = [call(TOOL, arguments)] if calls else []
             finish = "tool_calls" if calls else "stop"
             if stream:
                 return Answer(chat_stream(thought, text, calls=tools, finish=finish))
@@ -57,7 +57,7 @@ def answer(
         case "responses":
             output = [reasoning_item(0, thought)]
             output += [message_item(1, text)] if text else []
-            output += [call_item(len(output), TOOL, said)] if calls else []
+            output += [call_item(len(output), TOOL, arguments)] if calls else []
             return Answer(responses_stream(output)) if stream else Answer.json(response(output))
         case _:
             blocks = [messages.thinking(thought)]
@@ -69,8 +69,10 @@ def answer(
             return Answer.json(messages.message(blocks, stop))
 
 
-def asking(api: str, *, stream: bool, summary: str | None = "auto", **more: Any) -> dict[str, Any]:
-    """A client's request."""
+def request_body(
+    api: str, *, stream: bool, summary: str | None = "auto", **more: Any
+) -> dict[str, Any]:
+    """Return a client's request body."""
     reasoning = {"reasoning": {"summary": summary}} if summary else {}
     body = {"model": "thinker-1", "stream": stream, **reasoning}
     if api == "chat":
@@ -80,8 +82,8 @@ def asking(api: str, *, stream: bool, summary: str | None = "auto", **more: Any)
 
 
 @dataclass
-class Heard:
-    """What a client got, whatever the API."""
+class ClientAnswer:
+    """A client's answer, independent of the API."""
 
     text: str = ""
     summary: str = ""
@@ -93,45 +95,47 @@ class Heard:
     body: dict[str, Any] = field(default_factory=dict)
 
 
-def hear(api: str, came: Call, *, stream: bool) -> Heard:
-    """Read a client's answer, strictly."""
+def read_answer(api: str, reply: Call, *, stream: bool) -> ClientAnswer:
+    """Read and check a client's answer."""
     if api == "chat":
-        return _hear_chat(came, stream=stream)
-    final = check_responses(came.data).response if stream else came.json
-    heard = Heard(usage=final["usage"], finish=final["status"], body=final)
+        return _read_chat(reply, stream=stream)
+    final = check_responses(reply.data).response if stream else reply.json
+    received = ClientAnswer(usage=final["usage"], finish=final["status"], body=final)
     for item in final["output"]:
         if item["type"] == "reasoning":
-            heard.summary += "\n\n".join(part["text"] for part in item["summary"])
-            heard.raw += "".join(part["text"] for part in item.get("content") or ())
+            received.summary += "\n\n".join(part["text"] for part in item["summary"])
+            received.raw += "".join(part["text"] for part in item.get("content") or ())
         elif item["type"] == "message":
-            heard.text += "".join(part["text"] for part in item["content"])
+            received.text += "".join(part["text"] for part in item["content"])
         else:
-            heard.calls.append((item["name"], json.loads(item["arguments"])))
-            heard.call_ids.append(item["call_id"])
-    return heard
+            received.calls.append((item["name"], json.loads(item["arguments"])))
+            received.call_ids.append(item["call_id"])
+    return received
 
 
-def _hear_chat(came: Call, *, stream: bool) -> Heard:
+def _read_chat(reply: Call, *, stream: bool) -> ClientAnswer:
     if not stream:
-        body = came.json
+        body = reply.json
         choice = body["choices"][0]
-        heard = Heard(usage=body["usage"], finish=choice["finish_reason"], body=body)
-        return _told(heard, choice["message"])
-    seen = check_chat(came.data)
+        received = ClientAnswer(usage=body["usage"], finish=choice["finish_reason"], body=body)
+        return _fill(received, choice["message"])
+    seen = check_chat(reply.data)
     assert seen.done
     state = seen.choices[0]
-    heard = Heard(usage=seen.usage, finish=state.finish or "", body={"choices": seen.choices})
+    received = ClientAnswer(
+        usage=seen.usage, finish=state.finish or "", body={"choices": seen.choices}
+    )
     calls = [{"id": called["id"], "function": called} for called in state.calls.values()]
-    said = {"content": state.text, "tool_calls": calls, **state.fields}
-    return _told(heard, said)
+    message = {"content": state.text, "tool_calls": calls, **state.fields}
+    return _fill(received, message)
 
 
-def _told(heard: Heard, message: dict[str, Any]) -> Heard:
-    heard.text = message.get("content") or ""
-    heard.summary = message.get("reasoning_content") or ""
-    heard.raw = message.get("reasoning") or ""
+def _fill(received: ClientAnswer, message: dict[str, Any]) -> ClientAnswer:
+    received.text = message.get("content") or ""
+    received.summary = message.get("reasoning_content") or ""
+    received.raw = message.get("reasoning") or ""
     for called in message.get("tool_calls") or ():
         function = called["function"]
-        heard.calls.append((function["name"], json.loads(function["arguments"])))
-        heard.call_ids.append(called["id"])
-    return heard
+        received.calls.append((function["name"], json.loads(function["arguments"])))
+        received.call_ids.append(called["id"])
+    return received

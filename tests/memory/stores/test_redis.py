@@ -26,9 +26,9 @@ from abridge.memory.stores.store import (
 )
 from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_redis, redis_store
 from tests.support.redis_server import Server
-from tests.support.servers import nothing_left, refused, soon, until
+from tests.support.servers import no_leaks, soon, until, unused_address
 
-__all__ = ["nothing_left"]
+__all__ = ["no_leaks"]
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -230,7 +230,9 @@ async def test_long_operations_are_split_into_batches(case: Case) -> None:
 
 async def test_after_a_batch_that_failed_no_more_is_written(redis_server: Server) -> None:
     observed = Observed()
-    store = redis_store(RedisConnection(refused().replace("http", "redis")), observe=observed)
+    store = redis_store(
+        RedisConnection(unused_address().replace("http", "redis")), observe=observed
+    )
     marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
     assert not await store.add_marks(marks)
     await store.put(dict.fromkeys(marks, b"x"))

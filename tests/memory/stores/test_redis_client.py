@@ -22,13 +22,13 @@ from tests.support.servers import (
     Peer,
     Script,
     listen,
-    nothing_left,
-    refused,
+    no_leaks,
     soon,
     until,
+    unused_address,
 )
 
-__all__ = ["nothing_left"]
+__all__ = ["no_leaks"]
 
 
 def address(server: Listener, credential: str = "") -> str:
@@ -107,7 +107,7 @@ def replies(reply: bytes) -> Script:
 
 
 async def test_a_refused_connection_is_a_miss() -> None:
-    async with store_at(refused().replace("http", "redis")) as (store, observed):
+    async with store_at(unused_address().replace("http", "redis")) as (store, observed):
         assert await misses(store)
     assert {result for _, result in observed.operations} == {"error"}
     assert len(observed.operations) == 7

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.cli.commands import main
 from abridge.observability.tracing.export import RepeatFilter
-from tests.support.servers import HANG, refused, serve
+from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import sidecar
 from tests.support.spans import TRACE, TRACEPARENT
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
@@ -91,7 +91,7 @@ async def traced(collector: str, *flags: str, requests: int = 1, **environ: str)
             assert response.status_code == 200
         running.signal()
         assert await running.end() == 0
-        return running.said
+        return running.output
 
 
 @posix
@@ -132,7 +132,7 @@ async def test_nothing_is_exported_if_nothing_is_sampled() -> None:
 @posix
 async def test_a_missing_collector_blocks_nothing_and_is_logged_once() -> None:
     patient = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_EXPORTER_OTLP_TIMEOUT": "600000"}
-    output = await traced(refused(), requests=20, **patient)
+    output = await traced(unused_address(), requests=20, **patient)
     lines = [line for line in output.splitlines() if "opentelemetry" in line]
     assert 0 < len(lines) <= 3, output
     assert "the last spans are lost" in output

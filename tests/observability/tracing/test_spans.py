@@ -26,7 +26,7 @@ from abridge.errors import SettingsError, SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.tracing import create_tracing
 from tests.support.asgi import begin, call
-from tests.support.deployments import Form, abridged, to
+from tests.support.deployments import Form, build_app, transport_to
 from tests.support.servers import until
 from tests.support.sidecar import environment
 from tests.support.spans import PARENT, TRACE, TRACEPARENT, Spans
@@ -71,7 +71,7 @@ def spans() -> Spans:
 
 def app(spans: Spans, upstream: Upstream, form: Form = "mounted", **more: Any) -> ASGIApp:
     more = {"writer": Scripted(), "tracing": ON, **more}
-    return abridged(form, upstream, tracer_provider=spans.provider, **more)
+    return build_app(form, upstream, tracer_provider=spans.provider, **more)
 
 
 def within(spans: Spans) -> None:
@@ -245,7 +245,7 @@ class TestShape:
 
     async def test_a_nested_abridge_adds_no_spans(self, spans: Spans) -> None:
         own = {"kind": "upstream"}
-        within = abridged(
+        within = build_app(
             "mounted",
             Upstream(STREAM[CHAT]),
             upstreams=[{"name": "within"}],
@@ -437,7 +437,7 @@ class TestPropagation:
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1,b=2", "baggage": "mine=1"}
         await call(app(spans, upstream, form), CHAT, body, headers)
         assert (spans.request.trace, spans.request.parent) == (TRACE, PARENT)
-        (child,) = upstream.asked
+        (child,) = upstream.requests
         named = [value.decode() for name, value in child.headers if name == b"traceparent"]
         assert named == [spans.below(spans.request)[0].traceparent]
         assert child.header("tracestate") == "a=1,b=2"
@@ -460,7 +460,7 @@ class TestPropagation:
         one = AbridgeMiddleware(
             upstream,
             settings,
-            transport=to(model),
+            transport=transport_to(model),
             registry=CollectorRegistry(),
             tracer_provider=spans.provider,
         )
@@ -468,7 +468,7 @@ class TestPropagation:
         await call(one, CHAT, STREAMING, headers)
         _, child = spans.below(spans.request)
         assert (child.name, child.kind) == ("summarize model", "CLIENT")
-        (exposition,) = model.asked
+        (exposition,) = model.requests
         assert exposition.header("traceparent") == child.traceparent
         assert exposition.header("tracestate") == "a=1"
         assert exposition.header("baggage") is None
@@ -498,7 +498,7 @@ class TestPropagation:
             "chat m CLIENT": {},
             "summarize upstream INTERNAL": {"POST CLIENT": {}},
         }
-        first, summary = upstream.asked
+        first, summary = upstream.requests
         main, part = spans.below(spans.request)
         (inner,) = spans.below(part)
         assert first.header("traceparent") == main.traceparent
@@ -514,7 +514,7 @@ class TestPropagation:
         one = app(spans, upstream, registry=registry)
         await call(one, CHAT, STREAMING, {"traceparent": TRACEPARENT[:-1] + "0"})
         assert not spans.all
-        led = upstream.asked[0].header("traceparent") or ""
+        led = upstream.requests[0].header("traceparent") or ""
         assert led.startswith(f"00-{TRACE}-")
         assert led.endswith("-00")
         assert PARENT not in led
@@ -528,7 +528,7 @@ class TestPropagation:
         await call(app(spans, upstream), CHAT, STREAMING, {"traceparent": expected})
         assert spans.request.parent is None
         (child, _) = spans.below(spans.request)
-        assert upstream.asked[0].header("traceparent") == child.traceparent
+        assert upstream.requests[0].header("traceparent") == child.traceparent
 
     @pytest.mark.parametrize("enabled", [True, False])
     async def test_without_spans_trace_context_is_left_alone(
@@ -537,15 +537,15 @@ class TestPropagation:
     ) -> None:
         """Test both no provider and tracing off."""
         upstream = Upstream(STREAM[CHAT])
-        one = abridged("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
+        one = build_app("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
         headers = {"traceparent": TRACEPARENT, "tracestate": "a=1"}
         for body in (PLAIN, STREAMING):
             await call(one, CHAT, body, headers)
-        for sent in upstream.asked:
+        for sent in upstream.requests:
             assert sent.header("traceparent") == TRACEPARENT
             assert sent.header("tracestate") == "a=1"
         await call(one, CHAT, STREAMING)
-        assert upstream.asked[-1].header("traceparent") is None
+        assert upstream.requests[-1].header("traceparent") is None
 
 
 class TestCorrelation:
@@ -574,7 +574,7 @@ class TestCorrelation:
 
     async def test_without_a_trace_there_are_none(self) -> None:
         registry = CollectorRegistry()
-        one = abridged("mounted", Upstream(STREAM[CHAT]), writer=Scripted(), registry=registry)
+        one = build_app("mounted", Upstream(STREAM[CHAT]), writer=Scripted(), registry=registry)
         await call(one, CHAT, STREAMING)
         assert b" # {" not in generate_latest(registry)
 
