@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.memory.client_envelopes import model_family
@@ -94,6 +94,9 @@ def test_a_models_size_stays_in_its_family(
         assert same == (one == other)
 
 
+@example("0 /")
+@example("0 :latest")
+@example("0:latest-2000-00-00")
 @given(st.text(max_size=40))
 def test_a_family_is_its_own_family(model: str) -> None:
     assert model_family(model_family(model)) == model_family(model)

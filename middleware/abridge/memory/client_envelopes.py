@@ -41,6 +41,9 @@ VARIANT_TAGS = frozenset(
 """Tags after a colon that say where or how a model runs, as OpenRouter and Ollama write them. Any
 other tag may be a size: `gpt-oss:20b`."""
 
+_TRAILING = re.compile(r"[\s/]+\Z")
+"""Slashes and white space at the end of a name."""
+
 _DATE_SUFFIX = re.compile(
     r"[-@](?!1024)(?:20\d\d-[01]\d-[0-3]\d|20\d\d[01]\d[0-3]\d|[01]\d-20\d\d"
     r"|(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|2[3-9](?:0[1-9]|1[0-2])|latest)(?![a-z0-9.])"
@@ -199,7 +202,15 @@ def model_family(model: str) -> str:
     else may distinguish two models and stays: a name that is too long loses a model's reasoning
     when the model is renamed, one cut too short would give it to another model.
     """
-    name = model.strip().lower().rstrip("/")
+    name = model.lower()
+    while (shorter := _shorten(name)) != name:
+        name = shorter
+    return name
+
+
+def _shorten(name: str) -> str:
+    """Remove the path, the tags at the end and the dates, as far as they show by now."""
+    name = _TRAILING.sub("", name).lstrip()
     last = name.rpartition("/")[2]
     if last[:1].isalpha() and not name.startswith(("/", ".", "~")):
         name = last
