@@ -1,0 +1,28 @@
+"""The table of behaviours names tests that exist, and the map paths that exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "middleware" / "abridge"
+
+
+def test_each_behaviour_names_tests_that_exist() -> None:
+    code = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    tests = set(re.findall(r"def (test_\w+)", code))
+    rows = re.findall(
+        r"^\| .+ \| (.*) \|$", (ROOT / "tests" / "behaviours.md").read_text(), re.MULTILINE
+    )
+    named = [re.findall(r"`(\w+)`", row) for row in rows if row != "shown by"]
+    assert len(named) > 50
+    assert all(named)
+    assert {name for names in named for name in names} <= tests
+
+
+def test_each_path_on_the_map_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    paths = set(re.findall(r"`((?:[\w.]+/)+[\w.]*|\w+\.py)`", text))
+    bases = ROOT, PACKAGE, *(PACKAGE / "apis" / name for name in ("", "chat", "responses"))
+    bases += (PACKAGE / "apis" / "messages",)
+    missing = {path for path in paths if not any((base / path).exists() for base in bases)}
+    assert not missing
