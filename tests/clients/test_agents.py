@@ -120,7 +120,7 @@ async def test_a_tool_loop_that_streams(client: str, api: str, expose: str) -> N
 
 @BOTH
 @LOOPS
-async def test_mlx_11_three_rounds_with_a_demanding_provider(
+async def test_three_rounds_with_a_demanding_provider(
     client: str, kind: type[Provider], *, stream: bool
 ) -> None:
     provider = kind()

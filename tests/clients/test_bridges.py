@@ -122,7 +122,7 @@ class TestResponses:
 
     @RESPONSES
     @pytest.mark.parametrize("expose", ["auto", "summary"])
-    async def test_ogx_11_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
+    async def test_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
         """Everything is sent back unchanged; upstream gets its own reasoning in its own API."""
         upstream = Upstream(turn(api, "Let me see.", LOOK, LOOK), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
@@ -139,7 +139,7 @@ class TestResponses:
         assert_reasoning_in_request(api, again.json)
 
     @RESPONSES
-    async def test_mlx_10_a_call_without_arguments_is_recognized(self, api: str) -> None:
+    async def test_a_call_without_arguments_is_recognized(self, api: str) -> None:
         upstream = Upstream(Answer(SILENT[api]), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
         async with connect(upstream, **upstream_settings(api)) as client:
@@ -251,7 +251,7 @@ class TestChat:
 
     @COMPLETIONS
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
-    async def test_ogx_11_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
+    async def test_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
         upstream = Upstream(turn(api, "Let me see.", LOOK, LOOK), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
         async with connect(
@@ -278,7 +278,7 @@ class TestChat:
         return message
 
     @COMPLETIONS
-    async def test_mlx_10_a_call_without_arguments_is_recognized(self, api: str) -> None:
+    async def test_a_call_without_arguments_is_recognized(self, api: str) -> None:
         upstream = Upstream(Answer(SILENT[api]), turn(api, WORDS, first=2))
         history: list[Any] = list(MESSAGES)
         async with connect(upstream, **upstream_settings(api)) as client:

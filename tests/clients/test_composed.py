@@ -78,7 +78,7 @@ async def test_a_completion_of_a_responses_upstream() -> None:
 
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-async def test_new_05_every_recording(recording: Recording, api: Api) -> None:
+async def test_every_recording(recording: Recording, api: Api) -> None:
     turn = read_turn(str(recording.api), recording.data)
     pipeline = translating(str(recording.api), api, echo=ECHO, plan=SummaryPlan(part_chars=400))
     stream = pipeline.stream(recording.data)

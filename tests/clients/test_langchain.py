@@ -35,14 +35,14 @@ SUMMARY_REQUESTS: dict[str, Any] = {
 
 @BOTH
 @LOOPS
-async def test_mlx_11_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
+async def test_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
     await loop(client, kind(), stream=stream)
 
 
 @BOTH
 @pytest.mark.parametrize("kind", [DeepSeek, Anthropic])
 @pytest.mark.parametrize("version", ["v0", "v1"])
-async def test_mlx_11_three_rounds_in_other_output_versions(
+async def test_three_rounds_in_other_output_versions(
     kind: type[Provider], version: str, *, stream: bool
 ) -> None:
     """In these its messages hold a response's items."""

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of its own
 
 @BOTH
 @LOOPS
-async def test_mlx_11_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
+async def test_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
     provider = kind()
     text, history = "", list[Any]([{"role": "user", "content": QUESTION}])
     async with serve_abridge(provider, entry=entry_of(kind)) as address:

@@ -116,7 +116,7 @@ class TestResponses:
         assert caught.value.param == "reasoning.summary"
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
-    async def test_ogx_11_a_two_round_tool_loop(self, expose: str) -> None:
+    async def test_a_two_round_tool_loop(self, expose: str) -> None:
         first = [reasoning_item(0, THOUGHT), call_item(1, "add", '{"a": 1}')]
         upstream = Upstream(Answer(responses_stream(first)), Answer(responses_stream(OUTPUT)))
         history: list[Any] = [{"role": "user", "content": "Hi"}]
@@ -201,7 +201,7 @@ class TestChat:
                     pass
 
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
-    async def test_ogx_11_a_two_round_tool_loop(self, expose: str) -> None:
+    async def test_a_two_round_tool_loop(self, expose: str) -> None:
         first = chat_stream(THOUGHT, calls=[call("add", '{"a": 1}')], finish="tool_calls")
         upstream = Upstream(Answer(first), Answer(chat_stream("Again.", "Two.")))
         history: list[Any] = list(MESSAGES)

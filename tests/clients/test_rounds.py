@@ -54,7 +54,7 @@ async def complete(client: AsyncOpenAI, history: list[Any], model: str, *, strea
 @BOTH
 @LOOPS
 @RETURNS
-async def test_mlx_11_three_rounds(
+async def test_three_rounds(
     client: str, kind: type[Provider], returns: str, *, stream: bool
 ) -> None:
     provider = kind()

@@ -53,7 +53,7 @@ def _sent(items: Json) -> Json:
 
 @pytest.mark.parametrize("recording", READABLE, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("expose", EXPOSURES)
-async def test_new_02_every_recording(recording: Recording, expose: Exposure) -> None:
+async def test_every_recording(recording: Recording, expose: Exposure) -> None:
     api = next(api for api in APIS if api.name == recording.api)
     pipeline = Pipeline(api, seal=sealer().seal, expose=expose)
     body = await next_request(api, pipeline.stream(recording.data))
@@ -67,9 +67,7 @@ async def test_new_02_every_recording(recording: Recording, expose: Exposure) ->
 @pytest.mark.parametrize("recording", STREAMS, ids=lambda recording: recording.name)
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-async def test_new_02_05_every_recording_translated(
-    recording: Recording, api: Api, expose: Exposure
-) -> None:
+async def test_every_recording_translated(recording: Recording, api: Api, expose: Exposure) -> None:
     pipeline = translating(str(recording.api), api, echo=ECHO, seal=sealer().seal, expose=expose)
     body = await next_request(api, pipeline.stream(recording.data))
     parts = [part for speech in api.read_request(body).messages for part in speech.parts]

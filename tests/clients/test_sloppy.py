@@ -11,7 +11,7 @@ from tests.support.upstream import Answer, Upstream
 
 @pytest.mark.parametrize("expose", ["auto", "summary"])
 @pytest.mark.parametrize("server", SLOPPY)
-async def test_new_06_the_strict_helper(server: str, expose: str) -> None:
+async def test_the_strict_helper(server: str, expose: str) -> None:
     upstream = Upstream(Answer(SLOPPY[server]()))
     async with (
         connect(upstream, reasoning={"expose": expose}) as client,
@@ -28,7 +28,7 @@ async def test_new_06_the_strict_helper(server: str, expose: str) -> None:
 
 @pytest.mark.parametrize("expose", ["auto", "both"])
 @pytest.mark.parametrize("lacking", SLOPPY_CHAT)
-async def test_new_06_the_strict_helper_of_chat(lacking: str, expose: str) -> None:
+async def test_the_strict_helper_of_chat(lacking: str, expose: str) -> None:
     upstream = Upstream(Answer(SLOPPY_CHAT[lacking]()))
     async with (
         connect(upstream, reasoning={"expose": expose}) as client,

@@ -37,7 +37,7 @@ async def final(client: AsyncOpenAI, *, stream: bool, **ask: Any) -> Any:
 
 
 @RESPONSES
-async def test_ols_05_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
+async def test_a_tool_loop_that_sends_only_what_is_new(api: str) -> None:
     upstream = Upstream(turn(api, "", LOOK, LOOK), turn(api, WORDS, first=2))
     async with connect(upstream, **upstream_settings(api)) as client:
         first = await final(client, stream=True)

@@ -75,8 +75,8 @@ function guessed(turn, extract) {
   const said = turn.thinking.length + turn.answer.length;
   const model = turn.asked + said;
   const share = `≈ ${((100 * summary) / Math.max(model + summary, 1)).toFixed(1)} %`;
-  const told = [turn.asked, said, turn.thinking.length, model, summary].map(about);
-  return named([...told, share, about(model + summary)]);
+  const counts = [turn.asked, said, turn.thinking.length, model, summary].map(about);
+  return named([...counts, share, about(model + summary)]);
 }
 
 /** @param {Record<string, any>} usage @returns {Line[]} */
@@ -84,8 +84,8 @@ function reported(usage) {
   const { share, total, input, output, model, reasoning } = figures(usage);
   const spent = share === null ? 0 : share.total_tokens;
   const part = spent == null || !total ? "not reported" : `${((100 * spent) / total).toFixed(1)} %`;
-  const told = [input, output, reasoning, model, spent].map(number);
-  return named([...told, part, number(total)]);
+  const counts = [input, output, reasoning, model, spent].map(number);
+  return named([...counts, part, number(total)]);
 }
 
 /** @param {string[]} values @returns {Line[]} */
@@ -98,7 +98,7 @@ export function note(turn, extracts) {
   if (turn.usage === null) {
     if (turn.over) return "No usage was reported: these are guesses, a token for four characters.";
     const extract = extracts ? " The summary is an extract: it costs no tokens." : "";
-    return `≈ is a guess, a token for four characters; the response tells at its end.${extract}`;
+    return `≈ is a guess, a token for four characters; the response gives the count at its end.${extract}`;
   }
   const share = turn.usage.reasoning_summary;
   if (!share && turn.parts.length > 0) return "The model’s own server wrote the summary: what it took is among the model’s tokens.";

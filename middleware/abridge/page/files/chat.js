@@ -30,8 +30,8 @@ export class Chunks {
   /** @param {any} chunk */
   see(chunk) {
     if (chunk.error) {
-      const told = typeof chunk.error === "string" ? chunk.error : chunk.error.message;
-      return this.#turn.end("failed", `The answer broke off: ${sentence(told)}`);
+      const message = typeof chunk.error === "string" ? chunk.error : chunk.error.message;
+      return this.#turn.end("failed", `The answer broke off: ${sentence(message)}`);
     }
     this.#turn.usage = chunk.usage ?? this.#turn.usage;
     const choice = chunk.choices?.find((/** @type {any} */ one) => (one.index ?? 0) === 0);

@@ -28,8 +28,8 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Says so, or nothing at all. @param {HTMLElement} element @param {string} words */
-export function tell(element, words) {
+/** Set an element's text, or hide it when there is none. @param {HTMLElement} element @param {string} words */
+export function setText(element, words) {
   if (element.textContent !== words) element.textContent = words;
   element.hidden = words === "";
 }

@@ -1,6 +1,6 @@
 // @ts-check
 /** The list of the last exchanges, which this server remembers. */
-import { make, tell } from "./dom.js";
+import { make, setText } from "./dom.js";
 import { isDrawn, timeline } from "./timeline.js";
 import { countOf, inSeconds } from "./words.js";
 
@@ -27,15 +27,15 @@ async function last(id) {
 /** The record of one exchange, which is made at its end. @param {string} id @returns {Promise<any>} */
 export async function recordOf(id) {
   for (let attempt = 0; attempt < 10; attempt += 1) {
-    const told = await last(id).catch(() => null);
-    if (told !== null && told.exchanges.length > 0) return told.exchanges[0];
+    const reply = await last(id).catch(() => null);
+    if (reply !== null && reply.exchanges.length > 0) return reply.exchanges[0];
     await new Promise((resolve) => setTimeout(resolve, 100 + 100 * attempt));
   }
   return null;
 }
 
 export class Exchanges {
-  /** @param {HTMLElement} list @param {HTMLElement} wrong @param {(told: any) => void} news */
+  /** @param {HTMLElement} list @param {HTMLElement} wrong @param {(reply: any) => void} news */
   constructor(list, wrong, news) {
     this.#list = list;
     this.#wrong = wrong;
@@ -60,16 +60,16 @@ export class Exchanges {
 
   async refresh() {
     try {
-      const told = await last();
-      this.#show(told);
-      this.#news(told);
-      tell(this.#wrong, "");
+      const reply = await last();
+      this.#show(reply);
+      this.#news(reply);
+      setText(this.#wrong, "");
     } catch {
-      tell(this.#wrong, "The list cannot be had: does Abridge still run? Trying again.");
+      setText(this.#wrong, "The list cannot be had: does Abridge still run? Trying again.");
     }
   }
 
-  /** @param {{now: number, exchanges: any[]}} told */
+  /** @param {{now: number, exchanges: any[]}} reply */
   #show({ now, exchanges }) {
     const rows = new Map();
     for (const one of exchanges) {
@@ -88,14 +88,14 @@ export class Exchanges {
 function row(one) {
   const model = one.model ?? "no model";
   const outcome = /** @type {Record<string, string>} */ (OUTCOMES)[one.outcome] ?? one.outcome;
-  const told = one.cause ? `${outcome}: ${one.cause.replaceAll("_", " ")}` : outcome;
+  const label = one.cause ? `${outcome}: ${one.cause.replaceAll("_", " ")}` : outcome;
   const way = [/** @type {Record<string, string>} */ (APIS)[one.api] ?? one.api, ...asked(one)];
   return make(
     "li",
     {},
     make("div", { class: "who" }, make("strong", {}, model), make("span", {}, way.join(" · ")), make("span", { class: "ago" })),
     ...(isDrawn(one) ? [timeline(one, `Timeline of ${model}`)] : []),
-    make("p", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, told), ...figures(one).map((figure) => make("span", {}, figure))),
+    make("p", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, label), ...figures(one).map((figure) => make("span", {}, figure))),
   );
 }
 
@@ -115,14 +115,14 @@ function writer(one) {
 
 /** @param {any} one @returns {string[]} */
 function figures(one) {
-  const told = [];
-  if (one.seconds != null) told.push(inSeconds(one.seconds));
-  if (one.held != null) told.push(`held ${inSeconds(one.held)}`);
+  const texts = [];
+  if (one.seconds != null) texts.push(inSeconds(one.seconds));
+  if (one.held != null) texts.push(`held ${inSeconds(one.held)}`);
   const model = total(one.used);
-  if (model !== null) told.push(`model ${countOf(model, "token")}`);
+  if (model !== null) texts.push(`model ${countOf(model, "token")}`);
   const summary = total(one.spent);
-  if (summary !== null) told.push(`summary ${countOf(summary, "token")}`);
-  return told;
+  if (summary !== null) texts.push(`summary ${countOf(summary, "token")}`);
+  return texts;
 }
 
 /** @param {{input: number | null, output: number | null, total: number | null}} tokens */

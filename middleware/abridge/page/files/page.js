@@ -1,7 +1,7 @@
 // @ts-check
 /** Puts the page together: the form, one exchange at a time, and the list of the last. */
 import { BASE, ask, bodyOf, freshId, models } from "./ask.js";
-import { by, make, tell } from "./dom.js";
+import { by, make, setText } from "./dom.js";
 import { Exchanges, recordOf } from "./exchanges.js";
 import { Stage } from "./stage.js";
 import { Turn } from "./turn.js";
@@ -12,9 +12,9 @@ const clock = () => performance.now() / 1000;
 let running = null;
 let summarizer = "";
 
-const exchanges = new Exchanges(by("exchanges"), by("exchanges-wrong"), (told) => {
-  summarizer = told.summarizer;
-  const some = told.exchanges.length > 0;
+const exchanges = new Exchanges(by("exchanges"), by("exchanges-wrong"), (answer) => {
+  summarizer = answer.summarizer;
+  const some = answer.exchanges.length > 0;
   const title = some ? "Point a client at this server" : "No exchange yet. Ask above, or point a client at this server";
   if (by("elsewhere-title").textContent === title) return;
   by("elsewhere-title").textContent = title;
@@ -29,7 +29,7 @@ function question() {
 
 /** @param {string} id @param {string} words */
 function complain(id, words) {
-  tell(by(`${id}-wrong`), words);
+  setText(by(`${id}-wrong`), words);
   by(id).setAttribute("aria-invalid", String(words !== ""));
 }
 
@@ -92,8 +92,8 @@ function rest() {
 
 /** @param {string} words @param {boolean} [elsewhere] */
 function refuse(words, elsewhere = false) {
-  const [told, other] = by("trouble").children;
-  told.textContent = words;
+  const [reason, other] = by("trouble").children;
+  reason.textContent = words;
   other.hidden = !elsewhere;
   by("trouble").hidden = words === "";
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Shows one exchange while it goes on: its texts, its times, its bill and its state in a word. */
 import * as bill from "./bill.js";
-import { by, make, tell } from "./dom.js";
+import { by, make, setText } from "./dom.js";
 import { Flow } from "./flow.js";
 import { Summary } from "./summary.js";
 import { timeline } from "./timeline.js";
@@ -72,17 +72,17 @@ export class Stage {
   }
 
   #notes() {
-    const told = by("answer").querySelectorAll(".note").length;
-    const notes = this.turn.notes.slice(told).map((note) => make("p", { class: "note" }, note));
+    const shown = by("answer").querySelectorAll(".note").length;
+    const notes = this.turn.notes.slice(shown).map((note) => make("p", { class: "note" }, note));
     by("answer").append(...notes);
   }
 
   #figures() {
     const { turn } = this;
-    tell(by("thinking-figure"), turn.thinking ? countOf(turn.thinking.length, "character") : "");
-    tell(by("summary-figure"), turn.parts.length ? countOf(turn.parts.length, "part") : "");
-    tell(by("answer-figure"), turn.answer ? countOf(turn.answer.length, "character") : "");
-    tell(by("bill-figure"), turn.usage === null ? "guesses" : "tokens");
+    setText(by("thinking-figure"), turn.thinking ? countOf(turn.thinking.length, "character") : "");
+    setText(by("summary-figure"), turn.parts.length ? countOf(turn.parts.length, "part") : "");
+    setText(by("answer-figure"), turn.answer ? countOf(turn.answer.length, "character") : "");
+    setText(by("bill-figure"), turn.usage === null ? "guesses" : "tokens");
   }
 
   #times() {

@@ -32,8 +32,8 @@ export class Summary {
     following(this.#box, () => {
       if (parts.length < this.#shown.length) this.#clear();
       parts.forEach((part, index) => this.#part(part, index));
-      const told = this.#box.querySelectorAll(".note").length;
-      this.#box.append(...notes.slice(told).map((note) => make("p", { class: "note" }, note)));
+      const shown = this.#box.querySelectorAll(".note").length;
+      this.#box.append(...notes.slice(shown).map((note) => make("p", { class: "note" }, note)));
     });
   }
 

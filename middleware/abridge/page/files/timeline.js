@@ -13,7 +13,7 @@ import { countOf, inSeconds } from "./words.js";
  */
 
 const HEIGHT = 56;
-const MANY = 6; // parts, whose times are no longer told one by one
+const MANY = 6; // parts, whose times are no longer labelled one by one
 const STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 const ROOMS = [10, 20, 40, 60, 120, 300, 600, 1800, 3600]; // in which bars grow, before all is rescaled
 

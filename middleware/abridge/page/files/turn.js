@@ -51,7 +51,7 @@ export class Turn {
     return this.ended !== null;
   }
 
-  /** How long the answer has waited so far, or null while nothing can be told. */
+  /** How long the answer has waited so far, or null while it is unknown. */
   get held() {
     if (this.thought === null || !this.thoughtOut) return null;
     return (this.answered?.[0] ?? this.now()) - this.thought[1];

@@ -17,8 +17,8 @@ export function unreachable() {
 
 /** @param {Response} response @param {string} api what was asked for @returns {Promise<Refused>} */
 export async function refusal(response, api) {
-  const told = saidIn(await response.text().catch(() => ""));
-  const because = told === "" ? "" : ` The reason given: ${sentence(told)}`;
+  const reason = saidIn(await response.text().catch(() => ""));
+  const because = reason === "" ? "" : ` The reason given: ${sentence(reason)}`;
   const { status } = response;
   if (status === 401 || status === 403) return new Refused(`The model’s server wants another API key (${status}).${because}`);
   if (api === "responses" && (status === 404 || status === 405)) {
@@ -33,8 +33,8 @@ export async function refusal(response, api) {
 /** @param {string} body */
 function saidIn(body) {
   try {
-    const told = [JSON.parse(body)].flat()[0];
-    const places = [told.error?.message, told.error, told.message, told.detail?.[0]?.msg, told.detail];
+    const parsed = [JSON.parse(body)].flat()[0];
+    const places = [parsed.error?.message, parsed.error, parsed.message, parsed.detail?.[0]?.msg, parsed.detail];
     return places.find((place) => typeof place === "string")?.slice(0, LONGEST) ?? "";
   } catch {
     return "";
