@@ -11,11 +11,11 @@ from abridge.config.settings import HistorySettings, Route, Settings
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
 from abridge.memory.route_memory import RouteMemory
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
     Backend,
-    KeyNames,
     Store,
     StoreObserver,
     observe_nothing,

@@ -9,11 +9,12 @@ from secrets import token_hex
 from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.sealing import ValueSealer
-from abridge.memory.stores.store import KeyNames, Store, StoreObserver, StoreQuery, observe_nothing
+from abridge.memory.stores.store import Store, StoreObserver, StoreQuery, observe_nothing
 from tests.support.redis_server import Server
 
 TTL = 3600.0

@@ -15,12 +15,12 @@ from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
 from abridge.memory.stores import redis_client
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.redis import BATCH_SIZE, RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
     MAX_ORIGINALS,
-    KeyNames,
     Store,
     StoreQuery,
 )

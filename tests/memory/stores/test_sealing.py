@@ -6,8 +6,8 @@ import threading
 from secrets import token_bytes
 
 from abridge.memory.cipher import Cipher
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.sealing import THREAD_BYTES, ValueSealer
-from abridge.memory.stores.store import KeyNames
 from tests.memory.stores.cases import RING
 
 NAMES = [b"one", b"two"]

@@ -18,13 +18,13 @@ from hypothesis.stateful import (
 )
 
 from abridge.memory.cipher import Cipher
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.sealing import ValueSealer
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
     MAX_ORIGINALS,
     BackendError,
     FoundOriginal,
-    KeyNames,
     Store,
     StoreQuery,
 )

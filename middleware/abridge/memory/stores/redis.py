@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 from redis.asyncio import Redis as Client
 from redis.exceptions import InvalidResponse
 
+from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
     MAX_ORIGINALS,
     FoundOriginal,
-    KeyNames,
     StoreQuery,
 )
 

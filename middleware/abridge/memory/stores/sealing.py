@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from abridge.memory.cipher import Cipher
-from abridge.memory.stores.store import KeyNames
+from abridge.memory.stores.key_names import KeyNames
 
 THREAD_BYTES = 64 << 10
 """Bytes from which values are sealed and opened in a thread, so that no stream waits for it."""

@@ -18,10 +18,11 @@ To add a backend:
 from __future__ import annotations
 
 import logging
-from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from abridge.memory.stores.key_names import KeyNames
 
 if TYPE_CHECKING:
     from abridge.memory.stores.sealing import ValueSealer
@@ -281,28 +282,6 @@ def _original_name(names: KeyNames, key: tuple[bytes, bytes]) -> bytes:
 
 def _read_result(found: Iterable[object]) -> str:
     return "miss" if all(value is None or value is False for value in found) else "hit"
-
-
-class KeyNames:
-    """Names of keys, for backends whose keys are text: a namespace, a kind, and digests as
-    base64url. A sealed value is bound to its name, whatever the backend calls its keys."""
-
-    def __init__(self, namespace: str = "abridge") -> None:
-        self._namespace = namespace.encode()
-
-    def original(self, turn_key: bytes, prefix: bytes) -> bytes:
-        return self.join(b"o", turn_key, prefix)
-
-    def value(self, key: bytes) -> bytes:
-        return self.join(b"v", key)
-
-    def mark(self, mark: bytes) -> bytes:
-        return self.join(b"m", mark)
-
-    def join(self, kind: bytes, *digests: bytes) -> bytes:
-        """Name a key of any kind, a backend's own included."""
-        encoded = (urlsafe_b64encode(digest).rstrip(b"=") for digest in digests)
-        return b":".join([self._namespace, kind, *encoded])
 
 
 class ProblemLog:
