@@ -59,7 +59,7 @@ class Replay:
                 self.places.append(instruction.arguments)
             if "from" in instruction.flags:
                 self.places.append(instruction.words[-1])
-        steps: dict[str, Callable[[Instruction], None]] = {
+        runners: dict[str, Callable[[Instruction], None]] = {
             "FROM": self._from,
             "ENV": self._env,
             "WORKDIR": self._workdir,
@@ -67,11 +67,11 @@ class Replay:
             "RUN": self._run,
         }
         for instruction in steps:
-            if instruction.name in steps:
+            if instruction.name in runners:
                 print(
                     f"   {instruction.name} {' '.join(instruction.arguments.split())}", flush=True
                 )
-                steps[instruction.name](instruction)
+                runners[instruction.name](instruction)
 
     def _from(self, _: Instruction) -> None:
         self.stages += 1
