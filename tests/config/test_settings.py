@@ -51,9 +51,8 @@ def test_lists_and_tables_are_json_in_the_environment() -> None:
 
 
 def test_variables_set_by_kubernetes_are_ignored() -> None:
-    load_settings(
-        environ={"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
-    )
+    environ = {"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
+    assert load_settings(environ=environ) == load_settings(environ={})
 
 
 @pytest.mark.parametrize(
@@ -273,10 +272,11 @@ def test_a_store_s_password_is_not_repeated_in_an_error() -> None:
 def test_hidden_reasoning_needs_no_store_if_sealed_or_dropped(
     sufficient: dict[str, str],
 ) -> None:
-    load_settings(
+    settings = load_settings(
         environ={},
         flags={"reasoning": {"expose": "none"}, "history": {"store": "none", **sufficient}},
     )
+    assert settings.history.store == "none"
 
 
 def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import uvicorn
 import uvloop
 from starlette.types import ASGIApp
 
-HANG = 20.0  # seconds, after which a test has hung
+HANG = 60.0  # seconds, after which a test has hung, however busy the machine is
 
 LOOPS: Mapping[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

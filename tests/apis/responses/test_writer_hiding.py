@@ -177,7 +177,10 @@ class TestOfAnyKind:
 
     def test_an_end_that_is_another_items_is_a_fault(self, expose: Exposure) -> None:
         other = {**DONE, "item": {**MESSAGE, "content": FULL["content"]}}
-        run(expose, ADDED, RAW, other)
+        pipeline = responses(expose=expose)
+        stream = numbered(CREATED, ADDED, RAW, other, *ANSWER, COMPLETED)
+        hidden(pipeline.stream(b"".join(stream)))
+        assert pipeline.reader.faults == 1
 
 
 NO_OBJECTS = (
