@@ -93,7 +93,7 @@ async def test_a_missing_item_is_an_error(api: str) -> None:
 
 
 @EACH
-async def test_promise_7_a_broken_upstream_looks_broken(client: str, api: str) -> None:
+async def test_a_broken_upstream_looks_broken(client: str, api: str) -> None:
     frames = list(turn(api, WORDS).steps)
     upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
     parts = await ask(upstream, client, api)

@@ -176,7 +176,7 @@ class TestResponses:
         assert "where" in json.dumps(form)
 
     @RESPONSES
-    async def test_promise_7_a_stream_cut_short_is_no_completed_response(self, api: str) -> None:
+    async def test_a_stream_cut_short_is_no_completed_response(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
         async with connect(upstream, **upstream_settings(api)) as client:
@@ -302,7 +302,7 @@ class TestChat:
         assert "where" in json.dumps(form)
 
     @COMPLETIONS
-    async def test_promise_7_a_stream_cut_short_raises(self, api: str) -> None:
+    async def test_a_stream_cut_short_raises(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
         async with connect(upstream, **upstream_settings(api)) as client:
@@ -366,7 +366,7 @@ async def ask(client: AsyncOpenAI, client_api: str) -> Any:
 
 
 @EACH
-async def test_promise_8_when_the_client_leaves_upstream_stops(client_api: str, api: str) -> None:
+async def test_when_the_client_leaves_upstream_stops(client_api: str, api: str) -> None:
     frames = list(turn(api, WORDS).steps)
     upstream = Upstream(Answer([*frames[:-5], asyncio.Event()]))
     async with connect(upstream, entry={"api": api}) as client:
@@ -374,6 +374,7 @@ async def test_promise_8_when_the_client_leaves_upstream_stops(client_api: str, 
         await anext(aiter(stream))
         await stream.close()
         await until(lambda: upstream.left == 1)
+        assert upstream.left == 1
 
 
 @EACH

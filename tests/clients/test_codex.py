@@ -253,6 +253,7 @@ async def test_when_it_is_interrupted_upstream_stops(api: str, tmp_path: Path) -
             process.send_signal(signal.SIGINT)
             await client.end(process)
             await until(lambda: upstream.left == 1)
+            assert upstream.left == 1
         finally:
             if process.returncode is None:
                 process.kill()

@@ -36,7 +36,7 @@ SUMMARY_REQUESTS: dict[str, Any] = {
 @BOTH
 @LOOPS
 async def test_three_rounds(client: str, kind: type[Provider], *, stream: bool) -> None:
-    await loop(client, kind(), stream=stream)
+    await check_rounds(client, kind(), stream=stream)
 
 
 @BOTH
@@ -46,10 +46,10 @@ async def test_three_rounds_in_other_output_versions(
     kind: type[Provider], version: str, *, stream: bool
 ) -> None:
     """In these its messages hold a response's items."""
-    await loop("responses", kind(), stream=stream, output_version=version)
+    await check_rounds("responses", kind(), stream=stream, output_version=version)
 
 
-async def loop(client: str, provider: Provider, *, stream: bool, **options: str) -> None:
+async def check_rounds(client: str, provider: Provider, *, stream: bool, **options: str) -> None:
     kind = type(provider)
     async with serve_abridge(provider, entry=entry_of(kind)) as address:
         model = langchain.ChatOpenAI(

@@ -87,7 +87,7 @@ async def test_a_response_can_be_retrieved_listed_and_deleted(api: str, *, strea
 
 
 @RESPONSES
-async def test_promise_10_a_missing_response_is_an_error(api: str) -> None:
+async def test_a_missing_response_is_an_error(api: str) -> None:
     async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
         first = await final(client, stream=False)
         other = client.with_options(api_key="sk-bert-5678")

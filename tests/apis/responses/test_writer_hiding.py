@@ -46,7 +46,7 @@ def of_item(kind: str, **fields: Any) -> dict[str, Any]:
 RAW = of_item("response.reasoning_text.delta", delta=THOUGHT)
 
 
-def hidden(out: bytes) -> ResponsesStream:
+def check_hidden(out: bytes) -> ResponsesStream:
     """Return the stream, having checked that it has no reasoning, however it is encoded."""
     for secret in SECRETS:
         assert secret.encode() not in out
@@ -55,7 +55,9 @@ def hidden(out: bytes) -> ResponsesStream:
 
 def run(expose: Exposure, *events: dict[str, Any], ended: bool = True) -> ResponsesStream:
     ending = (DONE, *ANSWER, COMPLETED) if ended else ()
-    return hidden(responses(expose=expose).stream(b"".join(numbered(CREATED, *events, *ending))))
+    return check_hidden(
+        responses(expose=expose).stream(b"".join(numbered(CREATED, *events, *ending)))
+    )
 
 
 CLEAR = {
@@ -75,7 +77,7 @@ def test_opaque_state_that_is_in_the_clear_is_hidden(
     content = [{"type": "reasoning_text", "text": text} for text in parts]
     item = {**BARE, "content": content, "encrypted_content": state}
     stream = b"".join(responses_stream([item, MESSAGE]))
-    seen = hidden(responses(expose=expose).stream(stream))
+    seen = check_hidden(responses(expose=expose).stream(stream))
     assert "encrypted_content" not in seen.response["output"][0]
     whole = responses(expose=expose).whole(json.dumps(response([item, MESSAGE])).encode())
     assert not any(secret.encode() in whole for secret in SECRETS)
@@ -94,7 +96,7 @@ def test_a_known_field_is_hidden_unless_its_value_has_the_right_type(
     expose: Exposure,
 ) -> None:
     item = {**FULL, "status": {"reasoning": THOUGHT}}
-    hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
+    check_hidden(responses(expose=expose).stream(b"".join(responses_stream([item, MESSAGE]))))
 
 
 SNAPSHOTS = ["queued", "in_progress", "cancelled", "paused"]
@@ -126,7 +128,7 @@ def test_a_keep_alive_repeats_no_more_than_is_shown(expose: Exposure) -> None:
     for raw in numbered(CREATED, ADDED, snapshot):
         pipeline.frame(raw)
     pipeline.out += pipeline.writer.keep_alive()
-    assert hidden(bytes(pipeline.out)).kinds.count("response.in_progress") == 2
+    assert check_hidden(bytes(pipeline.out)).kinds.count("response.in_progress") == 2
 
 
 def test_a_snapshot_shows_no_native_summary_that_is_not_to_be_shown(expose: Exposure) -> None:
@@ -165,21 +167,21 @@ class TestOfAnyKind:
     def test_after_its_done_it_is_a_fault(self, expose: Exposure, event: dict[str, Any]) -> None:
         pipeline = responses(expose=expose)
         stream = numbered(CREATED, ADDED, RAW, DONE, event, *ANSWER, COMPLETED)
-        hidden(pipeline.stream(b"".join(stream)))
+        check_hidden(pipeline.stream(b"".join(stream)))
         assert pipeline.reader.faults == 1
 
     def test_a_second_beginning_is_a_fault(self, expose: Exposure) -> None:
         pipeline = responses(expose=expose)
         again = {**ADDED, "item": FULL}
         stream = numbered(CREATED, ADDED, again, RAW, DONE, *ANSWER, COMPLETED)
-        hidden(pipeline.stream(b"".join(stream)))
+        check_hidden(pipeline.stream(b"".join(stream)))
         assert pipeline.reader.faults == 1
 
     def test_an_end_that_is_another_items_is_a_fault(self, expose: Exposure) -> None:
         other = {**DONE, "item": {**MESSAGE, "content": FULL["content"]}}
         pipeline = responses(expose=expose)
         stream = numbered(CREATED, ADDED, RAW, other, *ANSWER, COMPLETED)
-        hidden(pipeline.stream(b"".join(stream)))
+        check_hidden(pipeline.stream(b"".join(stream)))
         assert pipeline.reader.faults == 1
 
 
@@ -201,7 +203,7 @@ def interrupted(expose: Exposure, raw: bytes) -> Pipeline:
 def test_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> None:
     pipeline = interrupted(expose, frame(data))
     assert pipeline.reader.faults == 1
-    assert hidden(bytes(pipeline.out)).response["status"] == "completed"
+    assert check_hidden(bytes(pipeline.out)).response["status"] == "completed"
 
 
 def test_a_comment_passes(expose: Exposure) -> None:
@@ -212,7 +214,7 @@ def test_a_comment_passes(expose: Exposure) -> None:
 
 def test_a_frame_cut_in_its_middle_is_not_shown(expose: Exposure) -> None:
     stream = b"".join(numbered(CREATED, ADDED, RAW))
-    seen = hidden(responses(expose=expose).stream(stream[:-12]))
+    seen = check_hidden(responses(expose=expose).stream(stream[:-12]))
     assert seen.response["status"] == "failed"
 
 
@@ -224,7 +226,7 @@ def test_reasoning_that_was_only_streamed_is_recognized_in_opaque_state(
     done = {**DONE, "item": item}
     completed = {"type": "response.completed", "response": response([item, MESSAGE])}
     stream = numbered(CREATED, ADDED, RAW, done, *ANSWER, completed)
-    seen = hidden(responses(expose=expose).stream(b"".join(stream)))
+    seen = check_hidden(responses(expose=expose).stream(b"".join(stream)))
     assert "encrypted_content" not in seen.response["output"][0]
 
 
@@ -252,7 +254,7 @@ class TestASummaryThatIsTheReasoning:
         self, expose: Exposure, count: int
     ) -> None:
         pipeline = responses(expose=expose)
-        seen = hidden(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS[:count])))
+        seen = check_hidden(pipeline.stream(self.stream(self.MASKED, *self.TEXT_EVENTS[:count])))
         assert [passage.text for passage in pipeline.passages] == [THOUGHT] * (expose == "summary")
         assert pipeline.recorded_turns()[0].original[0]["encrypted_content"] == THOUGHT
         assert pipeline.reader.faults == 0
@@ -279,6 +281,6 @@ class TestASummaryThatIsTheReasoning:
     def test_it_is_not_shown_if_the_stream_is_cut_before_it_is_recognized(
         self, expose: Exposure
     ) -> None:
-        hidden(
+        check_hidden(
             responses(expose=expose).stream(b"".join(numbered(CREATED, ADDED, *self.TEXT_EVENTS)))
         )

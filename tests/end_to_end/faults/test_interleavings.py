@@ -97,10 +97,10 @@ def plays(draw: st.DrawFn) -> Play:
 @given(plays())
 def test_any_turn_with_any_faults(play: Play) -> None:
     with asyncio.Runner(loop_factory=Loop) as runner:
-        runner.run(perform(play))
+        runner.run(check_play(play))
 
 
-async def perform(play: Play) -> None:
+async def check_play(play: Play) -> None:
     silent = play.summarizer_fault is not None and play.summarizer_fault.what is What.NOTHING
     note = Script.stream(play.dialect, SILENCE if silent else NOTE)
     upstream = Player.with_fault(play.script, play.fault, paced=True)

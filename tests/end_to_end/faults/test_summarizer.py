@@ -30,12 +30,12 @@ FAILING = [
 @pytest.mark.matrix(3)
 @pytest.mark.parametrize("trial", [trial for trial in TRIALS if trial not in SILENT], ids=str)
 async def test_a_failing_summarizer_never_costs_the_answer(trial: Trial) -> None:
-    await play(trial)
+    await check_trial(trial)
 
 
 @pytest.mark.parametrize("trial", SILENT, ids=str)
 async def test_an_empty_summary_is_reported_and_billed(trial: Trial) -> None:
-    await play(trial)
+    await check_trial(trial)
 
 
 @pytest.mark.matrix(2)
@@ -57,7 +57,7 @@ async def test_a_summarizer_that_keeps_failing_is_not_called(trial: Trial) -> No
     assert requests[0] == requests[1]
 
 
-async def play(trial: Trial) -> None:
+async def check_trial(trial: Trial) -> None:
     case, dialect = trial.case, DIALECTS[trial.case.api]
     upstream = Player(Script.of(dialect, TURN, streamed=case.streamed))
     summarizer = Player.with_fault(trial.script, case.fault)
