@@ -72,8 +72,10 @@ def _has_any(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     """Return whether any of these fields is in a body, with any value."""
     for key, value in fields.items():
         present = body.get(key)
-        inner = isinstance(value, Mapping) and isinstance(present, Mapping)
-        if _has_any(present, value) if inner else present is not None:  # type: ignore[arg-type]
+        if isinstance(value, Mapping) and isinstance(present, Mapping):
+            if _has_any(present, value):
+                return True
+        elif present is not None:
             return True
     return False
 

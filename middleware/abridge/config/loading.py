@@ -126,6 +126,8 @@ def _merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]
     merged = dict(lower)
     for key, value in upper.items():
         current = merged.get(key)
-        both = isinstance(value, Mapping) and isinstance(current, Mapping)
-        merged[key] = _merge(current, value) if both else value  # type: ignore[arg-type]
+        if isinstance(value, Mapping) and isinstance(current, Mapping):
+            merged[key] = _merge(current, value)
+        else:
+            merged[key] = value
     return merged
