@@ -100,6 +100,7 @@ class Pipeline:
         style = self.plan.style if summary else None
         self.display = Display(
             show_raw=raw,
+            hides_raw=self.expose in ("summary", "none"),
             show_summary=summary,
             style=style,
             merge_usage=self.merge_usage,

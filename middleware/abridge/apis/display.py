@@ -27,6 +27,9 @@ class Display:
     """The settings for the display of reasoning."""
 
     show_raw: bool = True  # raw reasoning is shown
+    hides_raw: bool = False
+    """Raw reasoning must not get through, so nothing may that was not understood. Without it, raw
+    reasoning that is not shown is replaced, and everything beside it passes."""
     show_summary: bool = True  # summaries are shown
     style: str | None = "auto"  # the requested summary; None if none is made
     merge_usage: bool = True  # the totals include the summarizer's tokens

@@ -96,6 +96,7 @@ class ExchangePlanner:
         uses_blocks = chat.envelope == "thinking_blocks"
         return Display(
             show_raw=raw or (style is None and not hides_raw(request.route)),
+            hides_raw=hides_raw(request.route),
             show_summary=summary,
             style=style,
             merge_usage=request.usage_mode() == "merged",

@@ -185,8 +185,10 @@ class StoredResponses:
         settings of every upstream allow."""
         route = self._routes.get(record.upstream)
         routes = self._hiding_routes if route is None else [route]
+        hides = any(map(hides_raw, routes))
         display = Display(
-            show_raw=record.raw and not any(map(hides_raw, routes)),
+            show_raw=record.raw and not hides,
+            hides_raw=hides,
             show_summary=all(map(shows_summary, routes)),
         )
         attribution_limit = (
