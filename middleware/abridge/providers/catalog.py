@@ -96,6 +96,8 @@ _ROWS = (
         ),
         apis=("messages", "chat"),
         key_header="x-api-key",
+        parses_text=True,
+        makes_summaries=True,
         source="docs.anthropic.com: api/overview, api/openai-sdk",
     ),
     Profile(
@@ -108,6 +110,8 @@ _ROWS = (
         apis=("chat", "responses"),
         key_header="api-key",
         telemetry_name="azure.ai.openai",
+        parses_text=True,
+        makes_summaries=True,
         source="learn.microsoft.com: foundry/openai/how-to/reasoning, reference",
     ),
     Profile(
@@ -126,6 +130,7 @@ _ROWS = (
         max_tokens_field="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         rejects=(RejectedFields((*_PENALTIES, "logit_bias")),),  # resources/openai, "unsupported"
+        parses_text=True,
         source="inference-docs.cerebras.ai: capabilities/reasoning, resources/openai",
     ),
     Profile(
@@ -136,6 +141,7 @@ _ROWS = (
         ),
         thinking_off=_TYPE_OFF,
         apis=ALL_APIS,
+        parses_text=True,
         source="api-docs.deepseek.com: guides/thinking_mode; opencode issue 24083",
     ),
     Profile(
@@ -151,6 +157,7 @@ _ROWS = (
         returns=ReasoningReturn("extra_content", required_on_calls=True),
         thinking_off=_EFFORT_OFF,
         telemetry_name="gcp.gemini",
+        parses_text=True,
         source="ai.google.dev: gemini-api/docs/openai, docs/thought-signatures",
     ),
     Profile(
@@ -161,6 +168,7 @@ _ROWS = (
         thinking_off=_EFFORT_OFF,
         rejects=(RejectedFields(_LOGITS),),  # docs/openai, "currently unsupported"
         apis=("chat", "responses"),
+        parses_text=True,
         source="console.groq.com: docs/reasoning, docs/openai",
     ),
     Profile(
@@ -199,6 +207,7 @@ _ROWS = (
         effort_field="",
         thinking_off=_TYPE_OFF,  # from M3 on; earlier models ignore it
         apis=("chat", "messages"),
+        parses_text=True,
         source="platform.minimax.io: api-reference/text-openai-api",
     ),
     Profile(
@@ -208,6 +217,7 @@ _ROWS = (
         returns=ReasoningReturn("chunks", rejects=("reasoning_content",)),  # litellm issue 30835
         thinking_off=_EFFORT_OFF,
         telemetry_name="mistral_ai",
+        parses_text=True,
         source="docs.mistral.ai: capabilities/reasoning",
     ),
     Profile(
@@ -226,6 +236,7 @@ _ROWS = (
         ),
         apis=("chat", "messages"),
         telemetry_name="moonshot_ai",
+        parses_text=True,
         source="platform.kimi.ai: guide/use-kimi-k2-thinking-model, api/models-overview",
     ),
     Profile(
@@ -247,6 +258,8 @@ _ROWS = (
         rejects=_OPENAI_REJECTS,
         **_OPENAI_COLUMNS,
         apis=("responses", "chat"),
+        parses_text=True,
+        makes_summaries=True,
         source="OpenAI API reference: chat/create, reasoning guide",
     ),
     Profile(
@@ -255,6 +268,8 @@ _ROWS = (
         returns=ReasoningReturn("reasoning_details"),
         thinking_off=_switch_off(reasoning={"enabled": False}),
         apis=ALL_APIS,
+        parses_text=True,
+        makes_summaries=True,
         source="openrouter.ai: guides/best-practices/reasoning-tokens",
     ),
     Profile(
@@ -273,6 +288,7 @@ _ROWS = (
         effort_field="",
         thinking_off=_switch_off(enable_thinking=False),
         apis=ALL_APIS,
+        parses_text=True,
         source="Alibaba Model Studio: deep-thinking",
     ),
     Profile(
@@ -318,6 +334,8 @@ _ROWS = (
         ),
         apis=("responses", "chat"),
         telemetry_name="x_ai",
+        parses_text=True,
+        makes_summaries=True,
         source="docs.x.ai: guides/reasoning",
     ),
     Profile(
@@ -326,6 +344,7 @@ _ROWS = (
         returns=ReasoningReturn("reasoning_content", wanted=True, required_on_calls=True),
         thinking_off=_TYPE_OFF,  # except GLM-5.3, which always reasons
         apis=("chat", "messages"),
+        parses_text=True,
         source="docs.z.ai: capabilities/thinking-mode",
     ),
 )

@@ -124,7 +124,15 @@ class Profile:
     tags: tuple[Tag, ...] = TAGS  # inline tags to look for
     prefilled: bool = False
     """The prompt's template opens the first tag, so that only its closing tag appears."""
+    parses_text: bool = False
+    """Its text holds no reasoning that nothing opens: its servers parse what their models write.
+    Any other may begin inside a block, as with `prefilled`, which only its end tells.
+    """
     summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
+    makes_summaries: bool = False
+    """Its summaries are written for readers, as its documentation says. Where reasoning is hidden,
+    any other's are taken for reasoning.
+    """
     returns: ReasoningReturn = ReasoningReturn()  # rules for sending reasoning back
     max_tokens_field: str = "max_tokens"  # the field that limits a chat answer
     effort_field: str = "reasoning_effort"

@@ -1,0 +1,173 @@
+"""Rebuild JSON from what is known of it, where raw reasoning is hidden.
+
+A shape describes one value of an API. `rebuild` returns the value with everything left out that its
+shape does not name, and counts that. So whatever a provider invents next is left out until somebody
+has understood it.
+
+A few values pass although nothing names what is in them. `PASSES_UNKNOWN` lists them all, each with
+its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from abridge.core.conversation import Json
+
+LEFT_OUT: Final = object()
+"""Returned for a value that does not have its shape."""
+
+MAX_NAME: Final = 1024
+"""The longest name or id, in characters. LiteLLM's response ids are long base64."""
+
+PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
+    {
+        "names and ids": "identifiers without white space: a sentence is none",
+        "numbers of usage": "figures under names that are identifiers; only servers count",
+        "opaque state": "ciphertext and signatures, in the alphabet of base64: nobody can read it",
+        "arguments as an object": "the client's own tool names their keys; models write them to it",
+        "the request's echo": "tools, metadata and the like come back as the client sent them",
+        "addresses": "URLs of images and sources, without white space",
+        "media": "the bytes of images, audio and files, as base64",
+    }
+)
+"""What may pass without being understood, and why that reveals no reasoning."""
+
+
+class Rebuilding:
+    """Counts what was left out of one response."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+
+    def leave_out(self, value: Any) -> Any:
+        self.dropped += value not in (None, "", [], {})
+        return LEFT_OUT
+
+
+Shape: TypeAlias = Callable[[Any, Rebuilding], Any]
+"""Returns the value rebuilt, or `LEFT_OUT`. None has every shape: it says nothing."""
+
+
+def rebuild(value: Any, shape: Shape, rebuilding: Rebuilding) -> Any:
+    """Return the value rebuilt; None if it does not have the shape."""
+    rebuilt = shape(value, rebuilding)
+    return None if rebuilt is LEFT_OUT else rebuilt
+
+
+# Single values
+
+
+def text(value: Any, rebuilding: Rebuilding) -> Any:
+    """Text that the reader looks through for thinking."""
+    return value if value is None or isinstance(value, str) else rebuilding.leave_out(value)
+
+
+def number(value: Any, rebuilding: Rebuilding) -> Any:
+    """A number, or true or false."""
+    return value if value is None or isinstance(value, int | float) else rebuilding.leave_out(value)
+
+
+_NAME = re.compile(rf"[!-~]{{0,{MAX_NAME}}}")
+
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+_OPAQUE = re.compile(r"[A-Za-z0-9+/=_.:-]*")
+
+_ADDRESS = re.compile(r"\S*")
+
+
+def _matching(pattern: re.Pattern[str]) -> Shape:
+    def match(value: Any, rebuilding: Rebuilding) -> Any:
+        if value is None or (isinstance(value, str) and pattern.fullmatch(value)):
+            return value
+        return rebuilding.leave_out(value)
+
+    return match
+
+
+name = _matching(_NAME)
+"""An id, a kind, a model."""
+
+opaque = _matching(_OPAQUE)
+"""Ciphertext, a signature, or media as base64."""
+
+address = _matching(_ADDRESS)
+"""A URL."""
+
+
+def name_or_number(value: Any, rebuilding: Rebuilding) -> Any:
+    return name(value, rebuilding) if isinstance(value, str) else number(value, rebuilding)
+
+
+def anything(value: Any, _: Rebuilding) -> Any:
+    """A value for which `PASSES_UNKNOWN` has a reason."""
+    return value
+
+
+def figures(value: Any, rebuilding: Rebuilding) -> Any:
+    """An object of numbers, as usage is: under any identifier, at any depth."""
+    if not isinstance(value, dict):
+        return number(value, rebuilding)
+    rebuilt: Json = {}
+    for key, inner in value.items():
+        known = figures(inner, rebuilding) if _KEY.fullmatch(key) else rebuilding.leave_out(inner)
+        if known is not LEFT_OUT:
+            rebuilt[key] = known
+    return rebuilt
+
+
+# Structures
+
+
+def fields(known: Mapping[str, Shape]) -> Shape:
+    """An object with these keys."""
+
+    def rebuild_fields(value: Any, rebuilding: Rebuilding) -> Any:
+        if not isinstance(value, dict):
+            return value if value is None else rebuilding.leave_out(value)
+        rebuilt: Json = {}
+        for key, inner in value.items():
+            shape = known.get(key)
+            part = rebuilding.leave_out(inner) if shape is None else shape(inner, rebuilding)
+            if part is not LEFT_OUT:
+                rebuilt[key] = part
+        return rebuilt
+
+    return rebuild_fields
+
+
+def each(shape: Shape) -> Shape:
+    """A list of values of a shape."""
+
+    def rebuild_list(value: Any, rebuilding: Rebuilding) -> Any:
+        if not isinstance(value, list):
+            return value if value is None else rebuilding.leave_out(value)
+        parts = [shape(inner, rebuilding) for inner in value]
+        return [part for part in parts if part is not LEFT_OUT and part is not None]
+
+    return rebuild_list
+
+
+def either(scalar: Shape, structured: Shape) -> Shape:
+    """A string or number of the first shape, or a list or object of the second."""
+
+    def rebuild_either(value: Any, rebuilding: Rebuilding) -> Any:
+        shape = structured if isinstance(value, list | dict) else scalar
+        return shape(value, rebuilding)
+
+    return rebuild_either
+
+
+def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
+    """An object whose `type` says which shape it has; of an unknown type nothing is left."""
+
+    def rebuild_kind(value: Any, rebuilding: Rebuilding) -> Any:
+        kind = value.get(key) if isinstance(value, dict) else None
+        shape = kinds.get(kind) if isinstance(kind, str) else None
+        return rebuilding.leave_out(value) if shape is None else shape(value, rebuilding)
+
+    return rebuild_kind

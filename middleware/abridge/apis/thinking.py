@@ -1,0 +1,253 @@
+"""Find thinking in text that is shown, wherever it stands, where raw reasoning is hidden.
+
+`tags.py` looks for the blocks that a profile names, at the beginning of an answer. This filter
+takes whatever looks like thinking for thinking: blocks of any known form in any spelling, in the
+middle of an answer, too, and text before a closing tag that nothing opened. Only a tag in backticks
+is text, since answers about tags quote them so.
+
+A model's template may open the block in the prompt, so that an answer begins inside it. Text is
+therefore held back until a block has closed, or the reasoning has come elsewhere, or the text ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from abridge.apis.tags import TagPiece
+
+MAX_TAG = 96
+"""The longest tag, in characters."""
+
+_NAMES = (
+    "think|thinking|thoughts?|reflection|scratchpad|inner_monologue"  # R1, Qwen, Gemini, Reflection
+    "|antthinking|longcat_think"  # what prompts have Claude write, LongCat
+)
+
+_PREFIX = r"(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
+
+_HARMONY_FINAL = (
+    r"(?:<\|start\|>assistant)?(?:<\|channel\|>(?:final|commentary)[^<]{0,40}<\|message\|>)"
+)
+
+
+class Form(NamedTuple):
+    """A form of tags around thinking."""
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    separator: str = "\n"  # goes between blocks that follow each other
+
+
+def _form(opening: str, closing: str, separator: str = "\n") -> Form:
+    return Form(re.compile(opening, re.IGNORECASE), re.compile(closing, re.IGNORECASE), separator)
+
+
+FORMS = (
+    _form(rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?>", rf"</{_PREFIX}(?:{_NAMES})\s*>"),
+    _form(r"<reasoning>", r"</reasoning>", separator=""),  # Bedrock: a block for each fragment
+    _form(r"\[(?:think|thinking|reasoning)\]", r"\[/(?:think|thinking|reasoning)\]"),  # Magistral
+    _form("◁think▷", "◁/think▷"),  # Kimi-VL
+    _form(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command R
+    _form(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThinker
+    _form(  # harmony: gpt-oss without its parser (openai/harmony, docs/format.md)
+        r"(?:<\|start\|>assistant)?<\|channel\|>analysis[^<]{0,40}<\|message\|>",
+        rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>",
+    ),
+)
+"""The sources are those of `providers.profile.TAGS`."""
+
+_BLANK_LINES = re.compile(r"\A\s*\n")
+
+_STARTERS = re.compile(r"[<\[◁]")
+
+_INCOMPLETE = re.compile(
+    r"</?[a-z_:]{0,32}(?:\s[^<>]{0,60})?"
+    r"|<\|?[a-z_]{0,20}\|?"
+    r"|(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
+    r"|<\|end\|>(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
+    r"|\[/?[a-z]{0,10}"
+    r"|◁/?[a-z]{0,5}",
+    re.IGNORECASE,
+)
+"""Text at the end of a piece that may be the beginning of a tag."""
+
+_BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z])")
+"""The beginning of harmony's text where a server has removed its special tokens."""
+
+_BARE_HARMONY_FINAL = "assistantfinal"
+
+
+class ThinkingFilter:
+    """Separate thinking from one text that arrives in pieces.
+
+    With `may_begin_inside` its beginning is held back as said above, at most `limit` characters.
+    """
+
+    def __init__(self, *, may_begin_inside: bool, limit: int) -> None:
+        self._undecided = may_begin_inside
+        self._limit = limit
+        self._buffer = ""
+        self._held: list[str] = []  # the undecided text but for the buffer
+        self._held_size = 0
+        self._open_form: Form | None = None
+        self._block_has_text = False
+        self._blank: str | None = None  # white space after a block, before the answer
+        self.found = False  # there was thinking in the text
+
+    @property
+    def has_held_text(self) -> bool:
+        return bool(self._buffer or self._held)
+
+    def passes(self, text: str) -> bool:
+        """Return whether `feed` would return just this text."""
+        settled = self._blank is None and not (self._undecided or self._buffer or self._open_form)
+        return settled and _STARTERS.search(text) is None and not text.endswith("`")
+
+    def note_reasoning(self) -> list[TagPiece]:
+        """Note that the reasoning has come elsewhere; return the text that was held back for it."""
+        if not self._undecided:
+            return []
+        self._undecided = False
+        return self._take_held("text")
+
+    def feed(self, text: str) -> list[TagPiece]:
+        self._buffer += text
+        pieces = [piece for piece in self._split(at_end=False) if piece.text]
+        if self._held_size > self._limit:
+            pieces += self.note_reasoning()
+        return pieces
+
+    def end(self) -> list[TagPiece]:
+        """End the text; return what was held back."""
+        pieces = list(self._split(at_end=True))
+        if self._undecided:
+            self._undecided = False
+            pieces += self._take_held("text")
+        return [piece for piece in pieces if piece.text]
+
+    def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
+        while self._buffer:
+            before, tag, rest = self._find_tag(at_end=at_end)
+            yield from self._take_text(before)
+            self._buffer = rest
+            if tag is None:
+                return
+            yield from self._take_tag(tag)
+
+    def _take_text(self, text: str) -> Iterator[TagPiece]:
+        if self._open_form is not None:
+            yield self._take_raw(text, self._open_form)
+        elif self._undecided:
+            self._held.append(text)
+            self._held_size += len(text)
+        else:
+            yield TagPiece("text", self._take_answer(text))
+
+    def _take_raw(self, text: str, form: Form) -> TagPiece:
+        text = text if self._block_has_text else text.lstrip()
+        if text and not self._block_has_text:
+            text = (form.separator if self.found else "") + text
+            self._block_has_text = self.found = True
+        return TagPiece("raw", text)
+
+    def _take_answer(self, text: str) -> str:
+        """Return text of the answer; blank lines between a block and it belong to the block."""
+        if self._blank is None:
+            return text
+        self._blank += text
+        if not self._blank.strip():
+            return ""
+        text, self._blank = _BLANK_LINES.sub("", self._blank), None
+        return text
+
+    def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
+        """Open or close a block. A closing tag that nothing opened makes thinking of what was held,
+        an opening one text."""
+        if self._open_form is not None:
+            self._open_form, self._blank = None, ""
+        elif tag.opens:
+            yield from self._take_held("text")
+            self._open_form, self._block_has_text = tag.form, False
+        else:
+            yield from self._take_held("raw")
+            self._blank = ""
+        self._undecided = False
+
+    def _take_held(self, kind: str) -> list[TagPiece]:
+        held, self._held, self._held_size = "".join(self._held), [], 0
+        if kind == "raw":
+            held = held.lstrip()
+        if kind == "text" and (bare := _BARE_HARMONY.match(held)) is not None:
+            raw, _, final = held[bare.end() :].partition(_BARE_HARMONY_FINAL)
+            self.found = True
+            return [TagPiece("raw", raw), TagPiece("text", final)]
+        self.found = self.found or (kind == "raw" and bool(held))
+        return [TagPiece("raw" if kind == "raw" else "text", held)] if held else []
+
+    def _find_tag(self, *, at_end: bool) -> tuple[str, _FoundTag | None, str]:
+        """Return the text before the next tag, the tag, and what follows.
+
+        Without a tag that is the text that can be none, and what may be the beginning of one.
+        """
+        buffer = self._buffer
+        tag = self._next_tag(buffer)
+        if tag is not None and not (tag.end == len(buffer) and self._may_go_on(tag, at_end=at_end)):
+            return buffer[: tag.start], tag, buffer[tag.end :]
+        end = len(buffer) if at_end else _settled_length(buffer)
+        if tag is not None:
+            end = min(end, _with_quote(buffer, tag.start))
+        return buffer[:end], None, buffer[end:]
+
+    def _may_go_on(self, tag: _FoundTag, *, at_end: bool) -> bool:
+        """Return whether a tag may go on, as harmony's end does, or may turn out to be quoted."""
+        quoted = _with_quote(self._buffer, tag.start) < tag.start
+        return not at_end and (quoted or self._buffer.endswith("<|end|>"))
+
+    def _next_tag(self, buffer: str) -> _FoundTag | None:
+        """Find the next tag that counts: any, or inside a block the one that closes it."""
+        if _STARTERS.search(buffer) is None:
+            return None
+        forms = FORMS if self._open_form is None else (self._open_form,)
+        found = [
+            _FoundTag(match.start(), match.end(), form, opens)
+            for form in forms
+            for opens in ((True, False) if self._open_form is None else (False,))
+            for match in (form.opening if opens else form.closing).finditer(buffer)
+            if self._open_form is not None or not _is_quoted(buffer, match)
+        ]
+        return min(found, default=None)
+
+
+class _FoundTag(NamedTuple):
+    start: int
+    end: int
+    form: Form
+    opens: bool
+
+
+def _is_quoted(buffer: str, match: re.Match[str]) -> bool:
+    """Return whether backticks enclose a tag."""
+    start, end = match.span()
+    return _with_quote(buffer, start) < start and buffer[end : end + 1] == "`"
+
+
+def _with_quote(buffer: str, start: int) -> int:
+    """Return where a tag begins, with the backtick before it if there is one."""
+    return start - (buffer[start - 1 : start] == "`")
+
+
+def _settled_length(buffer: str) -> int:
+    """Return how much of a text cannot be the beginning of a tag."""
+    for match in _STARTERS.finditer(buffer, max(0, len(buffer) - MAX_TAG)):
+        if _INCOMPLETE.fullmatch(buffer, match.start()):
+            return _with_quote(buffer, match.start())
+    return _with_quote(buffer, len(buffer))
+
+
+def without_thinking(text: str, *, may_begin_inside: bool = True) -> str:
+    """Return a whole text without its thinking."""
+    found = ThinkingFilter(may_begin_inside=may_begin_inside, limit=len(text))
+    pieces = [*found.feed(text), *found.end()]
+    return "".join(piece.text for piece in pieces if piece.kind == "text")

@@ -1,0 +1,74 @@
+"""Test rebuilding JSON from known keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abridge.apis import shapes
+from abridge.apis.shapes import Rebuilding, Shape, rebuild
+
+PART = shapes.by_type(
+    {"text": shapes.fields({"type": shapes.name, "text": shapes.text})},
+)
+MESSAGE = shapes.fields(
+    {
+        "id": shapes.name,
+        "content": shapes.either(shapes.text, shapes.each(PART)),
+        "usage": shapes.figures,
+        "data": shapes.opaque,
+        "link": shapes.address,
+        "stop": shapes.name_or_number,
+    }
+)
+
+CASES: dict[str, tuple[Any, Any, int]] = {
+    "known": ({"id": "a", "content": "b"}, {"id": "a", "content": "b"}, 0),
+    "an unknown key": ({"id": "a", "thought": "b"}, {"id": "a"}, 1),
+    "an empty unknown key": ({"id": "a", "thought": ""}, {"id": "a"}, 0),
+    "a sentence as a name": ({"id": "I think so"}, {}, 1),
+    "an object as a name": ({"id": {"a": "b"}}, {}, 1),
+    "a number as text": ({"content": 1}, {}, 1),
+    "null": ({"id": None, "content": None}, {"id": None, "content": None}, 0),
+    "a part of unknown type": (
+        {"content": [{"type": "text", "text": "a"}, {"type": "musing", "text": "b"}]},
+        {"content": [{"type": "text", "text": "a"}]},
+        1,
+    ),
+    "an unknown key of a part": (
+        {"content": [{"type": "text", "text": "a", "why": "b"}]},
+        {"content": [{"type": "text", "text": "a"}]},
+        1,
+    ),
+    "figures": (
+        {"usage": {"total": 1, "more": {"cost": 0.5}, "note": "b", "I think": 2}},
+        {"usage": {"total": 1, "more": {"cost": 0.5}}},
+        2,
+    ),
+    "ciphertext": ({"data": "gAAAA_b-9/+="}, {"data": "gAAAA_b-9/+="}, 0),
+    "words as ciphertext": ({"data": "I think so"}, {}, 1),
+    "an address": ({"link": "https://a/b?c=ü"}, {"link": "https://a/b?c=ü"}, 0),
+    "a number or a name": ({"stop": 7}, {"stop": 7}, 0),
+    "no list where one is known": ({"content": {"type": "text"}}, {}, 1),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_only_what_is_known_is_left_and_the_rest_is_counted(case: tuple[Any, Any, int]) -> None:
+    value, expected, dropped = case
+    rebuilding = Rebuilding()
+    assert rebuild(value, MESSAGE, rebuilding) == expected
+    assert rebuilding.dropped == dropped
+
+
+@pytest.mark.parametrize("value", ["text", 1, ["a"], True])
+def test_a_value_of_another_shape_becomes_nothing(value: Any) -> None:
+    shape: Shape = MESSAGE
+    rebuilding = Rebuilding()
+    assert rebuild(value, shape, rebuilding) is None
+    assert rebuilding.dropped == 1
+
+
+def test_each_value_that_passes_unknown_has_its_reason() -> None:
+    assert all(reason for reason in shapes.PASSES_UNKNOWN.values())

@@ -1,0 +1,92 @@
+"""Test finding thinking in text that is shown where reasoning is hidden."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.thinking import ThinkingFilter, without_thinking
+
+LIMIT = 1000
+FINAL = "<|start|>assistant<|channel|>final<|message|>"
+WORDS = ["<think>", "</think>", "[THINK]", "<|end|>", "<|channel|>", "analysis", "<|message|>"]
+MARKS = ["`", "a", " ", "\n", "<", "[", "◁think▷", "final"]
+
+BLOCKS = {
+    "at the beginning": ("<think>abc</think>Hello", "abc", "Hello"),
+    "after the answer has begun": ("Hi <think>abc</think>there", "abc", "Hi there"),
+    "in other letters": ("<Think>abc</THINK>Hello", "abc", "Hello"),
+    "with an attribute": ("<thinking depth='2'>abc</thinking>Hello", "abc", "Hello"),
+    "with a prefix": ("<seed:think>abc</seed:think>Hello", "abc", "Hello"),
+    "in brackets": ("[THINK]abc[/THINK]Hello", "abc", "Hello"),
+    "of Kimi's": ("◁think▷abc◁/think▷Hello", "abc", "Hello"),
+    "of Command R's": ("<|START_THINKING|>abc<|END_THINKING|>Hello", "abc", "Hello"),
+    "closed by nothing": ("Hi <think>abc", "abc", "Hi "),
+    "opened by nothing": ("abc</think>Hello", "abc", "Hello"),
+    "two": ("<think>a</think><think>b</think>\n\nHello", "a\nb", "Hello"),
+    "empty": ("<think>\n\n</think>\n\nHello", "", "Hello"),
+    "harmony": (
+        "<|channel|>analysis<|message|>abc<|end|>" + FINAL + "Hello<|return|>",
+        "abc",
+        "Hello",
+    ),
+    "harmony without its tokens": ("analysisWe add.assistantfinalHello", "We add.", "Hello"),
+    "quoted": ("Use the `<think>` tag.", "", "Use the `<think>` tag."),
+    "no tag": ("1 < 2, a<b, [1], <b>x</b> `", "", "1 < 2, a<b, [1], <b>x</b> `"),
+}
+
+
+def split(pieces: list[str], *, may_begin_inside: bool = True) -> tuple[str, str]:
+    """Return the thinking and the answer."""
+    found = ThinkingFilter(may_begin_inside=may_begin_inside, limit=LIMIT)
+    out = [piece for text in pieces for piece in found.feed(text)] + found.end()
+    raw = "".join(piece.text for piece in out if piece.kind == "raw")
+    return raw, "".join(piece.text for piece in out if piece.kind == "text")
+
+
+@pytest.mark.parametrize("case", BLOCKS.values(), ids=BLOCKS)
+def test_thinking_is_found_in_every_form_and_place(case: tuple[str, str, str]) -> None:
+    text, raw, answer = case
+    assert split([text]) == (raw, answer)
+    assert split(list(text)) == (raw, answer)
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=12),
+    st.lists(st.integers(0, 90), max_size=6),
+    st.booleans(),
+)
+def test_any_split_of_the_text_gives_the_same(
+    words: list[str],
+    cuts: list[int],
+    may_begin_inside: bool,  # noqa: FBT001 -- given by Hypothesis
+) -> None:
+    text = "".join(words)
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(ends)]
+    whole = split([text], may_begin_inside=may_begin_inside)
+    assert split(pieces, may_begin_inside=may_begin_inside) == whole
+
+
+def test_a_text_that_may_begin_inside_a_block_is_held_back() -> None:
+    found = ThinkingFilter(may_begin_inside=True, limit=LIMIT)
+    assert found.feed("So the answer") == []
+    assert found.has_held_text
+    assert [piece.text for piece in found.note_reasoning()] == ["So the answer"]
+    assert [piece.text for piece in found.feed(" is 4.")] == [" is 4."]
+    assert found.passes(" Plain.")
+    assert not found.passes(" a <b")
+
+
+def test_no_more_is_held_back_than_the_limit() -> None:
+    found = ThinkingFilter(may_begin_inside=True, limit=LIMIT)
+    assert found.feed("a" * LIMIT) == []
+    assert sum(len(piece.text) for piece in found.feed("b")) == LIMIT + 1
+
+
+def test_a_whole_text_without_its_thinking() -> None:
+    assert without_thinking("abc</think>Hello") == "Hello"
+    assert without_thinking("abc</think>Hello", may_begin_inside=False) == "abcHello"
