@@ -103,6 +103,11 @@ def name_or_number(value: Any, rebuilding: Rebuilding) -> Any:
     return name(value, rebuilding) if isinstance(value, str) else number(value, rebuilding)
 
 
+def nothing(value: Any, rebuilding: Rebuilding) -> Any:
+    """A key that stays, without its value."""
+    rebuilding.leave_out(value)
+
+
 def anything(value: Any, _: Rebuilding) -> Any:
     """A value for which `PASSES_UNKNOWN` has a reason."""
     return value
@@ -163,10 +168,13 @@ def either(scalar: Shape, structured: Shape) -> Shape:
 
 
 def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
-    """An object whose `type` says which shape it has; of an unknown type nothing is left."""
+    """An object whose `type` says which shape it has; of an unknown type nothing is left.
+
+    The type of an object that has none is "".
+    """
 
     def rebuild_kind(value: Any, rebuilding: Rebuilding) -> Any:
-        kind = value.get(key) if isinstance(value, dict) else None
+        kind = value.get(key, "") if isinstance(value, dict) else None
         shape = kinds.get(kind) if isinstance(kind, str) else None
         return rebuilding.leave_out(value) if shape is None else shape(value, rebuilding)
 

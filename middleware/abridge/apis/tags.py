@@ -50,9 +50,9 @@ class TagSplitter:
         """Text is held back that may yet become a block."""
         return bool(self._buffer) and not self._open_tag
 
-    def restrict_tags(self, tags: tuple[Tag, ...]) -> None:
-        """From now on look for these tags only: reasoning has come in a field of its own."""
-        self._tags, self._prefilled = tags, False
+    def ignore_tags(self) -> None:
+        """Look for no more tags: reasoning has come in a field of its own."""
+        self._tags, self._prefilled = (), False
 
     def feed(self, text: str) -> list[TagPiece]:
         if self.is_answering:

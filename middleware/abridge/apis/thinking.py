@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from abridge.apis.tags import TagPiece
+from abridge.providers.profile import Profile
 
 MAX_TAG = 96
 """The longest tag, in characters."""
@@ -46,6 +47,9 @@ def _form(opening: str, closing: str, separator: str = "\n") -> Form:
 
 FORMS = (
     _form(rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?>", rf"</{_PREFIX}(?:{_NAMES})\s*>"),
+    _form(  # the first in JSON whose encoder escapes for HTML, as Go's does
+        rf"\\u003c{_PREFIX}(?:{_NAMES})\\u003e", rf"\\u003c/{_PREFIX}(?:{_NAMES})\\u003e"
+    ),
     _form(r"<reasoning>", r"</reasoning>", separator=""),  # Bedrock: a block for each fragment
     _form(r"\[(?:think|thinking|reasoning)\]", r"\[/(?:think|thinking|reasoning)\]"),  # Magistral
     _form("◁think▷", "◁/think▷"),  # Kimi-VL
@@ -60,7 +64,7 @@ FORMS = (
 
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
-_STARTERS = re.compile(r"[<\[◁]")
+_STARTERS = re.compile(r"[<\[◁\\]")
 
 _INCOMPLETE = re.compile(
     r"</?[a-z_:]{0,32}(?:\s[^<>]{0,60})?"
@@ -68,7 +72,8 @@ _INCOMPLETE = re.compile(
     r"|(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
     r"|<\|end\|>(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
     r"|\[/?[a-z]{0,10}"
-    r"|◁/?[a-z]{0,5}",
+    r"|◁/?[a-z]{0,5}"
+    r"|\\(?:u(?:0(?:0(?:3(?:c/?[a-z_:]{0,32}(?:\\(?:u(?:0(?:0(?:3)?)?)?)?)?)?)?)?)?)?",
     re.IGNORECASE,
 )
 """Text at the end of a piece that may be the beginning of a tag."""
@@ -82,23 +87,48 @@ _BARE_HARMONY_FINAL = "assistantfinal"
 class ThinkingFilter:
     """Separate thinking from one text that arrives in pieces.
 
-    With `may_begin_inside` its beginning is held back as said above, at most `limit` characters.
+    With `may_begin_inside` its beginning is held back as said above, at most `limit` characters;
+    with `begins_inside` it is thinking for sure.
     """
 
-    def __init__(self, *, may_begin_inside: bool, limit: int) -> None:
-        self._undecided = may_begin_inside
+    def __init__(
+        self,
+        *,
+        may_begin_inside: bool,
+        limit: int,
+        begins_inside: bool = False,
+        keeps_blocks: bool = False,
+    ) -> None:
+        self._undecided = may_begin_inside and not begins_inside
+        self._keeps_blocks = keeps_blocks
         self._limit = limit
         self._buffer = ""
         self._held: list[str] = []  # the undecided text but for the buffer
         self._held_size = 0
-        self._open_form: Form | None = None
+        self._open_form: Form | None = FORMS[0] if begins_inside else None
+        self._is_assumed = begins_inside  # that the block is open; nothing of it has come
+        self._block: list[str] = []  # the open block as it came, if it may be abandoned
         self._block_has_text = False
         self._blank: str | None = None  # white space after a block, before the answer
+        self.block_size = 0  # characters of the open block that are kept
         self.found = False  # there was thinking in the text
+        self.blocks = 0  # blocks that were closed
+
+    @classmethod
+    def for_answer(cls, profile: Profile, limit: int) -> ThinkingFilter:
+        """Return the filter for the text of an answer."""
+        return cls(
+            may_begin_inside=not profile.parses_text, limit=limit, begins_inside=profile.prefilled
+        )
 
     @property
     def has_held_text(self) -> bool:
         return bool(self._buffer or self._held)
+
+    @property
+    def is_inside(self) -> bool:
+        """A block is open."""
+        return self._open_form is not None
 
     def passes(self, text: str) -> bool:
         """Return whether `feed` would return just this text."""
@@ -107,6 +137,8 @@ class ThinkingFilter:
 
     def note_reasoning(self) -> list[TagPiece]:
         """Note that the reasoning has come elsewhere; return the text that was held back for it."""
+        if self._is_assumed:
+            self._open_form, self._is_assumed = None, False
         if not self._undecided:
             return []
         self._undecided = False
@@ -119,6 +151,11 @@ class ThinkingFilter:
             pieces += self.note_reasoning()
         return pieces
 
+    def interrupt(self) -> list[TagPiece]:
+        """Return the text that was held back, unless a block is open: another part of the answer
+        follows."""
+        return [] if self.is_inside else self.end()
+
     def end(self) -> list[TagPiece]:
         """End the text; return what was held back."""
         pieces = list(self._split(at_end=True))
@@ -126,6 +163,13 @@ class ThinkingFilter:
             self._undecided = False
             pieces += self._take_held("text")
         return [piece for piece in pieces if piece.text]
+
+    def abandon_block(self) -> str:
+        """Take the open block for text after all; return it as it came, with its tag."""
+        block, self._block, self.block_size = "".join(self._block), [], 0
+        if self._open_form is not None:
+            block, self._buffer, self._open_form = block + self._buffer, "", None
+        return block
 
     def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
         while self._buffer:
@@ -145,9 +189,19 @@ class ThinkingFilter:
         else:
             yield TagPiece("text", self._take_answer(text))
 
+    def _keep_block(self, text: str) -> None:
+        if self._keeps_blocks:
+            self._block.append(text)
+            self.block_size += len(text)
+
     def _take_raw(self, text: str, form: Form) -> TagPiece:
-        text = text if self._block_has_text else text.lstrip()
+        self._keep_block(text)
+        if self._is_assumed:
+            text = form.opening.sub("", text.lstrip(), count=1)
+        if not self._block_has_text:
+            text = text.lstrip()
         if text and not self._block_has_text:
+            self._is_assumed = False
             text = (form.separator if self.found else "") + text
             self._block_has_text = self.found = True
         return TagPiece("raw", text)
@@ -166,13 +220,17 @@ class ThinkingFilter:
         """Open or close a block. A closing tag that nothing opened makes thinking of what was held,
         an opening one text."""
         if self._open_form is not None:
-            self._open_form, self._blank = None, ""
+            self._open_form, self._blank, self._is_assumed = None, "", False
+            self._block, self.block_size = [], 0
+            self.blocks += 1
         elif tag.opens:
             yield from self._take_held("text")
             self._open_form, self._block_has_text = tag.form, False
+            self._keep_block(tag.text)
         else:
             yield from self._take_held("raw")
             self._blank = ""
+            self.blocks += 1
         self._undecided = False
 
     def _take_held(self, kind: str) -> list[TagPiece]:
@@ -211,7 +269,7 @@ class ThinkingFilter:
             return None
         forms = FORMS if self._open_form is None else (self._open_form,)
         found = [
-            _FoundTag(match.start(), match.end(), form, opens)
+            _FoundTag(match.start(), match.end(), match[0], form, opens)
             for form in forms
             for opens in ((True, False) if self._open_form is None else (False,))
             for match in (form.opening if opens else form.closing).finditer(buffer)
@@ -220,9 +278,40 @@ class ThinkingFilter:
         return min(found, default=None)
 
 
+class ArgumentsFilter:
+    """Take the thinking out of a call's arguments.
+
+    An opening tag that nothing closes is a mention there, as in code that a model writes: what
+    follows it is held back, at most `limit` characters, and then released as it came.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._filter = ThinkingFilter(may_begin_inside=False, limit=limit, keeps_blocks=True)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks that were taken out."""
+        return self._filter.blocks
+
+    def feed(self, text: str) -> str:
+        """Return the arguments that are settled by now."""
+        return text if self._filter.passes(text) else self._settle(self._filter.feed(text))
+
+    def end(self) -> str:
+        """Return the arguments that were held back."""
+        return self._settle(self._filter.end()) + self._filter.abandon_block()
+
+    def _settle(self, pieces: list[TagPiece]) -> str:
+        settled = "".join(piece.text for piece in pieces if piece.kind == "text")
+        over_limit = self._filter.block_size > self._limit
+        return settled + self._filter.abandon_block() if over_limit else settled
+
+
 class _FoundTag(NamedTuple):
     start: int
     end: int
+    text: str
     form: Form
     opens: bool
 

@@ -329,7 +329,8 @@ def test_without_reasoning_to_seal_no_byte_changes(deltas: list[Json], expose: E
     body = json.dumps(completion({**deltas[0], "content": ANSWER})).encode()
 
     def both(**options: Any) -> tuple[bytes, bytes]:
-        pipelines = [chat(expose=expose, **options) for _ in range(2)]
+        profile = PROFILES["openrouter"]
+        pipelines = [chat(expose=expose, profile=profile, **options) for _ in range(2)]
         return pipelines[0].stream(stream), pipelines[1].whole(body)
 
     assert both() == both(seal=lambda _: pytest.fail("sealed"))

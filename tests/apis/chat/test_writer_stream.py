@@ -487,7 +487,8 @@ class TestEnds:
     def test_a_frame_that_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
         stream = b"".join([ROLE, odd, chunk({"content": "So."}), *STOP])
         assert odd in chat(expose="both").stream(stream)
-        for expose in ("auto", "summary", "none"):
+        assert odd in chat().stream(stream)
+        for expose in ("summary", "none"):
             pipeline = chat(expose=expose)
             out = pipeline.stream(stream)
             assert odd not in out
@@ -549,6 +550,10 @@ def test_a_native_summary_passes_unchanged_without_a_call() -> None:
     assert with_both not in chat(expose="none").stream(b"".join([ROLE, with_both, *STOP]))
 
 
+def deltas(seen: ChatStream) -> list[Any]:
+    return [choice["delta"] for chunk in seen.chunks for choice in chunk["choices"]]
+
+
 @pytest.mark.parametrize("text", ["\n", "late"])
 @pytest.mark.parametrize("expose", ["both", "summary", "raw", "none"])
 def test_a_native_summary_outside_a_stretch_passes_unchanged_or_not_at_all(
@@ -558,10 +563,10 @@ def test_a_native_summary_outside_a_stretch_passes_unchanged_or_not_at_all(
     given = chunk({"reasoning_details": details})
     before, after = ([], [given]) if text == "late" else ([given], [])
     stream = [ROLE, *before, chunk({"content": "So."}), STOP[0], *after, DONE]
-    pipeline = chat(expose=expose)
-    out = pipeline.stream(b"".join(stream))
-    assert check_chat(out).choices[0].order == ["content"]
-    assert (given in out) == (expose in ("both", "summary"))
+    pipeline = chat(expose=expose, profile=PROFILES["openrouter"])
+    seen = check_chat(pipeline.stream(b"".join(stream)))
+    assert seen.choices[0].order == ["content"]
+    assert ({"reasoning_details": details} in deltas(seen)) == (expose in ("both", "summary"))
     assert not pipeline.passages
 
 
@@ -600,7 +605,9 @@ def test_opaque_state_is_no_reasoning_and_passes() -> None:
     sealed = chunk(
         {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "index": 0}]}
     )
-    assert sealed in chat(expose="none").stream(b"".join([ROLE, sealed, *STOP]))
+    for expose in ("auto", "none"):
+        seen = check_chat(chat(expose=expose).stream(b"".join([ROLE, sealed, *STOP])))
+        assert json.loads(sealed.removeprefix(b"data: ")) == seen.chunks[1]
 
 
 def test_details_carry_an_index_and_repeat_no_string() -> None:

@@ -98,11 +98,12 @@ def test_a_failed_summary_may_fail_the_response_with_the_completion_in_the_error
     assert body["error"]["response"]["choices"][0]["message"]["content"] == "So."
 
 
-def test_unknown_fields_go_with_hidden_reasoning_and_survive_elsewhere() -> None:
+def test_unknown_fields_stay_unless_reasoning_is_hidden() -> None:
     message = {"reasoning": THOUGHT, "vendor": {"copy": "odd numbers"}}
-    assert "vendor" not in run(message, expose="summary")["choices"][0]["message"]
-    assert run(message, expose="both")["choices"][0]["message"]["vendor"]
-    assert run(message, {"x_vendor": 1}, expose="summary")["x_vendor"] == 1
+    for expose, stays in (("auto", True), ("both", True), ("summary", False), ("none", False)):
+        body = run(message, {"x_vendor": 1}, expose=expose)
+        assert ("vendor" in body["choices"][0]["message"]) == stays
+        assert ("x_vendor" in body) == stays
 
 
 def test_log_probabilities_go_with_hidden_reasoning() -> None:

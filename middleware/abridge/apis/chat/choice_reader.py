@@ -15,7 +15,6 @@ from abridge.apis.chat.inline import InlineSplit, TagReader
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     DEFAULT_FIELD,
-    KNOWN_FIELDS,
     REASONING_FIELDS,
     FoundReasoning,
     extract_native_summary,
@@ -24,6 +23,7 @@ from abridge.apis.chat.reasoning import (
     find_reasoning,
     get_delta,
     read_answer_text,
+    trusts_summaries,
     without_thinking_chunks,
 )
 from abridge.apis.display import Display
@@ -61,10 +61,11 @@ class ChoiceReader:
         self.announced = False
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
-        self.dropped = 0  # unknown fields removed along with hidden reasoning
-        self._hides_raw = not display.show_raw
+        self._shows_raw = display.show_raw
         self._shows_summary = display.show_summary
-        self._tag_reader = TagReader(profile, hides_raw=not display.show_raw)
+        self._trusts_summaries = trusts_summaries(profile, display)
+        tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
+        self._tag_reader = TagReader(tags, prefilled=profile.prefilled and bool(tags))
         self._held_fields: OtherFields | None = None
 
     def announce(self) -> ChunkPiece:
@@ -112,10 +113,12 @@ class ChoiceReader:
             self.message.append_text(name, text)
             return ContentDelta(self.lane, frame, text)
         if name in TEXT_FIELDS and self.reasoning_open:
+            if not self._shows_raw and _other_fields(choice, _CHUNK_CHOICE_FIELDS):
+                return None
             self._tag_reader.note_field()
             self.message.append_text(name, text)
             return ReasoningDelta(
-                self.lane, None if self._hides_raw else frame, REASONING_ITEM, text
+                self.lane, frame if self._shows_raw else None, REASONING_ITEM, text
             )
         return None
 
@@ -128,7 +131,7 @@ class ChoiceReader:
         if "message" in choice:
             choice = self._without_message(choice, delta)
         finish = bool(choice.get("finish_reason"))
-        found = find_reasoning(delta)
+        found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         if found is not None and found.text:
             self._tag_reader.note_field()
         inline = self._tag_reader.read(delta, is_last=finish)
@@ -140,7 +143,7 @@ class ChoiceReader:
         if plain and found is None:
             pieces = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
-            pieces = self._read_reasoning(found, delta, choice)
+            pieces = self._make_reasoning(found, [choice])
         else:
             pieces = self._split_delta(
                 choice, delta, found, inline, separate_finish=separate_finish
@@ -150,19 +153,16 @@ class ChoiceReader:
         return pieces
 
     def _without_message(self, choice: Json, delta: Json) -> Json:
-        """Drop a message, which in a stream takes the place of a delta or repeats them all."""
+        """Make a delta of a message that takes its place; one that repeats all deltas stays."""
         if choice.get("delta") is delta:
-            if not self._hides_raw:
-                return choice
-            self.dropped += 1
+            return choice
         others = {key: value for key, value in choice.items() if key != "message"}
         return {**others, "delta": delta}
 
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
-        if found.native and self._hides_raw:
-            others = OtherFields.from_choice(choice, delta)
-            if extract_native_summary(delta) != delta or len(others) != len(others.only_known()):
-                return False
+        """Return whether the choice holds reasoning alone, and all of that is shown."""
+        if not self._is_shown(found):
+            return False
         answers = without_thinking_chunks(delta.get("content")) or any(
             delta.get(key) for key in ANSWER_FIELDS[1:]
         )
@@ -176,17 +176,16 @@ class ChoiceReader:
         event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
         return [*closing, ChunkPiece(event, [choice])]
 
-    def _read_reasoning(
-        self, found: FoundReasoning, delta: Json, alone: Json | None = None
-    ) -> list[ChunkPiece]:
-        """Read the reasoning of a delta; `alone` is the choice, if it holds nothing else."""
-        if not (self._shows_summary if found.native else not self._hides_raw):
+    def _is_shown(self, found: FoundReasoning) -> bool:
+        return self._shows_summary if found.native else self._shows_raw
+
+    def _read_reasoning(self, found: FoundReasoning, delta: Json) -> list[ChunkPiece]:
+        """Read the reasoning of a delta that holds more."""
+        if not self._is_shown(found):
             opaque = extract_state(delta)
             rest = [self._make_piece(Passthrough(self.lane, None), opaque)] if opaque else []
             return [*self._make_reasoning(found, None), *rest]
-        if alone is not None:
-            return self._make_reasoning(found, [alone])
-        visible = extract_native_summary(delta) if self._hides_raw else extract_reasoning(delta)
+        visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
         return self._make_reasoning(found, self._wrap_delta(visible))
 
     def _make_reasoning(
@@ -214,7 +213,7 @@ class ChoiceReader:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
             pieces += self._read_reasoning(found, delta)
-        if inline is not None and (inline.raw or (inline.in_block and self._hides_raw)):
+        if inline is not None and (inline.raw or (inline.in_block and not self._shows_raw)):
             pieces += self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
         pieces += self._split_answer(delta, inline)
         if choice.get("finish_reason"):
@@ -249,12 +248,7 @@ class ChoiceReader:
             return pieces
         if not self._tag_reader.holding:
             others, self._held_fields = others.appended_to(self._held_fields), None
-        has_choices = any(piece.choices for piece in pieces)
-        if reasoned and self._hides_raw:
-            known = others.only_known() if has_choices else OtherFields({}, {})
-            self.dropped += len(others) - len(known)
-            others = known
-        if others and not has_choices:
+        if others and not any(piece.choices for piece in pieces):
             pieces.append(self.empty_piece())
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
         if last is not None:
@@ -272,23 +266,9 @@ class ChoiceReader:
 
 # The other fields
 
-KNOWN_CHOICE_FIELDS = frozenset(
-    {
-        "native_finish_reason",  # OpenRouter
-        "stop_reason",  # vLLM
-        "matched_stop",  # SGLang
-        "error",  # OpenRouter
-        "content_filter_results",  # Azure
-        "content_filter_offsets",
-    }
-)
-"""Fields that a choice may keep, besides those that every choice has, when raw is hidden."""
-
 _HANDLED_FIELDS = frozenset({"role", *REASONING_FIELDS, *ANSWER_FIELDS})
 
 _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
-
-_WHOLE_CHOICE_FIELDS = frozenset({"index", "message", "finish_reason"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -314,28 +294,6 @@ class OtherFields:
         return OtherFields(
             _merge_fields(earlier.delta, self.delta), _merge_fields(earlier.choice, self.choice)
         )
-
-    def only_known(self) -> OtherFields:
-        """Return the known ones: any other might repeat reasoning that is hidden."""
-        return OtherFields(
-            {key: value for key, value in self.delta.items() if key in KNOWN_FIELDS},
-            {key: value for key, value in self.choice.items() if key in KNOWN_CHOICE_FIELDS},
-        )
-
-
-def has_no_reasoning(choice: Json) -> bool:
-    """Return whether a choice of a stream holds nothing that could be reasoning."""
-    has_content = any(value for key, value in get_delta(choice).items() if key != "role")
-    return not has_content and not _other_fields(choice, _CHUNK_CHOICE_FIELDS | KNOWN_CHOICE_FIELDS)
-
-
-def remove_unknown_fields(choice: Json) -> None:
-    """Remove the fields of a whole choice that might hold reasoning, its message excepted."""
-    for key in choice.keys() - _WHOLE_CHOICE_FIELDS - KNOWN_CHOICE_FIELDS:
-        if key == "logprobs":
-            choice[key] = None
-        else:
-            del choice[key]
 
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.chat.accumulator import MessageAccumulator
-from abridge.apis.chat.choice_reader import REASONING_ITEM, remove_unknown_fields
+from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.choice_writer import PART_SEPARATOR, ChoiceWriter
 from abridge.apis.chat.envelopes import EnvelopeBuilder, make_entry, make_envelope, next_index
 from abridge.apis.chat.framing import CHUNK_OBJECT, MAX_CHOICES
@@ -27,6 +27,7 @@ from abridge.apis.chat.reasoning import (
     find_reasoning,
     get_index,
     replace_reasoning,
+    trusts_summaries,
     without_reasoning,
 )
 from abridge.apis.display import Display
@@ -276,26 +277,21 @@ class ChoiceRewriter:
             choice["message"] = self._rewrite_message(message, found, summary)
         elif not self._display.show_raw:
             choice["message"] = {**without_reasoning(message), **extract_native_summary(message)}
-        if not self._display.show_raw:
-            remove_unknown_fields(choice)
 
     def _take_reasoning(self, message: Json) -> FoundReasoning | None:
         """Find the message's reasoning; inline reasoning is removed from the content.
 
-        Where a field holds the reasoning, tags in the text belong to the answer, unless raw is
-        hidden: then they are removed all the same, since they may repeat the field.
+        Where a field holds the reasoning, tags in the text belong to the answer.
         """
-        found = find_reasoning(message)
-        if found is not None and self._display.show_raw:
+        trusted = trusts_summaries(self._profile, self._display)
+        found = find_reasoning(message, trusts_summaries=trusted)
+        if found is not None or self._display.hides_raw:
             return found
-        content = message.get("content")
-        inline, rest = split_inline(content, self._profile, no_field=found is None)
-        if found is not None or inline.strip():
-            message["content"] = rest
-        if found is None and inline.strip():
-            message[DEFAULT_FIELD] = inline
-            return FoundReasoning(inline, DEFAULT_FIELD)
-        return found
+        inline, rest = split_inline(message.get("content"), self._profile, no_field=True)
+        if not inline.strip():
+            return None
+        message["content"], message[DEFAULT_FIELD] = rest, inline
+        return FoundReasoning(inline, DEFAULT_FIELD)
 
     def _rewrite_message(self, message: Json, found: FoundReasoning, summary: ItemSummary) -> Json:
         field = self._layout.raw_field(found.field)

@@ -22,8 +22,13 @@ CHUNK_OBJECT = "chat.completion.chunk"
 
 MAX_CHOICES = 128  # the API's upper bound on `n`
 
-HEADER_FIELDS = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+HEADER_FIELDS = (
+    *("id", "object", "created", "model", "system_fingerprint", "service_tier"),
+    "provider",  # OpenRouter
+)
 """Fields that every chunk of a response repeats."""
+
+_PLAIN_FIELDS = frozenset({*HEADER_FIELDS, "choices", "usage"})
 
 
 class Framing(Protocol):
@@ -103,5 +108,4 @@ def get_header(chunk: Json) -> Json:
 
 def has_other_fields(chunk: Json) -> bool:
     """Return whether the chunk has fields besides its header, choices and usage."""
-    known = (*HEADER_FIELDS, "choices", "usage")
-    return any(value is not None for key, value in chunk.items() if key not in known)
+    return any(chunk[key] is not None for key in chunk.keys() - _PLAIN_FIELDS)

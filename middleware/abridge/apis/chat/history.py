@@ -15,6 +15,7 @@ from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
+from abridge.apis.chat.hiding import split_thinking
 from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
@@ -26,10 +27,11 @@ from abridge.apis.chat.reasoning import (
     find_thinking_chunks,
     read_answer_text,
     read_chunk_text,
+    trusts_summaries,
     without_thinking_chunks,
 )
 from abridge.apis.chat.replay import move_reasoning
-from abridge.apis.display import OpenEnvelope, is_envelope
+from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
@@ -300,17 +302,20 @@ def list_state_holders(message: Json) -> list[Json]:
 
 
 def record_turn(
-    message: Json, lane: int, profile: Profile, *, hides_raw: bool
+    message: Json, lane: int, profile: Profile, display: Display
 ) -> RecordedTurn | None:
     """Record an answer's message; None if it holds neither reasoning nor opaque state.
 
-    With `hides_raw` the turn's text is without inline reasoning, as the client gets it.
+    Where raw reasoning is hidden the turn's text is without any thinking, as the client gets it.
     """
     turn, content = read_turn(message), message.get("content")
     original = _collect_original(message)
-    found, rest, raw = find_reasoning(message), content, ""
-    if found is None or hides_raw:
-        raw, rest = split_inline(content, profile, no_field=found is None)
+    found = find_reasoning(message, trusts_summaries=trusts_summaries(profile, display))
+    rest, raw = content, ""
+    if display.hides_raw:
+        raw, rest = split_thinking(message, profile)
+    elif found is None:
+        raw, rest = split_inline(content, profile, no_field=True)
     if found is not None and not found.native:
         raw = found.text
     if rest != content:

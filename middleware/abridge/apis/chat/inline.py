@@ -9,8 +9,9 @@ from typing import Any
 from abridge.apis.chat.reasoning import ANSWER_FIELDS
 from abridge.apis.json import string
 from abridge.apis.tags import TagPiece, TagSplitter
+from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
-from abridge.providers.profile import Profile
+from abridge.providers.profile import Profile, Tag
 
 
 @dataclass(slots=True)
@@ -25,14 +26,11 @@ class InlineSplit:
 class TagReader:
     """Split the contents of one choice's deltas.
 
-    Where a field holds the reasoning, tags in the text belong to the answer. If raw is hidden they
-    are split off all the same, since they may repeat the field, and what they hold is dropped.
+    Where a field holds the reasoning, tags in the text belong to the answer.
     """
 
-    def __init__(self, profile: Profile, *, hides_raw: bool) -> None:
-        self._splitter = TagSplitter(profile.tags, prefilled=profile.prefilled)
-        self._hidden_tags = profile.tags if hides_raw else ()
-        self._hides_raw = hides_raw
+    def __init__(self, tags: tuple[Tag, ...], *, prefilled: bool) -> None:
+        self._splitter = TagSplitter(tags, prefilled=prefilled)
         self._has_field = False
 
     @property
@@ -49,7 +47,7 @@ class TagReader:
         """Note that a field of the deltas holds the reasoning."""
         if not self._has_field:
             self._has_field = True
-            self._splitter.restrict_tags(self._hidden_tags)
+            self._splitter.ignore_tags()
 
     def read(self, delta: Json, *, is_last: bool) -> InlineSplit | None:
         """Split the delta's content; None if it stays as it is."""
@@ -66,7 +64,7 @@ class TagReader:
         in_block = bool(raw) or in_block or splitter.is_inside
         if not in_block and rest == content:
             return None
-        return InlineSplit("" if self._has_field and self._hides_raw else raw, rest, in_block)
+        return InlineSplit(raw, rest, in_block)
 
 
 def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
@@ -96,7 +94,7 @@ def has_unopened_block(text: str, profile: Profile) -> bool:
     return False
 
 
-def split_content(content: Any, splitter: TagSplitter) -> tuple[str, Any]:
+def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
     """Split the next content of a stream into reasoning and the rest."""
     if isinstance(content, str):
         return _join_pieces(splitter.feed(content))

@@ -12,14 +12,16 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 from __future__ import annotations
 
 from abridge.apis import sse
-from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece, has_no_reasoning
+from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
 from abridge.apis.chat.framing import (
+    DONE_FRAME,
     MAX_CHOICES,
     Framing,
     attach_usage,
     get_header,
     has_other_fields,
 )
+from abridge.apis.chat.hiding import KnownAnswer
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
@@ -58,6 +60,7 @@ class ChatReader:
         self._last_chunk: Json = {}  # the last one read
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
+        self._known = KnownAnswer(profile, limit) if display.hides_raw else None
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._started = False
@@ -68,20 +71,25 @@ class ChatReader:
 
     @property
     def dropped(self) -> int:
-        return self._unread_count + sum(choice.dropped for choice in self._choices.values())
+        return self._unread_count + (self._known.dropped if self._known is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
         data, carried = sse.frame_data(frame), frame if self._carries_frames else None
         if data is None:
-            return [Passthrough(None, carried)]
+            return [] if self._known is not None else [Passthrough(None, carried)]
         if self._ended:  # drop whatever upstream sends after the end
             self.faults += 1
             return []
         if data.startswith(sse.DONE):
-            return self._read_end(carried)
-        chunk = parse_object(data)
-        if chunk is None:
-            return self._pass_unparsed(carried)
+            return self._read_end(carried if self._known is None else carried and DONE_FRAME)
+        if self._known is None:
+            chunk = parse_object(data)
+        elif (chunk := parse_object(data, loads_exact)) is not None:
+            chunk = self._known.rebuild_chunk(chunk)
+            carried = carried and sse.encode_frame(dumps(chunk))
+        return self._pass_unparsed(carried) if chunk is None else self._read_parsed(chunk, carried)
+
+    def _read_parsed(self, chunk: Json, carried: bytes | None) -> list[Event]:
         if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_chunk = chunk
             if self._early_usage is None:
@@ -114,14 +122,18 @@ class ChatReader:
 
     def read_whole(self, body: bytes) -> list[Event]:
         completion = parse_object(body, loads_exact)
-        carried = body if self._carries_frames else None
+        if completion is not None and self._known is not None:
+            completion = self._known.rebuild_completion(completion)
         if completion is None or not isinstance(completion.get("choices"), list):
-            return [ResponseEnded(None, carried, ok=False, error=error_in(completion))]
+            unread = body if self._carries_frames and self._known is None else None
+            return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
         events = self._start(completion)
         for choice in objects(completion["choices"]):
             reader, message = self._get_choice(choice), choice.get("message")
             if isinstance(message, dict):
                 self._messages[reader.lane] = message
+                if self._known is not None:
+                    message = choice["message"] = self._known.split(choice, message, is_last=True)
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
@@ -130,7 +142,9 @@ class ChatReader:
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
         error = next(errors, None)
-        return [*events, ResponseEnded(None, carried, ok=error is None, usage=usage, error=error)]
+        carried = body if self._known is None else dumps(completion)
+        frame = carried if self._carries_frames else None
+        return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
     def recorded_turns(self) -> list[RecordedTurn]:
         turns = (
@@ -162,6 +176,8 @@ class ChatReader:
             return None
         if frame is None and choice.get("logprobs"):
             return None
+        if self._known is not None and not self._known.passes(choice):
+            return None
         reader = self._choices.get(get_index(choice))
         return reader.read_continuation(choice, frame) if reader is not None else None
 
@@ -185,13 +201,14 @@ class ChatReader:
             reader = self._get_choice(choice)
             pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(choice))
-            pieces += self._read_choice(reader, choice, separate_finish=final)
+            shown = self._without_thinking(choice)
+            pieces += self._read_choice(reader, shown, separate_finish=final)
         if usage is not None and final:
             pieces = attach_usage(pieces, usage)
         elif not choices:
             pieces = [ChunkPiece(Passthrough(None, None), [])]
-        elif not pieces and has_other_fields(chunk):
-            pieces = [self._get_choice(choices[-1]).empty_piece()]
+        elif has_other_fields(chunk) and not any(piece.choices for piece in pieces):
+            pieces.append(self._get_choice(choices[-1]).empty_piece())
         self._failed = self._failed or self._framing.failed
         return self._framing.make_events(pieces, chunk, frame)
 
@@ -199,21 +216,26 @@ class ChatReader:
         self._failed = True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
-        if not (
-            self._display.show_raw or all(map(has_no_reasoning, objects(chunk.get("choices"))))
-        ):
-            self._unread_count += 1
-            frame = frame and sse.encode_frame(dumps({**get_header(chunk), "error": error}))
+        if frame is not None and (self._known is not None or not self._display.show_raw):
+            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
         return ErrorReported(None, frame, ErrorDetail("upstream_error", message))
 
     def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
         """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
-        if not self._display.show_raw:
+        if self._known is not None:
             self._unread_count += 1
             return []
         return [Passthrough(None, frame)]
 
     # Choices
+
+    def _without_thinking(self, choice: Json) -> Json:
+        """Return a choice without thinking in its texts, where that is hidden."""
+        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
+        if self._known is None:
+            return choice
+        split = self._known.split(choice, delta, is_last=is_last)
+        return choice if split is delta else {**choice, "delta": split}
 
     def _get_choice(self, choice: Json) -> ChoiceReader:
         lane = get_index(choice)
@@ -249,7 +271,7 @@ class ChatReader:
         return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
 
     def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
-        return record_turn(message, lane, self._profile, hides_raw=not self._display.show_raw)
+        return record_turn(message, lane, self._profile, self._display)
 
     def _complete_messages(self) -> dict[int, Json]:
         for lane, choice in self._choices.items():
@@ -302,6 +324,9 @@ class ChatReader:
 
     def _flush_choices(self) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
-        choices = self._choices.values()
-        pieces = [piece for choice in choices for piece in self._framing.flush_choice(choice)]
+        pieces: list[ChunkPiece] = []
+        for choice in self._known.flush() if self._known is not None else ():
+            pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
+        for reader in self._choices.values():
+            pieces += self._framing.flush_choice(reader)
         return self._framing.make_events(pieces, get_header(self._last_chunk), None)

@@ -22,7 +22,7 @@ from abridge.apis.display import Display
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
-from abridge.providers.profile import ReasoningPlace
+from abridge.providers.profile import Profile, ReasoningPlace
 
 DEFAULT_FIELD = "reasoning_content"
 """The text field for a summary, or for reasoning that had no field of its own."""
@@ -39,9 +39,6 @@ LITELLM_COPIES = "provider_specific_fields"
 """The field in which LiteLLM's client keeps, and sends back, a copy of fields unknown to it."""
 
 ANSWER_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio")
-
-KNOWN_FIELDS = frozenset({"role", "name", "annotations", *ANSWER_FIELDS})
-"""Fields that a message may keep when raw reasoning is hidden."""
 
 _OPAQUE_TYPES = frozenset({"reasoning.encrypted", "redacted_thinking"})
 
@@ -63,10 +60,10 @@ def find_reasoning_fields(message: Json) -> list[str]:
     ]
 
 
-def find_reasoning(message: Json) -> FoundReasoning | None:
+def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReasoning | None:
     """Find the readable reasoning in a delta or a message; None if there is only opaque state.
 
-    It counts as a native summary if nothing but summaries holds text.
+    It counts as a native summary if nothing but summaries holds text, and summaries are trusted.
     """
     names = find_reasoning_fields(message)
     chunks = find_thinking_chunks(message.get("content"))
@@ -74,7 +71,8 @@ def find_reasoning(message: Json) -> FoundReasoning | None:
         return None
     if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case
         return FoundReasoning(string(message[names[0]]), names[0])
-    return _classify_reasoning(message, names, chunks)
+    found = _classify_reasoning(message, names, chunks)
+    return found if trusts_summaries else found._replace(native=False)
 
 
 def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> FoundReasoning:
@@ -185,11 +183,11 @@ def without_thinking_chunks(content: Any) -> Any:
 
 
 def without_reasoning(message: Json) -> Json:
-    """Return the message without its reasoning: only known fields, and opaque state."""
-    known: Json = {key: value for key, value in message.items() if key in KNOWN_FIELDS}
-    if "content" in known:
-        known["content"] = without_thinking_chunks(known["content"])
-    return {**known, **extract_state(message)}
+    """Return the message without its reasoning, but with opaque state."""
+    others = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
+    if "content" in others:
+        others["content"] = without_thinking_chunks(others["content"])
+    return {**others, **extract_state(message)}
 
 
 def _is_opaque(entry: Any) -> bool:
@@ -203,6 +201,12 @@ def _is_opaque(entry: Any) -> bool:
 
 def _is_opaque_list(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_opaque, value))
+
+
+def trusts_summaries(profile: Profile, display: Display) -> bool:
+    """Return whether what upstream calls a summary is taken for one: where reasoning is hidden,
+    only if the profile vouches for it."""
+    return profile.makes_summaries or not display.hides_raw
 
 
 class FieldLayout:
