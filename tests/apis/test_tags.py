@@ -142,14 +142,14 @@ def test_an_interruption_releases_what_might_become_a_block(
     assert joined(splitter.feed("<think>x</think>y")) == after
 
 
-def test_narrowing_keeps_held_text_and_ends_the_open_block() -> None:
+def test_ignoring_tags_keeps_held_text_and_ends_the_open_block() -> None:
     splitter = TagSplitter(TAGS)
     splitter.feed("<thi")
-    splitter.restrict_tags(())
+    splitter.ignore_tags()
     assert splitter.feed("nk>x") == [("text", "<think>x")]
     splitter = TagSplitter(TAGS)
     splitter.feed("<think>a")
-    splitter.restrict_tags(())
+    splitter.ignore_tags()
     assert splitter.feed("b</think>c") == [("raw", "b"), ("text", "c")]
 
 

@@ -143,8 +143,8 @@ class Pipeline:
         return bytes(self.out)
 
     def frame(self, frame: bytes) -> None:
-        if sse.frame_data(frame) is None:
-            self.out += frame
+        if frame.startswith(b":") and sse.frame_data(frame) is None:
+            self.out += b"" if self.display.hides_raw else frame
             return
         for event in self.reader.read(frame):
             self.apply(self.sequencer.upstream(event, 0.0))

@@ -12,7 +12,7 @@ therefore held back until a block has closed, or the reasoning has come elsewher
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from abridge.apis.tags import TagPiece
@@ -303,7 +303,7 @@ class ArgumentsFilter:
         return self._settle(self._filter.end()) + self._filter.abandon_block()
 
     def _settle(self, pieces: list[TagPiece]) -> str:
-        settled = "".join(piece.text for piece in pieces if piece.kind == "text")
+        settled = shown(pieces)
         over_limit = self._filter.block_size > self._limit
         return settled + self._filter.abandon_block() if over_limit else settled
 
@@ -335,8 +335,12 @@ def _settled_length(buffer: str) -> int:
     return _with_quote(buffer, len(buffer))
 
 
+def shown(pieces: Iterable[TagPiece]) -> str:
+    """Return the text of these pieces that is shown."""
+    return "".join(piece.text for piece in pieces if piece.kind == "text")
+
+
 def without_thinking(text: str, *, may_begin_inside: bool = True) -> str:
     """Return a whole text without its thinking."""
-    found = ThinkingFilter(may_begin_inside=may_begin_inside, limit=len(text))
-    pieces = [*found.feed(text), *found.end()]
-    return "".join(piece.text for piece in pieces if piece.kind == "text")
+    thinking = ThinkingFilter(may_begin_inside=may_begin_inside, limit=len(text))
+    return shown([*thinking.feed(text), *thinking.end()])

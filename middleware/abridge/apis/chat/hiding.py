@@ -10,6 +10,7 @@ shown.
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 from typing import Any
 
 from abridge.apis import shapes
@@ -19,7 +20,8 @@ from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import rebuild_error
 from abridge.apis.shapes import Rebuilding, rebuild
-from abridge.apis.thinking import ArgumentsFilter, ThinkingFilter
+from abridge.apis.tags import TagPiece
+from abridge.apis.thinking import ArgumentsFilter, ThinkingFilter, shown
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -211,7 +213,8 @@ class KnownAnswer:
     @property
     def dropped(self) -> int:
         """The number of values that were left out."""
-        return self._rebuilding.dropped
+        texts = sum(texts.dropped for texts in self._choices.values())
+        return self._rebuilding.dropped + texts
 
     def rebuild_chunk(self, chunk: Json) -> Json:
         """Rebuild a chunk. Thinking in its texts is still there."""
@@ -230,23 +233,32 @@ class KnownAnswer:
         return rebuilt
 
     def passes(self, choice: Json) -> bool:
-        """Return whether `split` would leave alone a choice whose delta holds one text."""
+        """Return whether a choice whose delta holds one text has nothing to split."""
         texts, delta = self._choices.get(get_index(choice)), as_object(choice.get("delta"))
         return texts is not None and texts.passes(delta)
 
-    def split(self, choice: Json, message: Json, *, is_last: bool) -> Json:
-        """Return a message or a delta of a choice without thinking in its texts: that is in the
+    def split_delta(self, choice: Json, delta: Json, *, is_last: bool) -> list[Json]:
+        """Return a delta of a choice as deltas without thinking in their texts, which is in the
         field of reasoning. If there was none, that is the same object."""
-        texts = self._texts(get_index(choice))
-        dropped = texts.dropped
-        split = texts.split(message, is_last=is_last)
-        self._rebuilding.dropped += texts.dropped - dropped
-        return split
+        return self._texts(get_index(choice)).split(delta, is_last=is_last)
+
+    def split_message(self, choice: Json, message: Json) -> Json:
+        """Return a message without thinking in its texts, which is in the field of reasoning."""
+        deltas = self._texts(get_index(choice)).split(message, is_last=True)
+        whole = deltas[-1]
+        for name in (DEFAULT_FIELD, "content"):
+            if texts := [text for delta in deltas[:-1] if (text := delta.get(name))]:
+                whole = {**whole, name: "".join([*texts, string(whole.get(name))])}
+        return whole
 
     def flush(self) -> list[Json]:
         """Return choices with what is still held back, as the answer breaks off."""
-        flushed = {lane: texts.split({}, is_last=True) for lane, texts in self._choices.items()}
-        return [{"index": lane, "delta": delta} for lane, delta in flushed.items() if delta]
+        return [
+            {"index": lane, "delta": delta}
+            for lane, texts in self._choices.items()
+            for delta in texts.split({}, is_last=True)
+            if delta
+        ]
 
     def _texts(self, lane: int) -> ShownTexts:
         if lane not in self._choices:
@@ -261,6 +273,7 @@ class ShownTexts:
         self._limit = limit
         self._content = ThinkingFilter.for_answer(profile, limit)
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
+        self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._arguments: dict[tuple[int, str], ArgumentsFilter] = {}
         self._has_field = False
         self._repeated = 0
@@ -269,7 +282,7 @@ class ShownTexts:
     def dropped(self) -> int:
         """The number of texts of thinking that repeat the reasoning, or stand where none may."""
         calls = sum(arguments.blocks for arguments in self._arguments.values())
-        return self._repeated + self._refusal.blocks + calls
+        return self._repeated + self._refusal.blocks + self._transcript.blocks + calls
 
     def passes(self, delta: Json) -> bool:
         """Return whether a delta with one text has nothing to split."""
@@ -278,42 +291,59 @@ class ShownTexts:
             return self._has_field
         return isinstance(content, str) and self._content.passes(content)
 
-    def split(self, message: Json, *, is_last: bool) -> Json:
-        """Return a delta or a message without thinking in its texts, which is in its field of
-        reasoning."""
+    def split(self, message: Json, *, is_last: bool) -> list[Json]:
+        """Return a delta or a message as one or several, in order, whose texts have no thinking in
+        them: that is in the field of reasoning. With the last, return what was held back."""
         found = find_reasoning(message)
         has_text = found is not None and bool(found.text.strip())
-        raw, content = self._split_content(message, has_text=has_text, is_last=is_last)
-        self._has_field = self._has_field or has_text
-        split = {**message, **self._split_refusal(message, is_last=is_last)}
+        contents = self._split_content(message, has_text=has_text, is_last=is_last)
+        if self._has_field or has_text:
+            self._has_field = True
+            self._repeated += any(raw for raw, _ in contents)
+            texts = [("", content) for _, content in contents if content is not None]
+            contents = texts or [("", None)]
+        first = [{DEFAULT_FIELD: raw} if raw else {"content": text} for raw, text in contents[:-1]]
+        raw, content = contents[-1]
+        last = {**message, **self._split_others(message, is_last=is_last)}
         if content != message.get("content"):
-            split["content"] = content
-        if raw and self._has_field:
-            self._repeated += 1
-        elif raw:
-            split[DEFAULT_FIELD] = raw
-        split.update(self._split_calls(message, is_last=is_last))
-        return message if split == message else split
+            last["content"] = content or None
+        if raw:
+            last[DEFAULT_FIELD] = raw
+        last.update(self._split_calls(message, is_last=is_last))
+        return [*first, message if last == message else last]
 
-    def _split_content(self, message: Json, *, has_text: bool, is_last: bool) -> tuple[str, Any]:
-        """Split the content; before other reasoning and calls, release what was held back of it."""
-        before = self._content.note_reasoning() if has_text else []
-        raw, rest = split_content(message.get("content"), self._content)
-        held = "".join(piece.text for piece in before)
-        if held:
-            rest = (
-                [{"type": "text", "text": held}, *rest] if isinstance(rest, list) else held + rest
-            )
-        if is_last:
-            return append_held(raw, rest, self._content.end())
+    def _split_content(
+        self, message: Json, *, has_text: bool, is_last: bool
+    ) -> list[tuple[str, Any]]:
+        """Split the content into pairs of thinking and content, one of which is empty unless the
+        content is a list. Before other reasoning and calls, release what was held back of it."""
+        content = message.get("content")
+        pieces = self._content.note_reasoning() if has_text else []
         interrupted = any(message.get(key) for key in ("tool_calls", "function_call", "refusal"))
-        return append_held(raw, rest, self._content.interrupt()) if interrupted else (raw, rest)
+        if isinstance(content, list):
+            raw, rest = split_content(content, self._content)
+            held = [{"type": "text", "text": text}] if (text := shown(pieces)) else []
+            ending = self._release_content(is_last=is_last, interrupted=interrupted)
+            return [append_held(raw, [*held, *rest], ending)]
+        pieces += self._content.feed(string(content))
+        pieces += self._release_content(is_last=is_last, interrupted=interrupted)
+        return _join_alike(pieces) or [("", content and None)]
 
-    def _split_refusal(self, message: Json, *, is_last: bool) -> Json:
-        given = string(message.get("refusal"))
-        pieces = self._refusal.feed(given) + (self._refusal.end() if is_last else [])
-        shown = "".join(piece.text for piece in pieces if piece.kind == "text")
-        return {} if shown == given else {"refusal": shown}
+    def _release_content(self, *, is_last: bool, interrupted: bool) -> list[TagPiece]:
+        if is_last:
+            return self._content.end()
+        return self._content.interrupt() if interrupted else []
+
+    def _split_others(self, message: Json, *, is_last: bool) -> Json:
+        """Return the other texts that are changed: of a refusal, and of what is spoken."""
+        changed: Json = {}
+        given, audio = string(message.get("refusal")), as_object(message.get("audio"))
+        if (refusal := _shown(self._refusal, given, is_last=is_last)) != given:
+            changed["refusal"] = refusal
+        given = string(audio.get("transcript"))
+        if (transcript := _shown(self._transcript, given, is_last=is_last)) != given:
+            changed["audio"] = {**audio, "transcript": transcript}
+        return changed
 
     # Calls
 
@@ -360,6 +390,18 @@ class ShownTexts:
             else:
                 call[kind] = {**as_object(call.get(kind)), name: call[kind][name] + held}
         return fields
+
+
+def _join_alike(pieces: list[TagPiece]) -> list[tuple[str, Any]]:
+    """Join pieces of one kind that follow each other."""
+    kinds = groupby(pieces, lambda piece: piece.kind)
+    joined = [(kind, "".join(piece.text for piece in group)) for kind, group in kinds]
+    return [(text, None) if kind == "raw" else ("", text) for kind, text in joined]
+
+
+def _shown(thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
+    """Return what is shown by now of a text in which thinking has no place."""
+    return shown(thinking.feed(text) + (thinking.end() if is_last else []))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

@@ -86,9 +86,10 @@ def _read_message(message: Json, param: str) -> Message:
 def _read_assistant(message: Json, param: str) -> list[MessagePart]:
     """Read an assistant's message: its reasoning, its text, its calls."""
     parts = read_reasoning(message, param)
-    has_reasoning = any(isinstance(part, ReasoningPart) for part in parts)
-    inline, content = split_leading_inline(message.get("content"), has_reasoning=has_reasoning)
-    if inline.strip():
+    reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
+    known = "".join(part.text for part in reasoning) if reasoning else None
+    inline, content = split_leading_inline(message.get("content"), known=known)
+    if inline.strip() and not reasoning:
         parts.append(ReasoningPart(inline, param=f"{param}.content"))
     parts += joined_text(read_parts(content, f"{param}.content"))
     if refusal := string(message.get("refusal")):

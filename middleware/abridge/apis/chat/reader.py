@@ -133,7 +133,7 @@ class ChatReader:
             if isinstance(message, dict):
                 self._messages[reader.lane] = message
                 if self._known is not None:
-                    message = choice["message"] = self._known.split(choice, message, is_last=True)
+                    message = choice["message"] = self._known.split_message(choice, message)
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
@@ -201,8 +201,8 @@ class ChatReader:
             reader = self._get_choice(choice)
             pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(choice))
-            shown = self._without_thinking(choice)
-            pieces += self._read_choice(reader, shown, separate_finish=final)
+            for shown in self._without_thinking(choice):
+                pieces += self._read_choice(reader, shown, separate_finish=final)
         if usage is not None and final:
             pieces = attach_usage(pieces, usage)
         elif not choices:
@@ -229,13 +229,18 @@ class ChatReader:
 
     # Choices
 
-    def _without_thinking(self, choice: Json) -> Json:
-        """Return a choice without thinking in its texts, where that is hidden."""
-        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
+    def _without_thinking(self, choice: Json) -> list[Json]:
+        """Return a choice as one or several without thinking in their texts, where that is hidden;
+        nothing if all of it is held back."""
         if self._known is None:
-            return choice
-        split = self._known.split(choice, delta, is_last=is_last)
-        return choice if split is delta else {**choice, "delta": split}
+            return [choice]
+        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
+        *first, last = self._known.split_delta(choice, delta, is_last=is_last)
+        choices = [{"index": choice.get("index"), "delta": each} for each in first]
+        if last is delta:
+            return [*choices, choice]
+        is_empty = not (is_last or any(last.values()))
+        return choices if is_empty else [*choices, {**choice, "delta": last}]
 
     def _get_choice(self, choice: Json) -> ChoiceReader:
         lane = get_index(choice)

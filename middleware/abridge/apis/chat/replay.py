@@ -51,11 +51,15 @@ def read_reasoning(message: Json, param: str) -> list[MessagePart]:
     )
 
 
-def split_leading_inline(content: Any, *, has_reasoning: bool) -> tuple[str, Any]:
-    """Split inline reasoning from a content. With `has_reasoning` tags belong to the answer."""
-    return (
-        ("", content) if has_reasoning else split_inline(content, PROFILES["auto"], no_field=True)
-    )
+def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str, Any]:
+    """Split inline reasoning from a content.
+
+    With `known`, the reasoning that a field holds, tags belong to the answer, unless what they hold
+    is the same.
+    """
+    inline, rest = split_inline(content, PROFILES["auto"], no_field=True)
+    is_reasoning = known is None or inline.strip() == known.strip()
+    return (inline, rest) if is_reasoning else ("", content)
 
 
 def _read_lists(message: Json, param: str) -> list[MessagePart]:
@@ -207,9 +211,10 @@ def move_reasoning(message: Json, profile: Profile) -> bool:
     refuses, and empty ones, are removed; an empty one is added if upstream requires it with calls.
     """
     returns = profile.returns
-    if profile.learns and returns == ReasoningReturn():
-        return False  # nothing is known of this upstream yet
     before = dict(message)
+    _say_once(message, returns.place)
+    if profile.learns and returns == ReasoningReturn():
+        return message != before  # nothing more is known of this upstream yet
     if returns.place not in NO_TEXT_PLACES and _is_elsewhere(message, returns.place):
         _move_text(message, profile)
     for name in TEXT_FIELDS:
@@ -220,13 +225,27 @@ def move_reasoning(message: Json, profile: Profile) -> bool:
     return message != before
 
 
+def _say_once(message: Json, place: ReasoningPlace) -> None:
+    """Remove reasoning that is said twice, in a field and in tags, where the profile does not read
+    it."""
+    for name in TEXT_FIELDS:
+        text = string(message.get(name))
+        inline, rest = split_leading_inline(message.get("content"), known=text)
+        if not inline.strip():
+            continue
+        if place == "tags":
+            del message[name]
+        else:
+            message["content"] = rest
+
+
 def _is_elsewhere(message: Json, place: ReasoningPlace) -> bool:
     content = message.get("content")
     chunks = bool(find_thinking_chunks(content))
     if message.get(place) or (place == "chunks" and chunks):
         return False
     elsewhere = chunks or any(message.get(name) for name in REASONING_FIELDS)
-    return elsewhere and not split_leading_inline(content, has_reasoning=False)[0].strip()
+    return elsewhere and not split_leading_inline(content)[0].strip()
 
 
 def _move_text(message: Json, profile: Profile) -> None:

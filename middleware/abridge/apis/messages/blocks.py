@@ -6,7 +6,9 @@ and yields the same events.
 
 from __future__ import annotations
 
+from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
+from abridge.apis.thinking import ArgumentsFilter, ThinkingFilter, shown
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -17,19 +19,37 @@ from abridge.core.events import (
     ReasoningStarted,
     ToolCallDelta,
 )
+from abridge.providers.profile import Profile
 
 LANE = 0
 """The only lane: the whole answer waits together."""
 
 
 class MessageState:
-    """State shared by the blocks of one answer: the number of reasoning items and calls so far, and
-    how many characters may still be kept."""
+    """State shared by the blocks of one answer: the number of reasoning items and calls so far, how
+    many characters may still be kept, and what keeps thinking out of texts if that is hidden."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self.item_count = 0
         self.call_count = 0
+        self.hidden_blocks = 0  # blocks of thinking that were taken out of texts
+        self._profile = profile
+        self._hides_raw = display.hides_raw
+        self._limit = limit
         self._room_left = limit
+
+    def new_text_filter(self) -> ThinkingFilter | None:
+        """Return what keeps thinking out of a text, if that is hidden."""
+        if not self._hides_raw:
+            return None
+        thinking = ThinkingFilter.for_answer(self._profile, self._limit)
+        if self.item_count:
+            thinking.note_reasoning()
+        return thinking
+
+    def new_arguments_filter(self) -> ArgumentsFilter | None:
+        """Return what keeps thinking out of a call's arguments, if that is hidden."""
+        return ArgumentsFilter(self._limit) if self._hides_raw else None
 
     @property
     def is_complete(self) -> bool:
@@ -59,6 +79,8 @@ class Block:
 
     is_translated = False
     """True for types of blocks that are translated into events."""
+
+    is_text = False
 
     def __init__(self, content_block: Json, state: MessageState) -> None:
         self._content_block = content_block
@@ -152,10 +174,12 @@ class TextBlock(Block):
     at."""
 
     is_translated = True
+    is_text = True
 
     def __init__(self, content_block: Json, state: MessageState) -> None:
         super().__init__(content_block, state)
         self._texts: list[str] = []
+        self._filter = state.new_text_filter()
 
     def start(self) -> list[Event]:
         return self.add_delta(self._content_block)
@@ -163,6 +187,17 @@ class TextBlock(Block):
     def add_delta(self, delta: Json) -> list[Event]:
         text = string(delta.get("text"))
         self._state.keep_text(self._texts, text)
+        return self._show(text if self._filter is None else shown(self._filter.feed(text)))
+
+    def stop(self) -> list[Event]:
+        if self._filter is None or not self.is_open:
+            return super().stop()
+        self.is_open = False
+        rest = shown(self._filter.end())
+        self._state.hidden_blocks += self._filter.blocks
+        return self._show(rest)
+
+    def _show(self, text: str) -> list[Event]:
         return [ContentDelta(LANE, None, text)] if text else []
 
     def to_json(self) -> Json | None:
@@ -181,6 +216,7 @@ class ToolUseBlock(Block):
         self._id, self._name = string(content_block.get("id")), string(content_block.get("name"))
         self._fragments: list[str] = []
         self._has_no_input = True
+        self._filter = state.new_arguments_filter()
 
     def start(self) -> list[Event]:
         return [ToolCallDelta(LANE, None, call_index=self._call, id=self._id, name=self._name)]
@@ -191,15 +227,24 @@ class ToolUseBlock(Block):
             return []
         self._has_no_input = False
         self._state.keep_text(self._fragments, fragment)
-        return [ToolCallDelta(LANE, None, call_index=self._call, arguments=fragment)]
+        return self._show(fragment if self._filter is None else self._filter.feed(fragment))
 
     def stop(self) -> list[Event]:
         self.is_open = False
-        if not self._has_no_input:
+        events: list[Event] = []
+        if self._has_no_input:
+            given = dumps(self._content_block.get("input") or {}).decode()
+            events = self.add_delta({"partial_json": given})
+        if self._filter is None:
+            return events
+        rest = self._filter.end()
+        self._state.hidden_blocks += self._filter.blocks
+        return [*events, *self._show(rest)]
+
+    def _show(self, arguments: str) -> list[Event]:
+        if not arguments:
             return []
-        return self.add_delta(
-            {"partial_json": dumps(self._content_block.get("input") or {}).decode()}
-        )
+        return [ToolCallDelta(LANE, None, call_index=self._call, arguments=arguments)]
 
     def to_json(self) -> Json | None:
         arguments = "".join(self._fragments)

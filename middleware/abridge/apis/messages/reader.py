@@ -17,6 +17,7 @@ from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
+from abridge.apis.openai import UPSTREAM_FAILED
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -53,11 +54,12 @@ _Handler = Callable[["MessagesReader", Json], list[Event]]
 class MessagesReader:
     """Read one response. See `Reader`.
 
-    Profile and display have no effect here: hiding reasoning is the writer's job.
+    Hiding thinking blocks is the writer's job; here thinking is kept out of the other ones.
     """
 
-    def __init__(self, _profile: Profile, _display: Display, limit: int) -> None:
-        self._state = MessageState(limit)
+    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+        self._state = MessageState(profile, display, limit)
+        self._hides_raw = display.hides_raw
         self._blocks: list[Block] = []
         self._by_index: dict[int | None, Block] = {}
         self._current_thinking: Block | None = None
@@ -66,8 +68,12 @@ class MessagesReader:
         self._started = False
         self._stopped = False
         self._ended = False
-        self.dropped = 0
+        self._dropped = 0
         self.faults = 0
+
+    @property
+    def dropped(self) -> int:
+        return self._dropped + self._state.hidden_blocks
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
@@ -89,13 +95,14 @@ class MessagesReader:
         usage = read_usage(self._usage) if self._stopped else None  # not final before
         return [
             *self._close_thinking(),
+            *(event for block in self._blocks if block.is_text for event in block.stop()),
             ResponseEnded(None, None, ok=False, usage=usage, error=error),
         ]
 
     def read_whole(self, body: bytes) -> list[Event]:
         message = parse_object(body, loads_exact) or {}
         if not isinstance(message.get("content"), list):
-            error = read_error_event(message) if message.get("type") == "error" else None
+            error = self._read_error(message) if message.get("type") == "error" else None
             return [ResponseEnded(None, None, ok=False, error=error)]
         events = self._on_message_start({"message": message})
         for content_block in objects(message["content"]):
@@ -147,7 +154,7 @@ class MessagesReader:
         block = BLOCK_TYPES.get(string(content_block.get("type")), Block)(
             content_block, self._state
         )
-        self.dropped += not block.is_translated
+        self._dropped += not block.is_translated
         self._blocks.append(block)
         self._by_index[index] = block
         return [*self._switch_to(block), *block.start()]
@@ -212,8 +219,13 @@ class MessagesReader:
         return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
 
     def _on_error(self, event: Json) -> list[Event]:
-        self._failure = read_error_event(event)
+        self._failure = self._read_error(event)
         return [ErrorReported(None, None, self._failure)]
+
+    def _read_error(self, event: Json) -> ErrorDetail:
+        """Read an error, in other words where upstream's may repeat what is hidden."""
+        error = read_error_event(event)
+        return ErrorDetail(error.code, UPSTREAM_FAILED) if self._hides_raw else error
 
     def _close_thinking(self) -> list[Event]:
         """Close open thinking. After a cut, calls stay incomplete."""

@@ -1,0 +1,276 @@
+"""Test that only what is understood leaves where reasoning is hidden on Chat Completions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.responses.api import RESPONSES
+from abridge.providers.catalog import PROFILES
+from tests.support.checker import check_chat
+from tests.support.pipeline import Pipeline, chat, translating
+from tests.support.streams import DONE, chunk, completion, frame
+
+SECRET = "odd-thoughts"
+BLOCK = f"<think>{SECRET}</think>"
+ESCAPED = BLOCK.replace("<", r"\u003c").replace(">", r"\u003e")
+FINAL = "<|start|>assistant<|channel|>final<|message|>"
+ROLE = chunk({"role": "assistant", "content": ""})
+STOP = [chunk({}, finish="stop"), DONE]
+
+
+def call(**fields: Any) -> dict[str, Any]:
+    function = {"name": "f", "arguments": "{}"}
+    known = {"index": 0, "id": "c", "type": "function", "function": function}
+    return {"tool_calls": [{**known, **fields}]}
+
+
+MESSAGES: dict[str, dict[str, Any]] = {
+    "an unknown field": {"reasoning_text": SECRET, "content": "So."},
+    "another unknown field": {"thinking": SECRET, "content": "So."},
+    "a copy of the fields": {"provider_specific_fields": {"reasoning": SECRET}, "content": "So."},
+    "a field that is an object": {"reasoning": {"text": SECRET}, "content": "So."},
+    "a field that is a list": {"reasoning_content": [SECRET], "content": "So."},
+    "a content that is an object": {"content": {"thinking": SECRET}},
+    "a part of unknown type": {
+        "content": [{"type": "musing", "text": SECRET}, {"type": "text", "text": "So."}]
+    },
+    "an unknown key of a part": {"content": [{"type": "text", "text": "So.", "why": SECRET}]},
+    "a part of thinking": {
+        "content": [{"type": "thinking", "thinking": [{"type": "text", "text": SECRET}]}]
+    },
+    "tags": {"content": f"{BLOCK}So."},
+    "tags in a part": {"content": [{"type": "text", "text": f"{BLOCK}So."}]},
+    "tags in other letters": {"content": f"<Think>{SECRET}</Think>So."},
+    "tags in brackets": {"content": f"[THINK]{SECRET}[/THINK]So."},
+    "tags after the answer has begun": {"content": f"So. {BLOCK}Yes."},
+    "a tag that nothing closes": {"content": f"So. <think>{SECRET}"},
+    "a tag that nothing opens": {"content": f"{SECRET}</think>So."},
+    "harmony": {"content": f"<|channel|>analysis<|message|>{SECRET}<|end|>{FINAL}So."},
+    "tags beside a field": {"reasoning_content": SECRET, "content": f"{BLOCK}So."},
+    "tags in a refusal": {"refusal": f"{BLOCK}No."},
+    "tags in what is spoken": {"audio": {"id": "a", "transcript": f"{BLOCK}So."}},
+    "an unknown key of what is spoken": {"audio": {"id": "a", "thoughts": SECRET}},
+    "an unknown key of a call": call(reasoning=SECRET),
+    "an unknown key of a function": call(
+        function={"name": "f", "arguments": "{}", "thought": SECRET}
+    ),
+    "tags before a call's arguments": call(
+        function={"name": "f", "arguments": f'{BLOCK}{{"a": 1}}'}
+    ),
+    "tags in a call's arguments": call(function={"name": "f", "arguments": f'{{"a": "{BLOCK}b"}}'}),
+    "escaped tags in a call's arguments": call(
+        function={"name": "f", "arguments": rf'{{"a": "{ESCAPED}"}}'}
+    ),
+    "a sentence as a call's name": call(function={"name": f"I call {SECRET}", "arguments": "{}"}),
+    "a legacy call": {"function_call": {"name": "f", "arguments": "{}", "reasoning": SECRET}},
+    "tags in a legacy call": {"function_call": {"name": "f", "arguments": f"{BLOCK}{{}}"}},
+    "a summary that nobody vouches for": {
+        "reasoning_details": [{"type": "reasoning.summary", "summary": SECRET, "index": 0}]
+    },
+    "readable state": {
+        "reasoning_details": [{"type": "reasoning.encrypted", "data": f"I am {SECRET}", "index": 0}]
+    },
+    "a block": {"thinking_blocks": [{"type": "thinking", "thinking": SECRET, "index": 0}]},
+    "an unknown key of opaque state": {
+        "thinking_blocks": [{"type": "redacted_thinking", "data": "x", "text": SECRET, "index": 0}]
+    },
+    "an annotation of unknown type": {"annotations": [{"type": "musing", "text": SECRET}]},
+    "an unknown key of an annotation": {
+        "annotations": [{"type": "url_citation", "url_citation": {"url": "x:", "why": SECRET}}]
+    },
+    "an unknown key of an image": {
+        "images": [{"type": "image_url", "image_url": {"url": "x:", "why": SECRET}}]
+    },
+    "thoughts beside a signature": {
+        "extra_content": {"google": {"thought": SECRET, "thought_signature": "abc="}}
+    },
+}
+"""Ways for a delta or a message to say what is hidden."""
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "an unknown key": {"reasoning": SECRET},
+    "log probabilities": {"logprobs": {"content": [{"token": SECRET, "logprob": 0}]}},
+    "token ids": {"token_ids": [SECRET]},
+    "a sentence as a reason": {"finish_reason": f"I think {SECRET}"},
+    "an error": {"error": {"message": SECRET}},
+}
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "an unknown key": {"reasoning": SECRET},
+    "a sentence as a model": {"model": f"I think {SECRET}"},
+    "words in the usage": {"usage": {"total_tokens": 1, "note": SECRET}},
+    "a sentence as a figure's name": {"usage": {"total_tokens": 1, f"I {SECRET}": 1}},
+    "log probabilities of the prompt": {"prompt_logprobs": [{"1": {"decoded_token": SECRET}}]},
+}
+
+EVERYWHERE = {
+    **{name: (message, {}, {}) for name, message in MESSAGES.items()},
+    **{f"{name} of a choice": ({"content": "So."}, keys, {}) for name, keys in CHOICES.items()},
+    **{f"{name} of the answer": ({"content": "So."}, {}, keys) for name, keys in ANSWERS.items()},
+}
+
+
+def answer(shape: dict[str, Any], name: str, fields: tuple[Any, Any, Any]) -> dict[str, Any]:
+    message, choice, more = fields
+    (given,) = shape["choices"]
+    choices = [{**given, **choice, name: {"role": "assistant", **message}}]
+    return {**shape, "choices": choices, **more}
+
+
+def stream_of(fields: tuple[Any, Any, Any]) -> bytes:
+    shape = json.loads(chunk({}).removeprefix(b"data: "))
+    return b"".join([ROLE, frame(answer(shape, "delta", fields)), *STOP])
+
+
+def silent(pipeline: Pipeline) -> Pipeline:
+    pipeline.write = lambda _: "**Part**\n\nSaid."
+    return pipeline
+
+
+@pytest.mark.parametrize("expose", ["summary", "none"])
+@pytest.mark.parametrize("fields", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_nothing_unknown_is_in_a_stream(fields: tuple[Any, Any, Any], expose: str) -> None:
+    out = silent(chat(expose=expose)).stream(stream_of(fields))
+    assert SECRET.encode() not in out
+    check_chat(out)
+
+
+@pytest.mark.parametrize("expose", ["summary", "none"])
+@pytest.mark.parametrize("fields", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_nothing_unknown_is_in_a_whole_completion(
+    fields: tuple[Any, Any, Any], expose: str
+) -> None:
+    body = json.dumps(answer(completion({}), "message", fields)).encode()
+    out = silent(chat(expose=expose)).whole(body)
+    assert SECRET.encode() not in out
+    assert json.loads(out)["choices"]
+
+
+@pytest.mark.parametrize("fields", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_nothing_unknown_is_translated(fields: tuple[Any, Any, Any]) -> None:
+    pipeline = silent(translating("chat", RESPONSES, expose="summary"))
+    assert SECRET.encode() not in pipeline.stream(stream_of(fields))
+    body = json.dumps(answer(completion({}), "message", fields)).encode()
+    assert SECRET.encode() not in silent(translating("chat", RESPONSES, expose="none")).whole(body)
+
+
+FRAMES = {
+    "an id line": b"id: %s\n%s" % (SECRET.encode(), chunk({"content": "So."})),
+    "an event's name": b"event: %s\n%s" % (SECRET.encode(), chunk({"content": "So."})),
+    "no data": b"retry: 1\nid: %s\n\n" % SECRET.encode(),
+    "no JSON": b"data: %s\n\n" % SECRET.encode(),
+    "no object": b'data: ["%s"]\n\n' % SECRET.encode(),
+    "a key twice": chunk({"content": "So."}).replace(
+        b'"content"', b'"content": "%s", "content"' % SECRET.encode()
+    ),
+    "more than the end": b"data: [DONE] %s\n\n" % SECRET.encode(),
+}
+
+
+@pytest.mark.parametrize("odd", FRAMES.values(), ids=FRAMES)
+def test_frames_are_written_anew(odd: bytes) -> None:
+    out = chat(expose="none").stream(b"".join([ROLE, odd, *STOP]))
+    assert SECRET.encode() not in out
+    check_chat(out)
+
+
+def feed(pipeline: Pipeline, *frames: bytes) -> bytes:
+    for one in frames:
+        pipeline.frame(one)
+    return bytes(pipeline.out)
+
+
+class TestWhatIsHeld:
+    def test_text_waits_until_it_cannot_be_thinking(self) -> None:
+        pipeline = chat(expose="none")
+        texts = [chunk({"content": text}) for text in ("S", "o", ".")]
+        assert feed(pipeline, ROLE, *texts).count(b"content") == 1
+        assert check_chat(pipeline.stream(b"".join(STOP))).choices[0].text == "So."
+
+    @pytest.mark.parametrize("first", [{"reasoning_content": "x"}, {"content": "<think>x</think>"}])
+    def test_after_reasoning_it_does_not(self, first: dict[str, str]) -> None:
+        out = feed(chat(expose="none"), ROLE, chunk(first), chunk({"content": "So."}))
+        assert b"So." in out
+
+    def test_it_does_not_where_the_servers_parse_their_models_text(self) -> None:
+        pipeline = chat(expose="none", profile=PROFILES["openai"])
+        assert b"So." in feed(pipeline, ROLE, chunk({"content": "So."}))
+
+    def test_a_cut_stream_says_what_was_held(self) -> None:
+        seen = check_chat(chat(expose="none").stream(b"".join([ROLE, chunk({"content": "So."})])))
+        assert seen.error is not None
+        assert seen.choices[0].text == "So."
+
+    def test_calls_release_the_text_before_them(self) -> None:
+        ending = [chunk({}, finish="tool_calls"), DONE]
+        stream = [ROLE, chunk({"content": "So."}), chunk(call()), *ending]
+        seen = check_chat(chat(expose="none").stream(b"".join(stream)))
+        assert seen.choices[0].order == ["content", "tool_calls"]
+
+    def test_a_mention_in_arguments_is_released_at_their_end(self) -> None:
+        pieces = ['{"a": "the <think', "> tag", '"}']
+        calls = [call(function={"name": "f", "arguments": pieces[0]})]
+        calls += [{"tool_calls": [{"index": 0, "function": {"arguments": p}}]} for p in pieces[1:]]
+        stream = [ROLE, *map(chunk, calls), chunk({}, finish="tool_calls"), DONE]
+        out = chat(expose="none").stream(b"".join(stream))
+        arguments = [
+            fragment["function"].get("arguments", "")
+            for one in check_chat(out).chunks
+            for choice in one["choices"]
+            for fragment in choice["delta"].get("tool_calls", ())
+        ]
+        assert "".join(arguments) == "".join(pieces)
+
+
+@given(st.data())
+def test_any_split_hides_the_same(data: st.DataObject) -> None:
+    texts = [f"{BLOCK}So.", f"{SECRET}</think>So.", f"So {BLOCK}and.", "So."]
+    text = data.draw(st.sampled_from(texts))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    pipeline = silent(chat(expose="summary"))
+    deltas = [chunk({"content": piece}) for piece in pieces]
+    seen = check_chat(pipeline.stream(b"".join([ROLE, *deltas, *STOP])))
+    body = json.dumps(completion({"content": text})).encode()
+    whole = json.loads(silent(chat(expose="summary")).whole(body))
+    assert seen.choices[0].text == whole["choices"][0]["message"]["content"]
+    assert SECRET not in seen.choices[0].text
+    assert [passage.text for passage in pipeline.passages] == [SECRET] * (SECRET in text)
+
+
+class TestWhereNothingIsHidden:
+    BESIDE: ClassVar[dict[str, Any]] = {
+        "images": [{"type": "image_url", "image_url": {"url": "x:"}}],
+        "extra_content": {"google": {"thought_signature": "abc="}},
+        "context": {"citations": [1]},
+        "provider_specific_fields": {"a": "b"},
+    }
+    LOGPROBS: ClassVar[dict[str, Any]] = {"content": [{"token": "a", "logprob": -1.0}]}
+
+    def test_a_whole_message_loses_nothing_beside_its_reasoning(self) -> None:
+        body = completion({"reasoning_content": "x", "content": "So.", **self.BESIDE})
+        body["choices"][0]["logprobs"] = self.LOGPROBS
+        (choice,) = json.loads(chat().whole(json.dumps(body).encode()))["choices"]
+        assert self.BESIDE.items() <= choice["message"].items()
+        assert choice["logprobs"] == self.LOGPROBS
+
+    @pytest.mark.parametrize("content", [{}, {"content": "So."}])
+    @pytest.mark.parametrize("earlier", [[], [chunk({"reasoning_content": "x"})]])
+    def test_a_chunk_with_reasoning_loses_nothing_beside_it(
+        self, content: dict[str, str], earlier: list[bytes]
+    ) -> None:
+        shape = json.loads(chunk({}).removeprefix(b"data: "))
+        delta = {"reasoning_content": "y", **content, **self.BESIDE}
+        choice = {**shape["choices"][0], "delta": delta, "logprobs": self.LOGPROBS}
+        mixed = frame({**shape, "choices": [choice], "x_vendor": 1})
+        seen = check_chat(chat().stream(b"".join([ROLE, *earlier, mixed, *STOP])))
+        deltas = [choice["delta"] for one in seen.chunks for choice in one["choices"]]
+        assert any(self.BESIDE.items() <= delta.items() for delta in deltas)
+        logprobs = [choice.get("logprobs") for one in seen.chunks for choice in one["choices"]]
+        assert logprobs.count(self.LOGPROBS) == 1
+        assert [one["x_vendor"] for one in seen.chunks if "x_vendor" in one] == [1]
