@@ -68,6 +68,7 @@ class MessagesReader:
         self._ended = False
         self.dropped = 0
         self.faults = 0
+        self.mismatches = 0
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
