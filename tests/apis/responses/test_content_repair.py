@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
@@ -28,6 +29,7 @@ from tests.support.streams import (
     response,
     responses_stream,
 )
+from tests.support.translated import Answer, turn_of
 
 Event = dict[str, Any]
 
@@ -51,7 +53,8 @@ CALLS = ("function_call", "custom_tool_call")
 def item_of(kind: str, text: str | None) -> Event:
     """Return an item with this text, or without any."""
     name, field = CONTENT[kind]
-    parts = [] if text is None else [{"type": name, field: text}]
+    more = {"annotations": [], "logprobs": []} if kind == "message" else {}
+    parts = [] if text is None else [{"type": name, field: text, **more}]
     if kind == "reasoning":
         return {**reasoning_item(0, ""), "content": parts}
     if kind not in CALLS:
@@ -208,7 +211,7 @@ class TestTheFinalText:
         assert read == frames
 
     def test_a_whole_response_has_nothing_else(self) -> None:
-        pipeline = responses()
+        pipeline = responses(expose="raw")
         body = response([item_of("message", REPLACED), item_of("function_call", LOST[0])])
         assert json.loads(pipeline.whole(json.dumps(body).encode())) == body
         assert pipeline.reader.mismatches == 0
@@ -348,10 +351,11 @@ class TestItemsClosedEarly:
 
 class TestTranslated:
     @staticmethod
-    def run(stream: list[Event]) -> tuple[Pipeline, Any]:
-        pipeline = translating("responses", CHAT, expose="raw")
-        data = b"".join(frame(event, event["type"]) for event in stream)
-        return pipeline, check_chat(pipeline.stream(data)).choices[0]
+    def run(stream: list[Event]) -> tuple[Reader, Answer]:
+        reader = RESPONSES.upstream.translating_reader(PROFILES["auto"], Display(), 1 << 22)
+        return reader, turn_of(
+            each for event in stream for each in reader.read(frame(event))
+        ).answer
 
     @pytest.mark.parametrize("kind", CONTENT)
     @pytest.mark.parametrize("omit", [ENDS[:0], ENDS[:1], ENDS[:2], ENDS])
@@ -362,22 +366,27 @@ class TestTranslated:
     def test_what_was_not_streamed_is_a_delta_and_the_rest_is_counted(
         self, kind: str, omit: tuple[str, ...], final: str, text: str, mismatches: int
     ) -> None:
-        pipeline, choice = self.run(streamed(kind, ["All"], final, omit=frozenset(omit)))
-        calls = [call["arguments"] for call in choice.calls.values()]
-        fields = [value for name, value in choice.fields.items() if value and name != "role"]
-        assert [*calls, *fields] == [text]
-        assert pipeline.reader.mismatches == mismatches
+        reader, answer = self.run(streamed(kind, ["All"], final, omit=frozenset(omit)))
+        calls = [call.arguments for call in answer.calls]
+        assert "".join([answer.text, answer.refusal, answer.raw, *calls]) == text
+        assert reader.mismatches == mismatches
 
     @pytest.mark.parametrize("deltas", [LOST, DOUBLED])
     def test_arguments_that_cannot_be_mended_are_counted(self, deltas: tuple[str, ...]) -> None:
-        pipeline, choice = self.run(streamed("function_call", [*deltas], PARIS))
-        assert choice.calls[0]["arguments"] == "".join(deltas)
-        assert pipeline.reader.mismatches == 1
+        reader, answer = self.run(streamed("function_call", [*deltas], PARIS))
+        assert answer.calls[0].arguments == "".join(deltas)
+        assert reader.mismatches == 1
 
     def test_the_final_text_is_recorded(self) -> None:
         stream = streamed("reasoning", [THOUGHT], "Nothing.")
-        pipeline, _ = self.run(stream)
-        assert pipeline.recorded_turns()[0].raw == "Nothing."
+        reader, _ = self.run(stream)
+        assert reader.recorded_turns()[0].raw == "Nothing."
+
+    def test_a_chat_client_gets_what_was_not_streamed(self) -> None:
+        pipeline = translating("responses", CHAT)
+        events = streamed("function_call", ['{"city"'], PARIS)
+        out = pipeline.stream(b"".join(frame(event, event["type"]) for event in events))
+        assert check_chat(out).choices[0].calls[0]["arguments"] == PARIS
 
 
 PIECES = st.lists(st.text("ab {}", min_size=1, max_size=3), max_size=4)
