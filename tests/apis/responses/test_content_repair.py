@@ -327,6 +327,33 @@ class TestItemsClosedEarly:
         assert [text_of(item) for item in seen.response["output"]] == ["All", PARIS, " of"]
         assert pipeline.reader.mismatches == 0
 
+    def test_the_shares_of_several_parts(self) -> None:
+        message = message_item(0, "One. ")
+        message["content"] += message_item(0, "Two. And more.")["content"]
+        first, second = (streamed("message", [text], text) for text in ("One. ", "Two. "))
+        rest = streamed("message", ["And"], "Two. And more.")
+        call = [
+            {**event, "output_index": 1, **({"item_id": "item_0"} if "item_id" in event else {})}
+            for event in streamed("function_call", [PARIS], PARIS)[1:-1]
+        ]
+        one, two, more = (
+            [
+                {**event, **({"content_index": index} if "content_index" in event else {})}
+                for event in events
+            ]
+            for index, events in ((0, first), (1, second), (1, rest))
+        )
+        done = {**more[-2], "item": message}
+        end = {"type": "response.completed", "response": response([message, call[-1]["item"]])}
+        pipeline, seen = run([*one[:6], *two[2:4], *call, *more[3:6], done, end])
+        shares = [item["content"] for item in seen.response["output"] if "content" in item]
+        assert [[part["text"] for part in parts] for parts in shares] == [
+            ["One. ", "Two. "],
+            ["And more."],
+        ]
+        assert deltas_of(seen) == ["One. ", "Two. ", PARIS, "And", " more."]
+        assert pipeline.reader.mismatches == 0
+
     @pytest.mark.parametrize(
         ("final", "rest", "deltas", "mismatches"),
         [
