@@ -34,6 +34,7 @@ FILTERS = {
         "reasoning_dropped_total",
         "blobs_refused_total",
         "reader_faults_total",
+        "final_text_mismatches_total",
     ),
 }
 """The variables that filter each metric; all other metrics are filtered by job alone."""

@@ -89,9 +89,10 @@ def _items(model: str) -> list[dict[str, object]]:
 def _stream(path: str, model: str) -> list[bytes]:
     if path.endswith("/responses"):
         frames = responses_stream(_items(model))
-        if model == "think-oddly":  # reasoning after its item is done
+        if model == "think-oddly":  # reasoning after its item is done, and another final text
             late = next(frame for frame in frames if b"reasoning_text.delta" in frame)
-            return [*frames[:-2], late, *frames[-2:]]
+            last = frames[-1].replace(b"Hello there.", b"Hello.")
+            return [*frames[:-2], late, frames[-2], last]
         return frames
     if model.endswith("calls"):
         return chat_stream(_thought(model), calls=[CALL], finish="tool_calls")

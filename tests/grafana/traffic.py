@@ -48,6 +48,7 @@ SEEN = (
     "marks_removed_total",
     "dropped_fields_total",
     "reader_faults_total",
+    "final_text_mismatches_total",
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
 )
 """Series that must be above 0 in the end."""

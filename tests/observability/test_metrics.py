@@ -18,6 +18,7 @@ from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
 from tests.support.asgi import Call, begin, call
+from tests.support.checker import check_responses
 from tests.support.counters import total
 from tests.support.deployments import build_app
 from tests.support.servers import until
@@ -223,6 +224,22 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     await call(app, "/v1/responses", {**CHAT, "input": "Hi"})
     where = {"api": "responses", "upstream": "default"}
     assert counted.value("reader_faults_total", **where) == 1
+
+
+async def test_final_texts_unlike_their_deltas_are_counted(counted: Counted) -> None:
+    stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
+    last = stream[-1].replace(b'"Hi"', b'"Ho"')
+    app = build_app(
+        "mounted",
+        Upstream(Answer([*stream[:-1], last])),
+        writer=Scripted(),
+        registry=counted.registry,
+    )
+    answer = await call(app, "/v1/responses", {**CHAT, "input": "Hi"})
+    output = check_responses(answer.data, texts_agree=False).response["output"]
+    assert output[1]["content"][0]["text"] == "Ho"
+    where = {"api": "responses", "upstream": "default"}
+    assert counted.value("final_text_mismatches_total", **where) == 1
 
 
 async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) -> None:

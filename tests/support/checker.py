@@ -75,6 +75,7 @@ class Item:
     raw: str = ""
     text: str = ""
     arguments: str = ""
+    part_text: str = ""
     done: dict[str, Any] | None = None
 
     @property
@@ -90,6 +91,7 @@ class ResponsesStream:
     items: dict[int, Item] = field(default_factory=dict)
     terminal: dict[str, Any] | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
+    texts_agree: bool = True
 
     @property
     def kinds(self) -> list[str]:
@@ -117,9 +119,13 @@ class ResponsesStream:
         return "".join(item.raw for item in self.reasoning)
 
 
-def check_responses(stream: bytes) -> ResponsesStream:
-    """Assert that a Responses stream is legal; return its contents."""
-    seen = ResponsesStream()
+def check_responses(stream: bytes, *, texts_agree: bool = True) -> ResponsesStream:
+    """Assert that a Responses stream is legal; return its contents.
+
+    Deltas, done events and final texts agree, unless upstream's own do not: then `texts_agree` is
+    False.
+    """
+    seen = ResponsesStream(texts_agree=texts_agree)
     open_item: int | None = None
     for name, data in frames(stream):
         if data == "[DONE]":
@@ -153,14 +159,16 @@ def check_responses(stream: bytes) -> ResponsesStream:
             _check_end(seen, open_item)
         elif "output_index" in event:
             assert event["output_index"] == open_item, f"{kind} of an item not open: {event}"
-            _check_item_event(seen.items[event["output_index"]], event)
+            _check_item_event(seen.items[event["output_index"]], event, texts_agree=texts_agree)
             if kind == "response.output_item.done":
                 open_item = None
     return seen
 
 
-def _check_item_event(item: Item, event: dict[str, Any]) -> None:
+def _check_item_event(item: Item, event: dict[str, Any], *, texts_agree: bool) -> None:
     kind = event["type"]
+    if texts_agree:
+        _check_texts(item, event)
     if "item_id" in event:
         assert event["item_id"] == item.id, f"{kind} addresses {event['item_id']}, not {item.id}"
     if kind.startswith("response.reasoning_summary"):
@@ -169,13 +177,38 @@ def _check_item_event(item: Item, event: dict[str, Any]) -> None:
         assert event["delta"] != "", "no empty deltas"
         attribute = "raw" if "reasoning" in kind else "text"
         setattr(item, attribute, getattr(item, attribute) + event["delta"])
-    elif kind == "response.reasoning_text.done":
-        assert event["text"] == item.raw
     elif kind == "response.function_call_arguments.delta":
         item.arguments += event["delta"]
     elif kind == "response.output_item.done":
         item.done = event["item"]
         _check_done(item, event["item"])
+
+
+def _check_texts(item: Item, event: dict[str, Any]) -> None:
+    """Assert that the deltas add up to each text that repeats them."""
+    kind = event["type"]
+    if kind == "response.content_part.added":
+        item.part_text = ""
+    elif kind in ("response.reasoning_text.delta", "response.output_text.delta"):
+        item.part_text += event["delta"]
+    elif kind in ("response.reasoning_text.done", "response.output_text.done"):
+        assert event["text"] == item.part_text, "the done text is the deltas joined"
+    elif kind == "response.function_call_arguments.done":
+        assert event["arguments"] == item.arguments, "the done arguments are the deltas joined"
+    elif kind == "response.content_part.done":
+        text = event["part"].get("text", item.part_text)
+        assert text == item.part_text, "the done part is the deltas joined"
+    elif kind == "response.output_item.done":
+        _check_item_texts(item, event["item"])
+
+
+def _check_item_texts(item: Item, done: dict[str, Any]) -> None:
+    streamed = item.raw or item.text
+    if streamed:
+        texts = [part["text"] for part in done.get("content", []) if "text" in part]
+        assert "".join(texts) == streamed, "the item's text is the deltas joined"
+    if item.arguments:
+        assert done["arguments"] == item.arguments, "the item's arguments are the deltas joined"
 
 
 def _check_part_event(item: Item, event: dict[str, Any]) -> None:
@@ -211,8 +244,6 @@ def _check_done(item: Item, done: dict[str, Any]) -> None:
     texts = [part["text"] for part in done["summary"]]
     if item.parts:
         assert texts == item.summary, "the item's summary is its parts"
-    if item.raw:
-        assert "".join(part["text"] for part in done.get("content", [])) == item.raw
 
 
 def _check_end(seen: ResponsesStream, open_item: int | None) -> None:
@@ -231,9 +262,11 @@ def _check_end(seen: ResponsesStream, open_item: int | None) -> None:
                 "a call is attributed anew at the end"
             )
     for item in output:
+        if seen.texts_agree and item["id"] in done:
+            for name in ("content", "arguments", "input"):
+                assert item.get(name) == done[item["id"]].get(name), f"the final {name} differs"
         if item["type"] == "reasoning" and item["id"] in done:
             assert item["summary"] == done[item["id"]]["summary"], "the final summary differs"
-            assert item.get("content") == done[item["id"]].get("content")
             assert item.get("summary_error") == done[item["id"]].get("summary_error")
 
 

@@ -51,6 +51,9 @@ class Reader(Protocol):
     @property
     def faults(self) -> int: ...  # events that upstream sent out of order
 
+    @property
+    def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
+
     def read(self, frame: bytes) -> list[Event]:
         """Read one frame of a stream."""
 

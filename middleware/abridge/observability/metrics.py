@@ -176,6 +176,11 @@ class Metrics:
     reader_faults = _counter(
         "Events from upstream that were out of order and dropped.", "api", "upstream"
     )
+    final_text_mismatches = _counter(
+        "Texts and arguments from upstream that are not the sum of their deltas.",
+        "api",
+        "upstream",
+    )
     streams_open = _gauge("Responses in progress that Abridge works on.", "api")
     held_bytes = _gauge("Bytes of answers waiting for a summary.")
     store_operations = _counter("Operations on a store, by result.", "operation", "result")

@@ -108,6 +108,7 @@ class MetricsSink:
         self.metrics.reasoning_characters.labels(*labels).inc(record.characters)
         self.metrics.dropped_fields.labels(record.api).inc(record.dropped_response_fields)
         self.metrics.reader_faults.labels(*labels).inc(record.reader_faults)
+        self.metrics.final_text_mismatches.labels(*labels).inc(record.final_text_mismatches)
 
     def _count_summary(self, record: Record, labels: tuple[str, str, str]) -> None:
         """Count summaries by outcome, what they cost and how long the answer waited."""

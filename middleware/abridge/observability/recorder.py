@@ -106,6 +106,7 @@ class ExchangeRecorder:
         record.outcome, record.engaged = self.outcome, True
         record.held_seconds, record.summarizer_tokens = sequencer.held_seconds, sequencer.spent
         record.dropped_response_fields, record.reader_faults = reader.dropped, reader.faults
+        record.final_text_mismatches = reader.mismatches
         if record.style != "off":
             record.summaries = Counter(
                 summary_outcome(summary, over_held_limit=sequencer.over_held_limit)

@@ -207,15 +207,6 @@ class TestTheAnswer:
         assert seen.events[2]["item"]["arguments"] == ""
         assert seen.items[0].arguments == CALLS[0][1]
 
-    def test_the_whole_text_is_the_sum_of_the_deltas(self) -> None:
-        stream = events([message_item(0, TEXT)])
-        for each in stream:
-            if "text" in each:
-                each["text"] = "Another."
-        seen = run(stream)
-        done = next(each for each in seen.events if each["type"] == "response.output_text.done")
-        assert done["text"] == TEXT
-
 
 class TestTheResponse:
     BARE = ("error", "instructions", "metadata", "model", "output", "tools", "created_at")

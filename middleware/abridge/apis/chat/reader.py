@@ -68,6 +68,7 @@ class ChatReader:
         self._ended = False
         self._unread_count = 0
         self.faults = 0
+        self.mismatches = 0
 
     @property
     def dropped(self) -> int:

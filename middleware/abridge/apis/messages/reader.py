@@ -70,6 +70,7 @@ class MessagesReader:
         self._ended = False
         self._dropped = 0
         self.faults = 0
+        self.mismatches = 0
 
     @property
     def dropped(self) -> int:

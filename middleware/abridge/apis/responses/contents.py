@@ -69,6 +69,9 @@ ARGUMENTS = ContentKind("function_call_arguments", "arguments", is_part=False)
 
 INPUT = ContentKind("custom_tool_call_input", "input", is_part=False)
 
+Content: TypeAlias = tuple[ContentKind, str | None]
+"""One content of an item, and its text; None if upstream leaves that out."""
+
 CONTENT_KINDS: Mapping[str, tuple[ContentKind, ...]] = {
     "message": (TEXT, REFUSAL),
     "reasoning": (REASONING,),
@@ -116,23 +119,22 @@ def is_reasoning_content(event: Json) -> bool:
     )
 
 
-def event_text(event: Json, content_kind: ContentKind) -> str:
-    """Return the text of an event: a delta, or all of a part."""
+def event_text(event: Json, content_kind: ContentKind) -> str | None:
+    """Return the text of an event: a delta, or all of a part. None if upstream leaves it out."""
     part = event.get("part")
     if isinstance(part, dict):
-        return string(part.get(content_kind.text_field))
-    return string(
-        event.get("delta" if event["type"] == content_kind.delta_type else content_kind.text_field)
-    )
+        return _text_in(part, content_kind.text_field)
+    is_delta = event["type"] == content_kind.delta_type
+    return _text_in(event, "delta" if is_delta else content_kind.text_field)
 
 
-def contents_of(item: Json, item_type: str) -> list[tuple[ContentKind, str]]:
+def contents_of(item: Json, item_type: str) -> list[Content]:
     """Return the content of an item of this type, part by part."""
     kinds = CONTENT_KINDS.get(item_type, ())
     if kinds and not kinds[0].is_part:
-        return [(kinds[0], string(item.get(kinds[0].text_field)))]
+        return [(kinds[0], _text_in(item, kinds[0].text_field))]
     return [
-        (content_kind, string(part.get(content_kind.text_field)))
+        (content_kind, _text_in(part, content_kind.text_field))
         for part in objects(item.get("content"))
         for content_kind in kinds
         if _is_part_of_kind(part, content_kind)
@@ -165,6 +167,11 @@ def with_contents(item: Json, item_type: str, texts: list[tuple[ContentKind, str
         **item,
         "content": [*content, *(content_kind.build_part(text) for content_kind, text in remaining)],
     }
+
+
+def _text_in(fields: Json, key: str) -> str | None:
+    text = fields.get(key)
+    return text if isinstance(text, str) else None
 
 
 def _is_part_of_kind(part: object, content_kind: ContentKind) -> bool:

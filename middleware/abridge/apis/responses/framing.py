@@ -147,7 +147,7 @@ class OriginalAnswer:
         item, self._output.open_answer = self._output.open_answer, None
         if item is None:
             return []
-        rest = _answer_events(item.contents.finish(item.added))
+        rest = _answer_events(item.contents.finish_early(item.added))
         item.is_open, item.is_closed_early = False, True
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}

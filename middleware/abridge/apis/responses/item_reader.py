@@ -10,7 +10,7 @@ ends no item before the whole answer is sent (ggml-org/llama.cpp tools/server/se
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis.json import string
 from abridge.apis.responses.contents import (
@@ -88,14 +88,37 @@ class ItemReader:
         handler = self._HANDLERS.get(event_type, ItemReader._on_other)
         return handler(self, event, frame)
 
-    def finish(self, status: str) -> list[Event]:
-        """Close the open items at the end of the response."""
-        events = self._reasoning.close(status)
-        while self._output.open_answer is not None:
-            events += self._answer.close(status)
+    def finish(self, status: str, output: Any) -> list[Event]:
+        """Close the open items at the end of the response, as its `output` has them."""
+        events = self._finish_reasoning(status, output)
+        while (answer := self._output.open_answer) is not None:
+            done = self._final_done(answer, status, output)
+            events += (
+                self._answer.close(status) if done is None else self._answer.finish(answer, *done)
+            )
             events += self._release_queue()
-            events += self._reasoning.close(status)
+            events += self._finish_reasoning(status, output)
         return events
+
+    def _finish_reasoning(self, status: str, output: Any) -> list[Event]:
+        item = self._output.open_reasoning
+        done = None if item is None else self._final_done(item, status, output)
+        if item is None or done is None:
+            return self._reasoning.close(status)
+        return self._reasoning.finish(item, *done)
+
+    def _final_done(
+        self, item: OutputItem, status: str, output: Any
+    ) -> tuple[Json, bytes | None] | None:
+        """Return the event that ends an item as the final output has it, and its frame.
+
+        Some upstreams end items in no other way (anomalyco/opencode pull 44893).
+        """
+        final = self._output.find_final(item, output)
+        if final is None:
+            return None
+        event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
+        return event, self._framing.make_frame("response.output_item.done", event)
 
     def abort(self) -> list[Event]:
         """End the items as they stand because the stream broke."""
@@ -162,6 +185,7 @@ class ItemReader:
         if item.is_reasoning != is_reasoning(done):
             return self._output.count_fault()
         if not item.is_open:
+            item.settle(done)
             self._output.store_done(item, item.reconcile(done))
             return self._output.count_fault()
         if item.is_reasoning:
@@ -180,7 +204,7 @@ class ItemReader:
         of_reasoning = named is not None and named.is_reasoning
         if kind is None or not (of_reasoning or is_reasoning_content(event)):
             return self._on_other(event, frame)
-        text, item = event_text(event, kind), self._output.find_reasoning(event)
+        text, item = event_text(event, kind) or "", self._output.find_reasoning(event)
         if item is not None:
             return self._reasoning.read_content(item, event, frame)
         if named is not None and self._framing.carries_frames:

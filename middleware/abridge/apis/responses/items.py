@@ -45,7 +45,6 @@ class OutputItem:
         self.is_reasoning = is_reasoning(added)
         self.is_open = True
         self.is_closed_early = False  # closed because another item began
-        self.is_split = False  # the beginning or the rest of an item that went on after that
         self.native = NativeSummaryRepair(output_index, self.id, make_frame)
         self.contents = ContentRepair(
             {"item_id": self.id, "output_index": output_index}, added, reserve, make_frame
@@ -80,16 +79,20 @@ class OutputItem:
         return text
 
     def reconcile(self, item: Json) -> Json:
-        """Return upstream's `item` with the first id and all that was streamed of it."""
+        """Return upstream's `item` with the first id, and what it leaves out filled in."""
         reconciled = rename_raw_summary(item) if self.summary_is_raw else item
         reconciled = {**reconciled, "id": self.id} if self.id else dict(reconciled)
-        reconciled = self.contents.reconcile(reconciled, exact=self.is_split)
+        reconciled = self.contents.fill_in(reconciled)
         if self.native.texts and not summary_text(item):
             reconciled["summary"] = self.native.summary_parts()
         return reconciled
 
+    def settle(self, item: Json) -> None:
+        """Take the final texts of upstream's `item`, which was closed before."""
+        self.contents.settle(rename_raw_summary(item) if self.summary_is_raw else item)
+
     def reconcile_done(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
-        """Return the item that an event ends with all that was streamed of it, and the frame."""
+        """Return the item that an event ends, what it leaves out filled in, and the frame."""
         done = self.reconcile(event["item"])
         if done != event["item"]:
             frame = change_frame(
@@ -105,7 +108,7 @@ class OutputItem:
         added = {key: value for key, value in self.added.items() if key != "encrypted_content"}
         if self.is_reasoning:
             added["summary"] = []
-        return self.reconcile({**added, "status": status})
+        return self.reconcile(self.contents.rewrite({**added, "status": status}))
 
     def correct_address(self, event: Json, frame: bytes | None) -> bytes | None:
         """Return the event's frame with this item's id and `output_index`."""
@@ -142,6 +145,11 @@ class OutputItems:
         self._items: dict[int, OutputItem] = {}
         self._by_upstream_index: dict[int, OutputItem] = {}  # by upstream's `output_index`
         self._by_id: dict[str, OutputItem] = {}  # by every id in use
+
+    @property
+    def mismatches(self) -> int:
+        """Return the number of texts that are not the sum of their deltas."""
+        return sum(item.contents.mismatches for item in self._items.values())
 
     def reserve(self, size: int) -> bool:
         """Reserve so many characters; return whether as many were left."""
@@ -186,7 +194,7 @@ class OutputItems:
     def continue_item(self, item: OutputItem) -> OutputItem:
         """Add an item that continues one which was closed, and receives its events from now on."""
         rest = self.add({**item.added, "id": None}, None)
-        item.is_split = rest.is_split = True
+        rest.contents.continue_from(item.contents)
         self._by_id.update({known_id: rest for known_id, of in self._by_id.items() if of is item})
         self._by_upstream_index.update(
             {
@@ -249,12 +257,21 @@ class OutputItems:
             else:
                 last = item.output_index
                 del missing[last]
+                if not item.is_open:
+                    item.settle(entry)
                 entries.append((last, False, last, item.reconcile(entry)))
         for number, item in missing.items():
             if item.done is not None:
                 entries.append((number, False, number, item.done))
         entries.sort(key=lambda entry: entry[:2])
         return [(number, entry) for *_, number, entry in entries]
+
+    def find_final(self, item: OutputItem, output: Any) -> Json | None:
+        """Find an item in the final response's output."""
+        given = output if isinstance(output, list) else []
+        matches = zip(given, self._match_items(given), strict=True)
+        final: Json = next((entry for entry, match in matches if match is item), {})
+        return final if final.get("type") == item.type else None
 
     def _match_items(self, output: list[Any]) -> list[OutputItem | None]:
         """Find the item of each entry: by id, else the first of its type that is left."""

@@ -87,6 +87,10 @@ class ResponsesReader:
     def faults(self) -> int:
         return self._output.faults
 
+    @property
+    def mismatches(self) -> int:
+        return self._output.mismatches
+
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
         event = None if data is None or self._ended else parse_object(data)
@@ -229,10 +233,9 @@ class ResponsesReader:
         self._ended = True
         event, frame = self._lifecycle.repair(event, frame)
         event_type, response = event["type"], event["response"]
-        closing = self._items.finish(
-            "completed" if event_type == "response.completed" else "incomplete"
-        )
         output = response.get("output")
+        status = "completed" if event_type == "response.completed" else "incomplete"
+        closing = self._items.finish(status, output)
         self._final_output = self._output.reconcile(output)
         if [item for _, item in self._final_output] != output:
             frame = change_frame(frame, self._reconciled)

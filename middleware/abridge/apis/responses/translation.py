@@ -6,13 +6,19 @@ other types are left out: upstream handles them itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from abridge.apis.json import objects, string
 from abridge.apis.responses.content_repair import ContentEvent
-from abridge.apis.responses.contents import TEXT, content_kind_of, event_text
+from abridge.apis.responses.contents import (
+    EVENT_STAGES,
+    REFUSAL,
+    TEXT,
+    content_kind_of,
+    event_text,
+)
 from abridge.apis.responses.errors import read_failure
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE
@@ -33,8 +39,8 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 
-ARGUMENT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Types of calls that the client answers, and the field of their arguments."""
+CALL_TYPES = ("function_call", "custom_tool_call")
+"""Types of calls that the client answers."""
 
 HOSTED_TYPES = frozenset(
     {
@@ -89,11 +95,8 @@ class TranslatedEvents:
 class _Progress:
     """Progress in translating an item."""
 
-    number: int | None = None  # among the messages, or among the calls announced so far
+    number: int | None = None  # among the messages or the calls; None before a call's name is known
     has_arguments: bool = False  # arguments of the call were emitted
-
-
-_Translate = Callable[["TranslatedAnswer", OutputItem, _Progress, Json], list[Event]]
 
 
 class TranslatedAnswer:
@@ -117,23 +120,32 @@ class TranslatedAnswer:
     def begin(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
         if item.type == "message":
             self._last_message = item
-        return self._translate(item, item.added, TranslatedAnswer._call_start)
+        progress = self._find_progress(item)
+        return [] if progress is None else self._call_start(item, progress, item.added)
 
     def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
         """Find the item that takes an event: text of an unknown item is of the open message."""
         if item is None and (kind := content_kind_of(event, "message")) is not None:
-            return self._find_message(event, event_text(event, kind))
+            return self._find_message(event, event_text(event, kind) or "")
         return item
 
     def read(self, item: OutputItem | None, event: Json, _frame: bytes | None) -> list[Event]:
-        translate = self._TRANSLATORS.get(string(event.get("type")))
-        return [] if item is None or translate is None else self._translate(item, event, translate)
+        progress = None if item is None else self._find_progress(item)
+        is_content = event.get("type") in EVENT_STAGES
+        if item is None or progress is None or progress.number is None or not is_content:
+            return []
+        kind = content_kind_of(event, item.type)
+        content_events = None if kind is None else item.contents.read(event, kind, None)
+        sources = objects([event.get("part"), event])
+        return self._content_deltas(item, progress, content_events or (), sources)
 
     def finish(self, item: OutputItem, event: Json, _frame: bytes | None) -> list[Event]:
+        progress = self._find_progress(item)
+        rest = [] if progress is None else self._rest(item, progress, event["item"])
         done, _ = item.reconcile_done(event, None)
         self._output.store_done(item, done)
         item.is_open = False
-        return self._translate(item, event["item"], TranslatedAnswer._rest)
+        return rest
 
     def close(self, _status: str = "completed") -> list[Event]:
         """Do nothing: no item is kept open."""
@@ -149,47 +161,38 @@ class TranslatedAnswer:
             self._output.register_id(item, event.get("item_id"))
         return item
 
-    def _translate(self, item: OutputItem, fields: Json, translate: _Translate) -> list[Event]:
-        """Translate part of an item."""
+    def _find_progress(self, item: OutputItem) -> _Progress | None:
+        """Return the progress in translating an item; None if the client has no place for it."""
         if item.output_index not in self._progress:
             self._progress[item.output_index] = self._start_progress(item)
-        progress = self._progress[item.output_index]
-        return [] if progress is None else translate(self, item, progress, fields)
+        return self._progress[item.output_index]
 
     def _start_progress(self, item: OutputItem) -> _Progress | None:
         if item.type == "message":
             self._message_count += 1
             return _Progress(self._message_count - 1)
-        if item.type in ARGUMENT_FIELDS:
+        if item.type in CALL_TYPES:
             return _Progress()
         self._output.faults += item.type not in HOSTED_TYPES
         return None
 
     def _rest(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
         """Return what a finished item says beyond what was streamed."""
-        if item.type in ARGUMENT_FIELDS:
-            head = self._call_start(item, progress, done)
-            rest = self._on_arguments_done(item, progress, done)
-            return [*head, *rest, *self._empty_arguments(item, progress, done)]
-        return self._content_deltas(
-            progress, item.contents.finish(done), objects(done.get("content"))
-        )
-
-    # Messages
-
-    def _on_content_event(self, item: OutputItem, progress: _Progress, event: Json) -> list[Event]:
-        content_kind = content_kind_of(event, item.type)
-        content_events = (
-            None if content_kind is None else item.contents.read(event, content_kind, None)
-        )
-        return self._content_deltas(
-            progress, content_events or (), objects([event.get("part"), event])
-        )
+        head = self._call_start(item, progress, done)
+        if progress.number is None:
+            return []
+        sources = objects(done.get("content"))
+        rest = self._content_deltas(item, progress, item.contents.finish(done), sources)
+        return [*head, *rest, *self._empty_arguments(item, progress, done)]
 
     def _content_deltas(
-        self, progress: _Progress, content_events: Iterable[ContentEvent], sources: list[Json]
+        self,
+        item: OutputItem,
+        progress: _Progress,
+        content_events: Iterable[ContentEvent],
+        sources: list[Json],
     ) -> list[Event]:
-        """Emit new text of a message; log probabilities only where they are for just that text."""
+        """Emit new text of an item; log probabilities only where they are for just that text."""
         events, number = list[Event](), progress.number or 0
         for event in (event for event in content_events if event.text):
             matching = (
@@ -200,8 +203,10 @@ class TranslatedAnswer:
             logprobs = objects(next(matching, {}).get("logprobs"))
             if event.kind is TEXT:
                 events.append(ContentDelta(LANE, None, event.text, logprobs, number))
-            else:
+            elif event.kind is REFUSAL:
                 events.append(RefusalDelta(LANE, None, "", logprobs, number, refusal=event.text))
+            else:
+                events.append(self._call_delta(item, progress, event.text))
         return events
 
     # Calls
@@ -212,29 +217,13 @@ class TranslatedAnswer:
         Its arguments come from its deltas, or else from its end.
         """
         name = string(added.get("name"))
-        if item.type not in ARGUMENT_FIELDS or progress.number is not None or not name:
+        if item.type not in CALL_TYPES or progress.number is not None or not name:
             return []
         progress.number = self._call_count
         self._call_count += 1
         head = self._call_delta(item, progress, "")
         head.id, head.name = string(added.get("call_id")), name
         return [head]
-
-    def _on_arguments_delta(
-        self, item: OutputItem, progress: _Progress, event: Json
-    ) -> list[Event]:
-        text = string(event.get("delta"))
-        if item.type not in ARGUMENT_FIELDS or progress.number is None or not text:
-            return []
-        progress.has_arguments = True
-        return [self._call_delta(item, progress, text)]
-
-    def _on_arguments_done(self, item: OutputItem, progress: _Progress, event: Json) -> list[Event]:
-        if item.type not in ARGUMENT_FIELDS or progress.number is None or progress.has_arguments:
-            return []
-        return self._on_arguments_delta(
-            item, progress, {"delta": event.get(ARGUMENT_FIELDS[item.type])}
-        )
 
     def _empty_arguments(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
         """Emit `{}` for a call without arguments, which some servers leave out."""
@@ -244,23 +233,11 @@ class TranslatedAnswer:
             or done.get("status") == "incomplete"
         ):
             return []
-        return self._on_arguments_delta(item, progress, {"delta": "{}"})
+        return [self._call_delta(item, progress, "{}")]
 
     def _call_delta(self, item: OutputItem, progress: _Progress, text: str) -> ToolCallDelta:
+        progress.has_arguments = progress.has_arguments or bool(text)
         custom = item.type == "custom_tool_call"
         return ToolCallDelta(
             LANE, None, call_index=progress.number or 0, arguments=text, custom=custom
         )
-
-    _TRANSLATORS: ClassVar[dict[str, _Translate]] = {
-        "response.output_text.delta": _on_content_event,
-        "response.output_text.done": _on_content_event,
-        "response.refusal.delta": _on_content_event,
-        "response.refusal.done": _on_content_event,
-        "response.content_part.added": _on_content_event,
-        "response.content_part.done": _on_content_event,
-        "response.function_call_arguments.delta": _on_arguments_delta,
-        "response.function_call_arguments.done": _on_arguments_done,
-        "response.custom_tool_call_input.delta": _on_arguments_delta,
-        "response.custom_tool_call_input.done": _on_arguments_done,
-    }

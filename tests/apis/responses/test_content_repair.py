@@ -1,0 +1,440 @@
+"""Test the content of items where upstream's final text is not the sum of its deltas.
+
+What upstream says last is the answer: each final text stands as upstream wrote it, and the
+difference is counted. Only what it leaves out is filled in.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.api import Reader
+from abridge.apis.chat.api import CHAT
+from abridge.apis.display import Display
+from abridge.apis.responses.api import RESPONSES
+from abridge.providers.catalog import PROFILES
+from tests.support.checker import ResponsesStream, check_chat, check_responses
+from tests.support.pipeline import Pipeline, responses, translating
+from tests.support.streams import (
+    THOUGHT,
+    call_item,
+    frame,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+from tests.support.translated import Answer, turn_of
+
+Event = dict[str, Any]
+
+PARIS = '{"city":"Paris"}'
+REPLACED = "I cannot say that."
+ENDS = ("text_done", "content_part.done", "output_item.done")
+"""The events that end a part or an item. The first stands for that of any kind of content."""
+
+CONTENT = {
+    "message": ("output_text", "text"),
+    "refusal": ("refusal", "refusal"),
+    "reasoning": ("reasoning_text", "text"),
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
+"""The middle of event types and the text's field, by kind of item."""
+
+CALLS = ("function_call", "custom_tool_call")
+
+
+def item_of(kind: str, text: str | None) -> Event:
+    """Return an item with this text, or without any."""
+    name, field = CONTENT[kind]
+    more = {"annotations": [], "logprobs": []} if kind == "message" else {}
+    parts = [] if text is None else [{"type": name, field: text, **more}]
+    if kind == "reasoning":
+        return {**reasoning_item(0, ""), "content": parts}
+    if kind not in CALLS:
+        return {**message_item(0, ""), "content": parts}
+    call: Event = {**call_item(0, "look", ""), "id": "item_0", "type": kind}
+    del call["arguments"]
+    return call if text is None else {**call, field: text}
+
+
+def streamed(
+    kind: str, deltas: list[str], *finals: str | None, omit: frozenset[str] = frozenset()
+) -> list[Event]:
+    """Return the stream of one item.
+
+    `finals` are its texts in the event that ends it, in that which ends its part, in the done item
+    and in the final response, the last of them for all that follow; None leaves the text out.
+    """
+    name, field = CONTENT[kind]
+    by_event, by_part, by_item, by_end = (*finals, *[finals[-1]] * (4 - len(finals)))
+    item = item_of(kind, "" if kind in CALLS else None)
+    at = {"output_index": 0, "item_id": item["id"]}
+    index = {} if kind in CALLS else {"content_index": 0}
+    text = {} if by_event is None else {field: by_event}
+    part = {"type": name, **({} if by_part is None else {field: by_part})}
+    ends = [
+        {"type": f"response.{name}.done", **at, **index, **text},
+        {"type": "response.content_part.done", **at, **index, "part": part},
+        {"type": "response.output_item.done", "output_index": 0, "item": item_of(kind, by_item)},
+    ]
+    start = {"type": "response.content_part.added", **at, **index, "part": {**part, field: ""}}
+    return [
+        {"type": "response.created", "response": response([], status="in_progress", usage=None)},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *([] if kind in CALLS else [start]),
+        *({"type": f"response.{name}.delta", **at, **index, "delta": delta} for delta in deltas),
+        *(
+            event
+            for end, event in zip(ENDS, ends, strict=True)
+            if end not in omit and not (kind in CALLS and end == "content_part.done")
+        ),
+        {"type": "response.completed", "response": response([item_of(kind, by_end)])},
+    ]
+
+
+def run(
+    stream: list[Event], *, texts_agree: bool = False, **settings: Any
+) -> tuple[Pipeline, ResponsesStream]:
+    pipeline = responses(**{"expose": "raw", **settings})
+    data = b"".join(frame(event, event["type"]) for event in stream)
+    return pipeline, check_responses(pipeline.stream(data), texts_agree=texts_agree)
+
+
+def text_of(item: Event) -> str | None:
+    """Return the text of an item, whatever it is; None without any."""
+    for field in ("arguments", "input"):
+        if field in item:
+            return str(item[field])
+    texts = [part.get("text", part.get("refusal")) for part in item["content"]]
+    return texts[0] if texts else None
+
+
+def said(seen: ResponsesStream) -> list[str | None]:
+    """Return the texts that each end gives, in order: of events, of done items, of the response."""
+    found: list[str | None] = []
+    for event in seen.events:
+        name = event["type"].removeprefix("response.").removesuffix(".done")
+        fields = [field for kind, field in CONTENT.values() if kind == name]
+        if fields and event["type"].endswith(".done"):
+            found.append(event[fields[0]])
+        elif event["type"] == "response.content_part.done":
+            found.append(text_of({"content": [event["part"]]}))
+        elif event["type"] == "response.output_item.done":
+            found.append(text_of(event["item"]))
+    return [*found, *map(text_of, seen.response["output"])]
+
+
+def deltas_of(seen: ResponsesStream) -> list[str]:
+    return [event["delta"] for event in seen.events if event["type"].endswith(".delta")]
+
+
+LOST = ('ris"}',)
+DOUBLED = ('{"city":', '{"city":', '"Paris"}')
+
+
+class TestTheFinalText:
+    @pytest.mark.parametrize("kind", CONTENT)
+    @pytest.mark.parametrize(
+        ("deltas", "final"),
+        [
+            (("All ", "of it."), REPLACED),
+            (("All ", "of it."), ""),
+            (("All ", "of it. "), "All of it."),
+            (LOST, PARIS),
+            (DOUBLED, PARIS),
+        ],
+    )
+    def test_any_other_than_the_deltas_stands_wherever_it_is(
+        self, kind: str, deltas: tuple[str, ...], final: str
+    ) -> None:
+        pipeline, seen = run(streamed(kind, [*deltas], final))
+        assert set(said(seen)) == {final}
+        assert deltas_of(seen) == [*deltas]
+        assert pipeline.reader.mismatches == 1
+
+    @pytest.mark.parametrize("kind", CONTENT)
+    @pytest.mark.parametrize("omit", [ENDS[:0], ENDS[:1], ENDS[:2], ENDS])
+    def test_what_was_not_streamed_of_it_is_a_delta(self, kind: str, omit: tuple[str, ...]) -> None:
+        stream = streamed(kind, ["All ", "of"], "All of it.", omit=frozenset(omit))
+        pipeline, seen = run(stream, texts_agree=True)
+        assert deltas_of(seen) == ["All ", "of", " it."]
+        assert set(said(seen)) == {"All of it."}
+        assert pipeline.reader.mismatches == 0
+
+    def test_each_is_as_upstream_wrote_it_and_the_difference_counts_once(self) -> None:
+        pipeline, seen = run(streamed("message", ["Zero."], "One.", "Two.", "Three.", "Four."))
+        assert said(seen) == ["One.", "Two.", "Three.", "Four."]
+        assert pipeline.reader.mismatches == 1
+
+    def test_each_part_counts(self) -> None:
+        stream = responses_stream([message_item(0, "First."), call_item(1, "look", PARIS)])
+        last = stream[-1].replace(b"First.", b"Other.").replace(b"Paris", b"Rome")
+        pipeline = responses()
+        seen = check_responses(pipeline.stream(b"".join([*stream[:-1], last])), texts_agree=False)
+        assert [text_of(item) for item in seen.response["output"]] == ["Other.", '{"city":"Rome"}']
+        assert pipeline.reader.mismatches == 2
+
+    def test_it_is_recorded_and_stored(self) -> None:
+        thought = streamed("reasoning", ["I think."], "Nothing.")
+        pipeline, seen = run(thought)
+        assert pipeline.recorded_turns()[0].raw == "Nothing."
+        assert pipeline.writer.final_response == seen.response
+
+    def test_it_is_sealed(self) -> None:
+        sealed: list[Any] = []
+        run(
+            streamed("reasoning", ["I think."], "Nothing."),
+            seal=lambda each: str(sealed.append(each)),
+        )
+        assert [text_of(item) for each in sealed for item in each.reasoning] == ["Nothing."]
+
+    def test_its_bytes_stay_as_they_came(self) -> None:
+        stream = streamed("message", ["All."], REPLACED)
+        reader = RESPONSES.reader(PROFILES["auto"], Display(), 1 << 20)
+        frames = [frame(event, event["type"]) for event in stream]
+        read = [event.frame for one in frames for event in reader.read(one)]
+        assert read == frames
+
+    def test_beyond_the_limit_it_stands_too(self) -> None:
+        reader = RESPONSES.reader(PROFILES["auto"], Display(), 5)
+        frames = [
+            frame(event, event["type"]) for event in streamed("message", ["All of it."], REPLACED)
+        ]
+        read = [event.frame for one in frames for event in reader.read(one)]
+        assert read == frames
+
+    def test_a_whole_response_has_nothing_else(self) -> None:
+        pipeline = responses(expose="raw")
+        body = response([item_of("message", REPLACED), item_of("function_call", LOST[0])])
+        assert json.loads(pipeline.whole(json.dumps(body).encode())) == body
+        assert pipeline.reader.mismatches == 0
+
+    def test_a_part_that_the_item_replaced_by_another_kind_is_gone(self) -> None:
+        stream = streamed("message", ["All."], "All.", "All.", REPLACED)
+        refused = item_of("refusal", REPLACED)
+        stream[-2]["item"], stream[-1]["response"]["output"] = refused, [refused]
+        pipeline, seen = run(stream)
+        assert seen.response["output"] == [refused]
+        assert pipeline.reader.mismatches == 1
+
+    @pytest.mark.parametrize("division", [["One. ", "Two."], ["One. Two."]])
+    def test_parts_that_are_divided_otherwise_agree(self, division: list[str]) -> None:
+        stream = streamed("message", ["One. ", "Two."], "One. Two.")
+        parts = [item_of("message", text)["content"][0] for text in division]
+        item = {**item_of("message", ""), "content": parts}
+        stream[-2]["item"], stream[-1]["response"]["output"] = item, [item]
+        pipeline, seen = run(stream, texts_agree=True)
+        assert seen.response["output"] == [item]
+        assert (deltas_of(seen), pipeline.reader.mismatches) == (["One. ", "Two."], 0)
+
+
+class TestWhatIsLeftOut:
+    @pytest.mark.parametrize("kind", CONTENT)
+    @pytest.mark.parametrize(
+        "finals", [(None,), ("All.", None), ("All.", "All.", None), ("All.", "All.", "All.", None)]
+    )
+    def test_it_is_filled_in_from_the_stream(
+        self, kind: str, finals: tuple[str | None, ...]
+    ) -> None:
+        pipeline, seen = run(streamed(kind, ["All."], *finals), texts_agree=True)
+        assert set(said(seen)) == {"All."}
+        assert pipeline.reader.mismatches == 0
+
+    @pytest.mark.parametrize("kind", CONTENT)
+    @pytest.mark.parametrize(
+        "finals", [(REPLACED, None), (None, None, REPLACED), (None, None, REPLACED, None)]
+    )
+    def test_it_is_filled_in_from_the_final_text_where_that_is_known(
+        self, kind: str, finals: tuple[str | None, ...]
+    ) -> None:
+        pipeline, seen = run(streamed(kind, ["All."], *finals))
+        assert said(seen)[-2:] == [REPLACED, REPLACED]
+        assert pipeline.reader.mismatches == 1
+
+    @pytest.mark.parametrize("output", [None, [], [{"type": "message", "id": "msg_0"}]])
+    def test_a_final_response_without_it_has_what_the_item_said(self, output: Any) -> None:
+        stream = streamed("message", ["All."], REPLACED)
+        stream[-1]["response"]["output"] = output
+        _, seen = run(stream)
+        assert said(seen) == [REPLACED] * 4
+
+    @pytest.mark.parametrize("odd", [None, 7, {}])
+    def test_a_part_without_a_text_gets_it_and_the_others_stay(self, odd: Any) -> None:
+        parts = [{"type": "output_text", "text": odd}, {"type": "output_text", "text": "More."}]
+        stream = streamed("message", ["All."], "All.")
+        stream[-2]["item"] = {**stream[-2]["item"], "content": parts}
+        del stream[-1]
+        _, seen = run(stream)
+        assert seen.items[0].done is not None
+        assert [part["text"] for part in seen.items[0].done["content"]] == ["All.", "More."]
+
+    @pytest.mark.parametrize("kind", ["message", "reasoning"])
+    def test_an_empty_text_at_the_end_of_a_part_does_not_empty_an_item_without_one(
+        self, kind: str
+    ) -> None:
+        """As gateways end parts: agentgateway/agentgateway pull 2281, maximhq/bifrost pull 895."""
+        pipeline, seen = run(streamed(kind, ["All."], "", "", None))
+        assert said(seen) == ["", "", "All.", "All."]
+        assert pipeline.reader.mismatches == 1
+
+    @pytest.mark.parametrize("kind", CONTENT)
+    def test_an_empty_text_in_the_item_is_one(self, kind: str) -> None:
+        _, seen = run(streamed(kind, ["All."], "All.", "All.", ""))
+        assert said(seen)[-2:] == ["", ""]
+
+    def test_what_an_item_was_added_with_is_no_final_text(self) -> None:
+        stream = streamed("function_call", [PARIS], PARIS, omit=frozenset(ENDS))
+        stream[1]["item"]["arguments"] = "{}"
+        stream[-1]["response"]["output"] = []
+        pipeline, seen = run(stream, texts_agree=True)
+        assert said(seen) == [PARIS] * 3
+        assert pipeline.reader.mismatches == 0
+
+
+class TestItemsClosedEarly:
+    """Test items that upstream ends after others began, and those that it goes on with."""
+
+    @staticmethod
+    def run(*first: str, final: str) -> tuple[Pipeline, ResponsesStream]:
+        """Run a message with these deltas, the last of them within a call that follows it."""
+        message, call = message_item(0, final), call_item(1, "look", PARIS)
+        one = streamed("message", [*first], final)
+        events = [json.loads(raw.split(b"data: ")[1]) for raw in responses_stream([message, call])]
+        second = [event for event in events if event.get("output_index") == 1]
+        deltas = [event for event in one if event["type"].endswith(".delta")]
+        ends = one[one.index(deltas[-1]) + 1 : -1]
+        late = deltas[1:]
+        end = {"type": "response.completed", "response": response([message, call])}
+        return run([*one[:3], *deltas[:1], *second[:-1], *late, *ends, second[-1], end])
+
+    @pytest.mark.parametrize("final", [REPLACED, "All of it."])
+    def test_the_final_text_of_one_that_ends_late_is_in_the_final_response(
+        self, final: str
+    ) -> None:
+        pipeline, seen = self.run("All", final=final)
+        assert [text_of(item) for item in seen.response["output"]] == [final, PARIS]
+        assert pipeline.reader.mismatches == 1
+
+    def test_each_item_of_one_keeps_its_share(self) -> None:
+        pipeline, seen = self.run("All", " of", final="All of")
+        assert [text_of(item) for item in seen.response["output"]] == ["All", PARIS, " of"]
+        assert pipeline.reader.mismatches == 0
+
+    def test_the_shares_of_several_parts(self) -> None:
+        message = message_item(0, "One. ")
+        message["content"] += message_item(0, "Two. And more.")["content"]
+        first, second = (streamed("message", [text], text) for text in ("One. ", "Two. "))
+        rest = streamed("message", ["And"], "Two. And more.")
+        call = [
+            {**event, "output_index": 1, **({"item_id": "item_0"} if "item_id" in event else {})}
+            for event in streamed("function_call", [PARIS], PARIS)[1:-1]
+        ]
+        one, two, more = (
+            [
+                {**event, **({"content_index": index} if "content_index" in event else {})}
+                for event in events
+            ]
+            for index, events in ((0, first), (1, second), (1, rest))
+        )
+        done = {**more[-2], "item": message}
+        end = {"type": "response.completed", "response": response([message, call[-1]["item"]])}
+        pipeline, seen = run([*one[:6], *two[2:4], *call, *more[3:6], done, end])
+        shares = [item["content"] for item in seen.response["output"] if "content" in item]
+        assert [[part["text"] for part in parts] for parts in shares] == [
+            ["One. ", "Two. "],
+            ["And more."],
+        ]
+        assert deltas_of(seen) == ["One. ", "Two. ", PARIS, "And", " more."]
+        assert pipeline.reader.mismatches == 0
+
+    @pytest.mark.parametrize(
+        ("final", "rest", "deltas", "mismatches"),
+        [
+            ("All of it.", " of it.", [" of", " it."], 0),
+            ("All or nothing.", " or nothing.", [" of"], 1),
+            (REPLACED, " of", [" of"], 1),
+        ],
+    )
+    def test_the_last_share_is_what_follows_the_others_in_the_final_text(
+        self, final: str, rest: str, deltas: list[str], mismatches: int
+    ) -> None:
+        pipeline, seen = self.run("All", " of", final=final)
+        assert [text_of(item) for item in seen.response["output"]] == ["All", PARIS, rest]
+        assert seen.items[2].done == seen.response["output"][2]
+        assert [
+            event["delta"]
+            for event in seen.events
+            if event.get("output_index") == 2 and "delta" in event
+        ] == deltas
+        assert pipeline.reader.mismatches == mismatches
+
+
+class TestTranslated:
+    @staticmethod
+    def run(stream: list[Event]) -> tuple[Reader, Answer]:
+        reader = RESPONSES.upstream.translating_reader(PROFILES["auto"], Display(), 1 << 22)
+        return reader, turn_of(
+            each for event in stream for each in reader.read(frame(event))
+        ).answer
+
+    @pytest.mark.parametrize("kind", CONTENT)
+    @pytest.mark.parametrize("omit", [ENDS[:0], ENDS[:1], ENDS[:2], ENDS])
+    @pytest.mark.parametrize(
+        ("final", "text", "mismatches"),
+        [("All of it.", "All of it.", 0), ("All", "All", 0), (REPLACED, "All", 1)],
+    )
+    def test_what_was_not_streamed_is_a_delta_and_the_rest_is_counted(
+        self, kind: str, omit: tuple[str, ...], final: str, text: str, mismatches: int
+    ) -> None:
+        reader, answer = self.run(streamed(kind, ["All"], final, omit=frozenset(omit)))
+        calls = [call.arguments for call in answer.calls]
+        assert "".join([answer.text, answer.refusal, answer.raw, *calls]) == text
+        assert reader.mismatches == mismatches
+
+    @pytest.mark.parametrize("deltas", [LOST, DOUBLED])
+    def test_arguments_that_cannot_be_mended_are_counted(self, deltas: tuple[str, ...]) -> None:
+        reader, answer = self.run(streamed("function_call", [*deltas], PARIS))
+        assert answer.calls[0].arguments == "".join(deltas)
+        assert reader.mismatches == 1
+
+    def test_the_final_text_is_recorded(self) -> None:
+        stream = streamed("reasoning", [THOUGHT], "Nothing.")
+        reader, _ = self.run(stream)
+        assert reader.recorded_turns()[0].raw == "Nothing."
+
+    def test_a_chat_client_gets_what_was_not_streamed(self) -> None:
+        pipeline = translating("responses", CHAT)
+        events = streamed("function_call", ['{"city"'], PARIS)
+        out = pipeline.stream(b"".join(frame(event, event["type"]) for event in events))
+        assert check_chat(out).choices[0].calls[0]["arguments"] == PARIS
+
+
+PIECES = st.lists(st.text("ab {}", min_size=1, max_size=3), max_size=4)
+
+
+@given(
+    kind=st.sampled_from(list(CONTENT)),
+    deltas=PIECES,
+    rest=PIECES,
+    continues=st.booleans(),
+    omit=st.frozensets(st.sampled_from(ENDS)),
+)
+def test_the_final_text_is_upstreams_whatever_its_deltas(
+    *, kind: str, deltas: list[str], rest: list[str], continues: bool, omit: frozenset[str]
+) -> None:
+    final = "".join([*deltas, *rest] if continues else rest)
+    agrees = final.startswith("".join(deltas))
+    stream = streamed(kind, deltas, final, omit=omit)
+    pipeline, seen = run(stream, texts_agree=agrees)
+    assert said(seen)[-2:] == [final, final]
+    assert "".join(deltas_of(seen)) == (final if agrees else "".join(deltas))
+    assert pipeline.reader.mismatches == (not agrees)
+    given_ends = [event for event in stream if event["type"].endswith((".done", "completed"))]
+    assert said(seen).count(final) >= len(given_ends)
