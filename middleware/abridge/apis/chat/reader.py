@@ -179,6 +179,8 @@ class ChatReader:
             return None
         if self._known is not None and not self._known.passes(choice):
             return None
+        if not self._display.show_raw and has_other_fields(chunk):
+            return None
         reader = self._choices.get(get_index(choice))
         return reader.read_continuation(choice, frame) if reader is not None else None
 

@@ -1,0 +1,154 @@
+"""Test that no canary gets out where reasoning is hidden, and that all do where it is not.
+
+A canary is planted in a random place of an answer. Run whole, by `--matrix`, that is 20,000 times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abridge.apis.chat.api import CHAT
+from abridge.apis.responses.api import RESPONSES
+from abridge.providers.catalog import PROFILES
+from tests.support.canaries import CANARY, SENTENCE, objects_in, plant
+from tests.support.checker import check_chat, check_responses
+from tests.support.pipeline import Pipeline
+from tests.support.streams import (
+    call_item,
+    chat_stream,
+    completion,
+    frame,
+    message_item,
+    reasoning_item,
+    response,
+    responses_stream,
+)
+
+THOUGHT = "First I look at the question, and then I add the numbers one by one."
+ANSWER = "The sum is 100."
+EXAMPLES, FEW = 20_000 // 4, 150
+PROFILES_TRIED = ("auto", "openai", "deepseek", "vllm", "prefilled")
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": "b"}'}}
+
+
+def copied(value: Any) -> Any:
+    """Return a copy: what is planted stays in it."""
+    return json.loads(json.dumps(value))
+
+
+def chat_frames() -> list[dict[str, Any]]:
+    return [json.loads(one[6:]) for one in chat_stream(THOUGHT, ANSWER) if b"[DONE]" not in one]
+
+
+def chat_body() -> dict[str, Any]:
+    message = {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [CALL]}
+    return copied(completion(message))
+
+
+def responses_body() -> dict[str, Any]:
+    return copied(response(items()))
+
+
+def items() -> list[dict[str, Any]]:
+    call = call_item(2, "f", '{"a": "b"}')
+    return [reasoning_item(0, THOUGHT), message_item(1, ANSWER), call]
+
+
+def responses_frames() -> list[dict[str, Any]]:
+    return [json.loads(one.partition(b"data: ")[2]) for one in responses_stream(items())]
+
+
+def new_pipeline(random: Random, expose: str, **options: Any) -> Pipeline:
+    api = options.pop("api")
+    profile = PROFILES[random.choice(PROFILES_TRIED)]
+    return Pipeline(
+        api, expose=expose, profile=profile, write=lambda _: "**I add**\n\nSaid.", **options
+    )
+
+
+def encode(api: Any, payloads: list[dict[str, Any]]) -> bytes:
+    names = [payload.get("type") if api is RESPONSES else None for payload in payloads]
+    data = b"".join(
+        frame(one, name if isinstance(name, str) else None)
+        for one, name in zip(payloads, names, strict=True)
+    )
+    return data + (b"data: [DONE]\n\n" if api is CHAT else b"")
+
+
+def hide_in_stream(random: Random) -> None:
+    api, payloads = random.choice([(CHAT, chat_frames()), (RESPONSES, responses_frames())])
+    plant(random, random.choice(payloads))
+    pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
+    out = pipeline.stream(encode(api, payloads))
+    assert CANARY.encode() not in out
+
+
+def hide_in_whole(random: Random) -> None:
+    api, body = random.choice([(CHAT, chat_body()), (RESPONSES, responses_body())])
+    plant(random, body)
+    pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
+    assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
+
+
+def hide_in_translation(random: Random) -> None:
+    api, upstream, payloads, body = random.choice(
+        [
+            (RESPONSES, "chat", chat_frames(), chat_body()),
+            (CHAT, "responses", responses_frames(), response(items())),
+        ]
+    )
+    pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api, upstream=upstream)
+    if random.random() < 0.5:
+        plant(random, random.choice(payloads))
+        source = CHAT if upstream == "chat" else RESPONSES
+        assert CANARY.encode() not in pipeline.stream(encode(source, payloads))
+    else:
+        plant(random, body)
+        assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
+
+
+def values_in(payloads: list[Any]) -> list[str]:
+    """Return the values planted, in order."""
+    return [part for part in json.dumps(payloads).split('"') if CANARY in part]
+
+
+def lose_nothing(random: Random) -> None:
+    """Plant several, beside the answer: each arrives, unchanged and in its place."""
+    api = random.choice([CHAT, RESPONSES])
+    payloads = chat_frames() if api is CHAT else responses_frames()
+    for number, payload in enumerate(random.sample(payloads, 3)):
+        holder = random.choice([one for one in objects_in(payload)])
+        holder[f"x_{number}"] = f"{SENTENCE} {number}"
+    sent = values_in(payloads)
+    out = new_pipeline(random, "auto", api=api).stream(encode(api, payloads))
+    if api is CHAT:
+        seen = check_chat(out)
+        assert seen.choices[0].text == ANSWER
+        assert values_in(seen.chunks) == sent
+    else:
+        events = check_responses(out)
+        assert values_in(events.events) == sent
+
+
+@pytest.mark.parametrize(
+    "check", [hide_in_stream, hide_in_whole, hide_in_translation, lose_nothing]
+)
+def test_a_canary_gets_out_only_where_nothing_is_hidden(
+    check: Callable[[Random], None], request: pytest.FixtureRequest
+) -> None:
+    examples = EXAMPLES if request.config.getoption("--matrix") else FEW
+
+    @settings(max_examples=examples)
+    @given(st.randoms(use_true_random=False))
+    def run(random: Random) -> None:
+        check(random)
+
+    run()
