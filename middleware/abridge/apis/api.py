@@ -199,6 +199,9 @@ class Api:
     history: Callable[[Json], History]
     read_request: Callable[[Json], ModelRequest]
     """Reads a request for an upstream that speaks another API."""
+    drop_revealing: Callable[[Json], int]
+    """Drops from a request what might have upstream write its reasoning where no Reader looks for
+    it; returns how many things that were."""
     wants_state: Callable[[Json], bool | None]
     """True if a request asks for opaque state; None if the API has no field for that."""
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
