@@ -15,7 +15,7 @@ from abridge.apis.responses.framing import OriginalFrames
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import (
-    drop_revealing,
+    REQUEST_SHAPE,
     read_request,
     wants_state,
     write_request,
@@ -57,7 +57,7 @@ RESPONSES = Api(
     writer=_make_writer,
     history=ResponsesHistory,
     read_request=read_request,
-    drop_revealing=drop_revealing,
+    request_shape=REQUEST_SHAPE,
     wants_state=wants_state,
     translating_writer=_make_translating_writer,
     write_error=error_body,

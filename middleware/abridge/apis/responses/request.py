@@ -25,16 +25,10 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
-from abridge.apis.request_fields import (
-    EXTENSION_FIELDS,
-    Rule,
-    allow,
-    drop_begun_thinking,
-    drop_others,
-    only,
-)
+from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, only
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.shapes import fields
 from abridge.apis.summary_request import SUMMARY_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
@@ -110,17 +104,18 @@ SAFE_INCLUDES = (
 )
 """Values of `include` (openai-openapi, `IncludeEnum`) but for the log probabilities."""
 
-ALLOWED_FIELDS: Mapping[str, Rule] = MappingProxyType(
+REQUEST_SHAPE = fields(
     {
         # the conversation, and what the model may call
-        **allow("model", "instructions", "input", "previous_response_id", "conversation", "prompt"),
+        "input": conversation,
+        **allow("model", "instructions", "previous_response_id", "conversation", "prompt"),
         **allow("tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"),
         **allow("truncation", "context_management"),
         # the answer's form and length
         **allow("max_output_tokens", "temperature", "top_p", "stream", "background"),
-        "text": allow("format", "verbosity"),
+        "text": fields(allow("format", "verbosity")),
         "include": only(*SAFE_INCLUDES),
-        "stream_options": allow("include_usage", "include_obfuscation"),
+        "stream_options": fields(allow("include_usage", "include_obfuscation")),
         # who asks, and how it is served
         **allow("user", "safety_identifier", "metadata", "store", "service_tier", "moderation"),
         **allow("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
@@ -128,13 +123,8 @@ ALLOWED_FIELDS: Mapping[str, Rule] = MappingProxyType(
         **EXTENSION_FIELDS,
     }
 )
-"""The fields that go upstream where reasoning is hidden: OpenAI's own but for `top_logprobs`, and
+"""What goes upstream where reasoning is hidden: OpenAI's own but for `top_logprobs`, and
 those of other servers."""
-
-
-def drop_revealing(body: Json) -> int:
-    """Drop what might have upstream reveal its reasoning elsewhere; return how much that was."""
-    return drop_others(body, ALLOWED_FIELDS) + drop_begun_thinking(body.get("input"))
 
 
 def read_request(body: Json) -> ModelRequest:
