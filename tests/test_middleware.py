@@ -20,7 +20,7 @@ from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import Call, begin, call, scope_for
 from tests.support.attribution import attribution_texts, without_attributions
 from tests.support.checker import check_chat, check_responses
-from tests.support.deployments import settings_for
+from tests.support.deployments import FORMS, PREFIX, Form, build_app, settings_for
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -309,7 +309,8 @@ class TestHiding:
 
     @pytest.mark.parametrize("path", ["/v1/chat/completions/..", "/v1/xchat/completions", "/v1/x"])
     async def test_other_paths_are_not_recognized(self, path: str) -> None:
-        answer = await call(wrap(thinker(), reasoning={"expose": "none"}), path, CHAT)
+        reasoning = {"expose": "none", "open_paths": ["/*"]}
+        answer = await call(wrap(thinker(), reasoning=reasoning), path, CHAT)
         assert b"odd" in answer.data
 
     @pytest.mark.parametrize(
@@ -382,16 +383,87 @@ class TestHiding:
         )
         upstream = Upstream(Answer.json(body, 502, **{"retry-after": "3"}))
         answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
-        assert (answer.status, answer.json) == (502, {"error": error})
+        assert (answer.status, answer.json["error"]["code"]) == (502, "timeout")
+        assert b"odd" not in answer.data
+        assert b"Too late." not in answer.data
         assert answer.headers["retry-after"] == "3"
 
-    @pytest.mark.parametrize(
-        "data", [b'{"error" : {"message": "No."}}', b'{"detail":"No."}', b"No."]
+    CLOSED = (
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/completions"),
+        ("POST", "/api/chat"),
+        ("POST", "/api/generate"),
+        ("POST", "/generate"),
+        ("GET", "/v1/conversations/conv_1/items"),
+        ("GET", "/v1/files/file_1/content"),
+        ("POST", "/v1/batches"),
+        ("PATCH", "/anything"),
+        ("GET", "/v1/models/../slots"),
     )
-    async def test_any_other_error_passes_unchanged(self, data: bytes) -> None:
-        upstream = Upstream(Answer([data], 400, {"content-type": "application/json"}))
-        answer = await call(wrap(upstream, reasoning={"expose": "none"}), CHAT_PATH, CHAT)
-        assert (answer.status, answer.data) == (400, data)
+
+    @pytest.mark.parametrize(("method", "path"), CLOSED)
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_paths_that_are_not_understood_are_closed(
+        self, form: Form, method: str, path: str
+    ) -> None:
+        upstream = thinker()
+        app = build_app(form, upstream, reasoning={"expose": "none"})
+        answer = await call(app, PREFIX[form] + path, CHAT, method=method)
+        error = answer.json["error"]
+        assert (answer.status, error["code"]) == (404, "not_found")
+        assert error["type"] == "invalid_request_error"
+        assert "reasoning.open_paths" in error["message"]
+        assert not upstream.requests
+        assert (await call(app, PREFIX[form] + path, b"", method="OPTIONS")).status == 200
+
+    @pytest.mark.parametrize(("method", "path"), CLOSED[:-1])
+    async def test_they_are_open_where_nothing_is_hidden(self, method: str, path: str) -> None:
+        answer = await call(wrap(thinker()), path, CHAT, method=method)
+        assert b"odd" in answer.data
+
+    async def test_one_upstream_that_hides_closes_them_for_all(self) -> None:
+        upstreams = [{"name": "a"}, {"name": "b", "reasoning": {"expose": "none"}}]
+        answer = await call(wrap(thinker(), upstreams=upstreams), "/v1/completions", CHAT)
+        assert answer.status == 404
+
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [("GET", "/v1/models"), ("GET", "/health"), ("POST", "/v1/embeddings"), ("GET", "/own/x")],
+    )
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_known_and_opened_paths_pass_unread(
+        self, form: Form, method: str, path: str
+    ) -> None:
+        upstream = Upstream(Answer([b"odd bytes"], 418, {"x-said": "yes"}))
+        reasoning = {"expose": "none", "open_paths": ["/own/*"]}
+        answer = await call(
+            build_app(form, upstream, reasoning=reasoning), PREFIX[form] + path, b"x", method=method
+        )
+        assert (answer.status, answer.data) == (418, b"odd bytes")
+        assert answer.headers["x-said"] == "yes"
+        assert upstream.requests[0].body == b"x"
+
+    @pytest.mark.parametrize("opened", [True, False])
+    async def test_websockets_are_refused_unless_their_path_is_opened(
+        self,
+        opened: bool,  # noqa: FBT001
+    ) -> None:
+        async def receive() -> Message:
+            received.append("connect")
+            return {"type": "websocket.connect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        received: list[str] = []
+        sent: list[Message] = []
+        probe = Probe()
+        paths = ["/v1/realtime"] if opened else []
+        app = wrap(probe, reasoning={"expose": "none", "open_paths": paths})
+        await app({"type": "websocket", "path": "/v1/realtime"}, receive, send)
+        assert received == ["connect"]
+        assert sent == ([] if opened else [{"type": "websocket.close"}])
+        assert bool(probe.scope) is opened
 
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}

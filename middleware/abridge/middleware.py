@@ -19,9 +19,9 @@ from abridge.apis.api import Api, WriteError
 from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
-from abridge.apis.registry import find_api, is_api_path
+from abridge.apis.registry import find_api
 from abridge.apis.summary_request import SUMMARY_NEEDLE
-from abridge.config.exposure import hides_raw
+from abridge.config.exposure import hides_raw, open_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
@@ -41,9 +41,10 @@ from abridge.summarizers.summarizer import Summarizer
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-UNAVAILABLE = "This is not available here."
-"""Error message for the endpoints of stored responses where reasoning is hidden: stored responses
-hold the raw reasoning, in places that are not known."""
+CLOSED_PATH = (
+    "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
+    "reasoning.open_paths opens it."
+)
 
 
 class AbridgeMiddleware:
@@ -98,6 +99,7 @@ class AbridgeMiddleware:
             tracing=self._tracing,
         )
         self._hides_raw = any(map(hides_raw, self._routes))
+        self._open_paths = open_paths(self.settings)
         self._translates = any(route.upstream.api != "same" for route in self._routes)
         self._parses_all = (
             self._hides_raw
@@ -121,6 +123,9 @@ class AbridgeMiddleware:
                 await self.app(scope, receive, send)
             finally:
                 await self.aclose()
+        elif self._hides_raw and not self._open_paths.include_socket(*_paths(scope)):
+            await receive()
+            await send({"type": "websocket.close"})  # before accepting, so that clients fall back
         else:
             await self.app(scope, receive, send)
 
@@ -131,20 +136,17 @@ class AbridgeMiddleware:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
-        path, encoded = decoded_path(scope), encoded_path(scope).decode("latin-1")
-        api = find_api(path, encoded) if scope["method"] == "POST" else None
+        api = find_api(*_paths(scope)) if scope["method"] == "POST" else None
         try:
-            await self._serve(api, path, scope, receive, send)
+            await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
             await send_error(error, send, error_body if api is None else api.write_error)
         finally:
             self._metrics_sink.finish(scope)
 
-    async def _serve(
-        self, api: Api | None, path: str, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        record = Record.get(scope)
+    async def _serve(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
+        record, path = Record.get(scope), decoded_path(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
         if response_path is not None and await self._stored_responses.answer(
@@ -152,9 +154,8 @@ class AbridgeMiddleware:
         ):
             record.outcome = "stored"
             return
-        preflight = scope["method"] == "OPTIONS"
-        if self._hides_raw and api is None and not preflight and _is_api_path(scope):
-            raise RequestError(UNAVAILABLE, status=404, code="not_found")
+        if self._hides_raw and api is None and not self._passes_unread(scope):
+            raise RequestError(CLOSED_PATH, status=404, code="not_found")
         if api is None and not self._is_routed_by_body(scope):
             route = self._route_for(path.partition("/models/")[2] or None)
             await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
@@ -185,6 +186,11 @@ class AbridgeMiddleware:
             await pass_on(self._upstream_app, {**scope, ROUTE: route}, buffered.receive, send)
             if buffered.client_left:
                 Record.get(scope).outcome = "left"
+
+    def _passes_unread(self, scope: Scope) -> bool:
+        """Return whether a request passes where reasoning is hidden and its answer is not read."""
+        preflight = scope["method"] == "OPTIONS"
+        return preflight or self._open_paths.include(scope["method"], *_paths(scope))
 
     def _route_for(self, model: str | None) -> Route:
         return self.settings.route_for(model) if len(self._routes) > 1 else self._routes[0]
@@ -223,8 +229,9 @@ class AbridgeMiddleware:
         )
 
 
-def _is_api_path(scope: Scope) -> bool:
-    return is_api_path(decoded_path(scope), encoded_path(scope).decode("latin-1"))
+def _paths(scope: Scope) -> tuple[str, str]:
+    """Return the path below the mount point, decoded and as the client wrote it."""
+    return decoded_path(scope), encoded_path(scope).decode("latin-1")
 
 
 async def send_error(error: RequestError, send: Send, write_error: WriteError) -> None:

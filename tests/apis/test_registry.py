@@ -6,7 +6,7 @@ import pytest
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
-from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api, is_api_path
+from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api
 from abridge.apis.responses.api import RESPONSES
 
 
@@ -37,9 +37,3 @@ def test_an_endpoint_is_found_however_its_path_is_written(
     path: str, raw_path: str, api: object
 ) -> None:
     assert find_api(path, raw_path) is api
-
-
-def test_paths_below_an_endpoint_are_the_apis() -> None:
-    assert is_api_path("/v1/responses/resp_1/input_items", "")
-    assert is_api_path("/v1/chat/completions", "")
-    assert not is_api_path("/v1/embeddings", "/v1/embeddings")

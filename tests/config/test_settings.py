@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from abridge.config.exposure import open_paths
 from abridge.config.loading import load_settings, read_secret
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
@@ -48,6 +49,16 @@ def test_lists_and_tables_are_json_in_the_environment() -> None:
     assert settings.upstreams[0].base_url == "http://a/v1"
     assert settings.summary.allow == ("concise",)
     assert settings.summarizer.extra_body == {"seed": 1}
+
+
+def test_paths_are_opened_beside_each_upstreams_own_exposure() -> None:
+    upstreams = [{"base_url": "http://a/openai/v1/", "reasoning": {"expose": "none"}}]
+    environ = {"ABRIDGE_REASONING__OPEN_PATHS": '["/users/*"]'}
+    settings = load_settings(environ=environ, flags={"upstreams": upstreams})
+    assert settings.routes[0].reasoning.expose == "none"
+    paths = open_paths(settings)
+    assert paths.globs == ("/users/*",)
+    assert paths.bases == {"", "/v1", "/openai/v1"}
 
 
 def test_variables_set_by_kubernetes_are_ignored() -> None:
@@ -173,6 +184,14 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         (
             {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
             "upstreams[0].history.seal_keys_env: can be set only in the general table",
+        ),
+        (
+            {"reasoning": {"open_paths": ["/a", "users/*"]}},
+            "reasoning.open_paths[1]: got 'users/*'; must begin with /",
+        ),
+        (
+            {"upstreams": [{"reasoning": {"open_paths": ["/a"]}}]},
+            "upstreams[0].reasoning.open_paths: can be set only in the general table",
         ),
         ({"server": {"workers": 0}}, "server.workers: got 0; "),
         (

@@ -143,6 +143,21 @@ class TestStore:
             assert b"odd numbers" not in received.data
             assert b"I add the numbers" in received.data
 
+    @BOTH
+    @TRANSLATED_APIS
+    @pytest.mark.parametrize("expose", ["summary", "none"])
+    async def test_reasoning_that_was_restored_for_upstream_is_not_listed(
+        self, expose: Exposure, api: str, *, stream: bool
+    ) -> None:
+        upstream_app = thinking_and_calling(api, 3, stream=stream)
+        app = bridge(upstream_app, api, expose=expose)
+        responses = await converse(app, 3, "previous", stream=stream)
+        thought = b"I look in two more places"
+        assert thought in upstream_app.requests[-1].body
+        received = await fetch(app, f"{responses[-1]['id']}/input_items?limit=100")
+        assert received.json["data"]
+        assert thought not in received.data
+
 
 class TestRetrieval:
     @BOTH

@@ -64,7 +64,7 @@ class TestUpstreamResponses:
         assert (request.method, request.path, request.query) == (
             "GET",
             f"{PATH}/resp_1",
-            b"include[]=x",
+            b"include[]=x" if expose != "summary" else b"",
         )
 
     @pytest.mark.parametrize("expose", ["auto", "summary"])
@@ -201,7 +201,8 @@ class TestUpstreamResponses:
         assert RAW not in received.data.decode()
         assert (await fetch(app, "resp_1", method="DELETE")).json == gone
         missing = await fetch(app, "resp_1")
-        assert (missing.status, missing.json) == (404, {"error": {"message": "No."}})
+        assert missing.status == 404
+        assert missing.json["error"]["message"] != "No."
         assert [request.method for request in upstream.requests] == [
             "POST",
             "POST",
@@ -282,6 +283,58 @@ class TestUpstreamResponses:
         else:
             assert received.status == 200
             assert received.data == b"".join(odd.steps)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("query", "sent"),
+        [
+            ("include[]=message.output_text.logprobs&include=x&after=y&include[0]=x", b"after=y"),
+            ("include[]=web_search_call.results&b=%20", b"include[]=web_search_call.results&b=%20"),
+        ],
+    )
+    async def test_nothing_revealing_is_included(self, query: str, sent: bytes) -> None:
+        upstream = Upstream(Answer.json(stored_upstream()))
+        await fetch(native_app(upstream, expose="summary"), f"resp_1?{query}")
+        assert upstream.requests[0].query == sent
+
+    UNSUCCESSFUL: tuple[tuple[str, Answer, int], ...] = (
+        ("an error", Answer.json({"error": {"message": RAW, "code": "gone"}, "x": RAW}, 404), 404),
+        ("a stored answer", Answer.json(stored_upstream(), 500), 500),
+        ("text", Answer([THOUGHT.encode()], 503, {"content-type": "text/plain"}), 503),
+        ("badly encoded", Answer([THOUGHT.encode()], 400, {"content-encoding": "gzip"}), 400),
+        ("too long", Answer([THOUGHT.encode() * 1000], 400, {}), 502),
+        ("a redirect", Answer([THOUGHT.encode()], 307, {"location": f"/{RAW}"}), 502),
+        ("not modified", Answer([THOUGHT.encode()], 304, {"etag": RAW}), 502),
+    )
+
+    @pytest.mark.parametrize(
+        ("answer", "status"),
+        [pytest.param(answer, status, id=name) for name, answer, status in UNSUCCESSFUL],
+    )
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items"])
+    async def test_an_error_is_told_in_abridges_own_words_where_reasoning_is_hidden(
+        self, tail: str, form: Form, answer: Answer, status: int
+    ) -> None:
+        app = native_app(Upstream(answer), expose="summary", form=form, limits={"event": 65_536})
+        received = await fetch(app, tail, prefix=PREFIX[form])
+        assert received.status == status
+        assert RAW not in f"{received.data!r} {received.headers}"
+        openapi.check("ErrorResponse", received.json)
+        native = native_app(Upstream(answer), expose="both", form=form)
+        received = await fetch(native, tail, prefix=PREFIX[form])
+        assert received.data == b"".join(answer.steps)  # type: ignore[arg-type]
+
+    async def test_no_content_has_none_where_reasoning_is_hidden(self) -> None:
+        odd = Answer([THOUGHT.encode()], 204, {"x-said": RAW})
+        app = native_app(Upstream(odd), expose="summary", form="mounted")
+        received = await fetch(app, "resp_1", method="DELETE")
+        assert (received.status, received.data, received.headers) == (204, b"", {})
+
+    async def test_a_list_has_known_fields_alone_where_reasoning_is_hidden(self) -> None:
+        page = {"object": "list", "data": [], "has_more": False, "said": RAW}
+        app = native_app(Upstream(Answer.json(page)), expose="summary")
+        del page["said"]
+        assert (await fetch(app, "resp_1/input_items")).json == page
 
     async def test_an_encoded_answer_is_decoded(self) -> None:
         data = gzip.compress(json.dumps(stored_upstream()).encode())

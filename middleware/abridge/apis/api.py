@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from abridge.apis.display import Display, OpenEnvelope
+from abridge.apis.shapes import Shape
 from abridge.core.conversation import Json, RecordedTurn, Turn
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.model_request import ModelRequest, Tool, TranslatedRequest
@@ -199,6 +200,9 @@ class Api:
     history: Callable[[Json], History]
     read_request: Callable[[Json], ModelRequest]
     """Reads a request for an upstream that speaks another API."""
+    request_shape: Shape
+    """What of a request goes upstream where raw reasoning is hidden: nothing that might have
+    upstream write it where no Reader looks for it."""
     wants_state: Callable[[Json], bool | None]
     """True if a request asks for opaque state; None if the API has no field for that."""
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]

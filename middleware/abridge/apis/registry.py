@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from urllib.parse import unquote
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.paths import normalized_paths
 from abridge.apis.responses.api import RESPONSES
 
 APIS = (CHAT, RESPONSES)
@@ -32,27 +32,7 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
     Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
     some after it. A path that any of them would take for an endpoint is one.
     """
-    candidates = _normalized_paths(path, raw_path)
+    candidates = normalized_paths(path, raw_path)
     return next(
         (api for api in APIS if any(candidate.endswith(api.path) for candidate in candidates)), None
     )
-
-
-def is_api_path(path: str, raw_path: str) -> bool:
-    """Return whether a path is an API's endpoint or below it, where stored answers may be."""
-    candidates = _normalized_paths(path, raw_path)
-    return any(f"{api.path}/" in f"{candidate}/" for api in APIS for candidate in candidates)
-
-
-def _normalized_paths(path: str, raw_path: str) -> tuple[str, str]:
-    return _normalize(path.split("/")), _normalize(map(unquote, raw_path.split("/")))
-
-
-def _normalize(segments: Iterable[str]) -> str:
-    resolved: list[str] = []
-    for segment in segments:
-        if segment == "..":
-            del resolved[-1:]
-        elif segment not in ("", "."):
-            resolved.append(segment)
-    return "/" + "/".join(resolved)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from abridge.apis.display import Exposure
-from abridge.config.settings import ChatSettings, Route
+from abridge.apis.paths import OpenPaths
+from abridge.config.settings import ChatSettings, Route, Settings
 from abridge.providers.catalog import PROFILES
 
 EXPOSED: dict[Exposure, tuple[bool, bool]] = {
@@ -20,6 +23,14 @@ def hides_raw(route: Route) -> bool:
     """Return whether raw reasoning must not get through; `auto` is a display choice, not a
     promise."""
     return route.reasoning.expose in ("summary", "none")
+
+
+def open_paths(settings: Settings) -> OpenPaths:
+    """Return the paths that pass unread where reasoning is hidden. Upstreams' own base paths count
+    as bases: the proxy forwards a path that begins with one."""
+    addresses = (upstream.base_url or "" for upstream in settings.upstreams)
+    bases = OpenPaths().bases.union(urlsplit(address).path for address in addresses)
+    return OpenPaths(bases, settings.reasoning.open_paths)
 
 
 def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:

@@ -70,6 +70,12 @@ def _check_store_address(value: str) -> str:
     return value
 
 
+def _check_path_glob(value: str) -> str:
+    if not value.startswith("/"):
+        raise ValueError("must begin with /, such as /users/*")
+    return value
+
+
 ProfileName = Annotated[str, AfterValidator(_check_profile)]
 
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
@@ -77,6 +83,8 @@ BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 TenantRule = Annotated[str, AfterValidator(_check_tenant_rule)]
 
 StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
+
+PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
 
 Size = Annotated[ByteSize, Field(gt=0)]
 

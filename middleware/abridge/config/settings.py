@@ -30,6 +30,7 @@ from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
 from abridge.apis.display import Exposure, FieldChoice
 from abridge.config.setting_types import (
     BaseUrl,
+    PathGlob,
     ProfileName,
     Size,
     StoreAddress,
@@ -43,6 +44,9 @@ KiB, MiB = 1 << 10, 1 << 20
 
 ROUTE = "abridge.route"
 """The scope key under which the middleware passes the `Route` it chose to the proxy."""
+
+GENERAL_KEYS = (("history", "seal_keys_env"), ("reasoning", "open_paths"))
+"""Keys, each with its table, that hold for all upstreams alike."""
 
 T = TypeVar("T", bound="Table")
 
@@ -134,6 +138,8 @@ class ReasoningSettings(Table):
     """The exposure of reasoning in answers for which a summary is made."""
 
     expose: Exposure = "auto"
+    open_paths: tuple[PathGlob, ...] = ()
+    """Globs of further paths that pass unread where reasoning is hidden."""
 
 
 class ChatSettings(Table):
@@ -313,7 +319,7 @@ class Settings(Table):
 
     def _make_route(self, index: int, upstream: UpstreamSettings) -> Route:
         key = f"upstreams[{index}]"
-        _reject_seal_keys(upstream, key)
+        _reject_general_keys(upstream, key)
         return Route(
             upstream,
             _override(self.summary, upstream.summary, f"{key}.summary"),
@@ -370,9 +376,10 @@ class Settings(Table):
             raise ValueError("chat.raw_field: must differ from chat.summary_field")
 
 
-def _reject_seal_keys(upstream: UpstreamSettings, key: str) -> None:
-    if "seal_keys_env" in upstream.history:
-        raise ValueError(f"{key}.history.seal_keys_env: can be set only in the general table")
+def _reject_general_keys(upstream: UpstreamSettings, key: str) -> None:
+    for table, name in GENERAL_KEYS:
+        if name in getattr(upstream, table):
+            raise ValueError(f"{key}.{table}.{name}: can be set only in the general table")
 
 
 def _override(general: T, overrides: dict[str, Any], key: str) -> T:

@@ -144,6 +144,7 @@ class Exchange:
             reader=self._reader,
             writer=self._plan.writer,
             hide_unread=self._plan.hide_unread,
+            hides_raw=self._plan.hides_raw,
             translate_error=self._plan.translate_error,
             write_error=self._plan.write_error,
             limit=self._plan.event_limit,
@@ -260,12 +261,10 @@ def _begin_unread(start: Message, context: AnswerContext) -> Answer:
     """Choose the answer where upstream sent an error, a redirect or no content.
 
     For a client of another API a redirect would lead to an endpoint it does not speak, and no
-    content means nothing.
+    content means nothing. Where reasoning is hidden, either may carry it all the same.
     """
     if start["status"] >= 400 and context.hide_unread:
         return TranslatedError(start, context)
-    return (
-        PassedAnswer(start, context.client)
-        if context.translate_error is None
-        else RefusedAnswer(context.client, context.write_error)
-    )
+    if context.translate_error is not None or context.hides_raw:
+        return RefusedAnswer(context.client, context.write_error)
+    return PassedAnswer(start, context.client)

@@ -31,6 +31,7 @@ class ExchangePlan:
     writer: Writer
     summary_plan: SummaryPlan
     hide_unread: bool  # nothing unread may get through
+    hides_raw: bool  # raw reasoning must not get through
     translate_error: Callable[[bytes], bytes] | None  # translates an error body, if the APIs differ
     write_error: WriteError  # writes an error body for the client
     guard: Guard
@@ -71,6 +72,7 @@ class ExchangePlanner:
             writer=writer,
             summary_plan=self._summary_plan(route, style, grace, free=free),
             hide_unread=hide_unread,
+            hides_raw=hides_raw(route),
             translate_error=(
                 partial(translate_error, upstream=prepared.upstream, api=prepared.request.api)
                 if prepared.translated

@@ -17,12 +17,15 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.shapes import Rebuilding, rebuild
 from abridge.apis.summary_request import remove_summary_request as remove_requested_style
+from abridge.config.exposure import hides_raw
 from abridge.config.settings import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
+from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.request_translation import scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
@@ -70,6 +73,11 @@ class StepContext:
     def translates(self) -> bool:
         return self.upstream is not self.request.api.upstream
 
+    @property
+    def hides_raw(self) -> bool:
+        """Raw reasoning must not get through, unless it is a summarizer of Abridge's that asks."""
+        return hides_raw(self.request.route) and SUMMARY_CALL not in self.request.scope
+
     def reserve(self, size: int) -> None:
         """Reserve memory for more bytes of the request. Raises RequestError if there is too
         little."""
@@ -83,7 +91,8 @@ class StepContext:
 
     def may_have_envelopes(self, draft: RequestDraft) -> bool:
         """Return whether the draft may hold envelopes, which stored items may have brought."""
-        return draft.changed or ENVELOPE_PREFIX.encode() in self.request.decoded
+        substituted = draft.references.substituted
+        return substituted or ENVELOPE_PREFIX.encode() in self.request.decoded
 
 
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
@@ -100,6 +109,19 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     resolver = ReferenceResolver(repository, context.settings.name, translates=context.translates)
     references = await resolver.resolve(draft.body, context.reserve)
     return replace(draft, references=references, changed=references.substituted)
+
+
+async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Drop what might have upstream write hidden reasoning where it is not looked for.
+
+    The body is encoded anew in any case: one that names a field twice may be read in two ways.
+    """
+    if not context.hides_raw:
+        return draft
+    rebuilding = Rebuilding()
+    body = rebuild(draft.body, context.request.api.request_shape, rebuilding)
+    dropped = draft.dropped_fields + rebuilding.dropped
+    return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 
 async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -160,7 +182,7 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
         scope=scope_for_upstream(draft.scope, api, upstream, context.profile),
         changed=True,
         echo=draft.references.update_echo(translation.echo),
-        dropped_fields=len(translation.dropped),
+        dropped_fields=draft.dropped_fields + len(translation.dropped),
     )
 
 
@@ -194,6 +216,7 @@ async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> Reques
 
 SAME_API: tuple[Step, ...] = (
     resolve_references,
+    drop_revealing_fields,
     rewrite_history,
     remove_summary_request,
     fill_defaults,
@@ -204,6 +227,7 @@ SAME_API: tuple[Step, ...] = (
 
 TRANSLATED: tuple[Step, ...] = (
     resolve_references,
+    drop_revealing_fields,
     strip_history,
     fill_defaults,
     translate,

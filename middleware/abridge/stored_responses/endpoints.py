@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
+from abridge.apis.responses.request import SAFE_INCLUDES
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
@@ -125,7 +126,16 @@ class StoredResponses:
         rewrite = _choose_rewrite(path, view, scope)
         if path.method == "DELETE" and view.repository is not None:
             await view.repository.delete(path.response_id)
-        app = RewritingApp(self._app, rewrite, self._limit, hide_unread=not view.display.show_raw)
+        hides = view.display.hides_raw
+        app = RewritingApp(
+            self._app,
+            rewrite,
+            self._limit,
+            hide_unread=not view.display.show_raw,
+            hides_raw=hides,
+        )
+        if hides:
+            scope = {**scope, "query_string": _safe_query(scope.get("query_string", b""))}
         await app(scope, receive, send)
 
     async def _find(
@@ -227,6 +237,17 @@ def _check_not_streamed(scope: Scope) -> None:
             param="stream" if is_stream else "starting_after",
             code="stream_not_resumable",
         )
+
+
+def _safe_query(query: bytes) -> bytes:
+    """Return a query without what it has included that might reveal the reasoning."""
+    fields = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    safe = [
+        (name, value)
+        for name, value in fields
+        if not name.startswith("include") or value in SAFE_INCLUDES
+    ]
+    return query if safe == fields else urlencode(safe).encode()
 
 
 def not_cancellable() -> RequestError:

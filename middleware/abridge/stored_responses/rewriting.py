@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.apis.json import dumps, loads_exact, parse_object
 from abridge.apis.openai import error_body
+from abridge.apis.own_errors import kept_headers, retell_error
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.errors import UpstreamBroken
@@ -23,6 +24,8 @@ from abridge.http.asgi import (
     get_header,
     json_start,
 )
+
+NO_CONTENT = 204
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ class RewritingApp:
     rewrite: Rewrite
     limit: int  # bytes of an answer that are buffered
     hide_unread: bool  # no other successful answer gets through, nor a larger one
+    hides_raw: bool  # no other answer gets through, and errors are told in Abridge's own words
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _BufferedAnswer(self, send)
@@ -66,11 +70,11 @@ class _BufferedAnswer:
         self._send = send
         self._start: Message | None = None
         self._buffer = bytearray()
-        self._refused = False
+        self._replaced = False  # another answer was sent in its place
         self.passing = False  # the answer is passed on as it came
 
     async def send(self, message: Message) -> None:
-        if self._refused:
+        if self._replaced:
             return
         if message["type"] == "http.response.start":
             self._start = message
@@ -82,35 +86,48 @@ class _BufferedAnswer:
             if len(self._buffer) > self._rewriting.limit:
                 await self._pass_or_refuse(self._start, more=message.get("more_body", False))
             elif not message.get("more_body", False):
-                await self._rewrite(self._start)
+                await (self._retell if self._start["status"] >= 400 else self._rewrite)(self._start)
 
     async def refuse(self, error: ErrorDetail = UNREADABLE) -> None:
         """Send an error in place of the answer."""
-        self._refused = True
         body = dumps(error_body(error.message, code=error.code))
-        await self._send_response(
-            json_start(504 if error.code == TIMEOUT_CODE else 502, body), body
-        )
+        await self._replace(json_start(504 if error.code == TIMEOUT_CODE else 502, body), body)
 
     async def _begin(self, start: Message) -> None:
         headers = start.get("headers", [])
         content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
         encoding = get_header(headers, b"content-encoding")
-        is_success = 200 <= start["status"] < 300 and start["status"] != 204
+        is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
         is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))
         if is_success and not is_json and self._rewriting.hide_unread:
             await self.refuse()
+        elif not is_success and self._rewriting.hides_raw:
+            await self._begin_hidden(start)
         elif not (is_success and is_json):
             self.passing = True
             await self._send(start)
 
+    async def _begin_hidden(self, start: Message) -> None:
+        """Begin an answer that is no success: buffer an error, send no other's body or headers."""
+        if start["status"] == NO_CONTENT:
+            await self._replace({**start, "headers": kept_headers(start["headers"])}, b"")
+        elif start["status"] < 400:
+            await self.refuse()
+
+    async def _retell(self, start: Message) -> None:
+        """Send an error of upstream's in Abridge's own words."""
+        try:
+            told = self._decoded(start)
+        except ValueError:
+            told = b""
+        body = dumps(retell_error(start["status"], told, error_body))
+        kept = kept_headers(start["headers"])
+        await self._send_response(json_start(start["status"], body, kept), body)
+
     async def _rewrite(self, start: Message) -> None:
         headers = start["headers"]
         try:
-            decoded = bytes(self._buffer)
-            if get_header(headers, b"content-encoding"):
-                decoded = Inflater(self._rewriting.limit).feed(decoded)
-            body = parse_object(decoded, loads_exact)
+            body = parse_object(self._decoded(start), loads_exact)
             rewritten = await self._rewriting.rewrite(body) if body is not None else None
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("what upstream stores could not be read: %s", type(error).__name__)
@@ -124,6 +141,12 @@ class _BufferedAnswer:
             {**start, "headers": [*drop_headers(headers, BODY_HEADERS), length]}, encoded
         )
 
+    def _decoded(self, start: Message) -> bytes:
+        """Return the body without its content encoding. Raises ValueError."""
+        body = bytes(self._buffer)
+        encoding = get_header(start["headers"], b"content-encoding")
+        return Inflater(self._rewriting.limit).feed(body) if encoding else body
+
     async def _pass_or_refuse(self, start: Message, *, more: bool) -> None:
         """Pass on an answer that cannot be read, or send an error where nothing unread may get
         through."""
@@ -132,6 +155,11 @@ class _BufferedAnswer:
             return
         self.passing = True
         await self._send_response(start, bytes(self._buffer), more=more)
+
+    async def _replace(self, start: Message, body: bytes) -> None:
+        """Send another answer; what follows of upstream's is discarded."""
+        self._replaced = True
+        await self._send_response(start, body)
 
     async def _send_response(self, start: Message, body: bytes, *, more: bool = False) -> None:
         await self._send(start)

@@ -39,6 +39,9 @@ CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 ShownSummaries = Mapping[str, Any]
 """Summary fields that reasoning items were shown with, by item id."""
 
+LIST_FIELDS = ("object", "data", "first_id", "last_id", "has_more")
+"""Fields of a list of items."""
+
 DELETED_FIELDS = ("id", "object", "deleted")
 """Fields of the answer to a deletion."""
 
@@ -151,8 +154,9 @@ def items_as_shown(
     if not isinstance(items, list):
         return None
     shown = [_item_as_shown(item, display, summary_is_raw=summary_is_raw) for item in items]
+    fields = {key: body[key] for key in LIST_FIELDS if key in body} if display.hides_raw else body
     return {
-        **body,
+        **fields,
         "data": [_with_summary(item, summaries) for item in shown]
         if display.show_summary
         else shown,
@@ -160,6 +164,7 @@ def items_as_shown(
 
 
 def _item_as_shown(item: Any, display: Display, *, summary_is_raw: bool) -> Any:
+    """Return an item of a list as it was shown. Items of a response go through `snapshot`."""
     if summary_is_raw or is_raw_summary(item):
         item = rename_raw_summary(item)
     return (

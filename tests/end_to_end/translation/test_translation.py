@@ -195,16 +195,19 @@ class TestErrors:
         assert "type" not in reply.json
 
     @EACH
+    @pytest.mark.parametrize(
+        ("expose", "message"), [("both", "It broke."), ("none", "Upstream failed to answer.")]
+    )
     async def test_a_partial_answer_beside_an_error_is_not_shown(
-        self, client: str, upstream: str
+        self, expose: Exposure, message: str, client: str, upstream: str
     ) -> None:
         own = {"type": "error", "error": {"type": "api_error", "message": "It broke."}}
         half = {"choices": [{"message": {"reasoning": THOUGHT}}], "output": [THOUGHT]}
         played = Upstream(Answer.json({**own, **half}, 500))
-        app = bridge(played, upstream, expose="none")
+        app = bridge(played, upstream, expose=expose)
         reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
         assert reply.status == 500
-        assert reply.json["error"]["message"] == "It broke."
+        assert reply.json["error"]["message"] == message
         assert b"squared" not in reply.data
 
     @EACH

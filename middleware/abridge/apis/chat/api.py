@@ -11,7 +11,7 @@ from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletio
 from abridge.apis.chat.framing import OriginalFrames
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.reader import ChatReader
-from abridge.apis.chat.request import read_request, write_request
+from abridge.apis.chat.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.chat.translation import TranslatedEvents
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display
@@ -47,6 +47,7 @@ CHAT = Api(
     writer=_make_writer,
     history=ChatHistory,
     read_request=read_request,
+    request_shape=REQUEST_SHAPE,
     wants_state=lambda _: None,
     translating_writer=_make_translating_writer,
     write_error=error_body,

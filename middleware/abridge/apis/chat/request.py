@@ -24,6 +24,8 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
+from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
+from abridge.apis.shapes import fields
 from abridge.apis.summary_request import SUMMARY_KEYS, native_style
 from abridge.apis.tools import as_function, write_tools
 from abridge.core.conversation import Json
@@ -90,6 +92,27 @@ REQUEST_FIELDS = frozenset(
     }
 )
 """Fields of a request that are read; all others go on unchanged."""
+
+REQUEST_SHAPE = fields(
+    {
+        # the conversation, and what the model may call
+        "messages": conversation,
+        **allow("model", "tools", "tool_choice", "parallel_tool_calls"),
+        **allow("functions", "function_call", "web_search_options"),
+        # the answer's form and length
+        **allow("n", "max_tokens", "max_completion_tokens", "response_format", "verbosity"),
+        **allow("modalities", "audio", "prediction", "temperature", "top_p", "stream"),
+        "stream_options": fields(
+            allow("include_usage", "include_obfuscation", "continuous_usage_stats")
+        ),
+        # who asks, and how it is served
+        **allow("user", "safety_identifier", "metadata", "store", "service_tier", "moderation"),
+        **allow("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+        **EXTENSION_FIELDS,
+    }
+)
+"""What goes upstream where reasoning is hidden: OpenAI's own but for `logprobs`,
+`top_logprobs` and `logit_bias`, and those of other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:

@@ -14,7 +14,12 @@ from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.framing import OriginalFrames
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
-from abridge.apis.responses.request import read_request, wants_state, write_request
+from abridge.apis.responses.request import (
+    REQUEST_SHAPE,
+    read_request,
+    wants_state,
+    write_request,
+)
 from abridge.apis.responses.response import UpstreamResponse
 from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.translation import TranslatedEvents
@@ -52,6 +57,7 @@ RESPONSES = Api(
     writer=_make_writer,
     history=ResponsesHistory,
     read_request=read_request,
+    request_shape=REQUEST_SHAPE,
     wants_state=wants_state,
     translating_writer=_make_translating_writer,
     write_error=error_body,

@@ -25,8 +25,10 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
+from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, only
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.shapes import fields
 from abridge.apis.summary_request import SUMMARY_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
@@ -90,6 +92,39 @@ REQUEST_FIELDS = frozenset(
         *("include", "store", "stream", "stream_options", *PARAM_FIELDS.values()),
     }
 )
+
+SAFE_INCLUDES = (
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+)
+"""Values of `include` (openai-openapi, `IncludeEnum`) but for the log probabilities."""
+
+REQUEST_SHAPE = fields(
+    {
+        # the conversation, and what the model may call
+        "input": conversation,
+        **allow("model", "instructions", "previous_response_id", "conversation", "prompt"),
+        **allow("tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"),
+        **allow("truncation", "context_management"),
+        # the answer's form and length
+        **allow("max_output_tokens", "temperature", "top_p", "stream", "background"),
+        "text": fields(allow("format", "verbosity")),
+        "include": only(*SAFE_INCLUDES),
+        "stream_options": fields(allow("include_usage", "include_obfuscation")),
+        # who asks, and how it is served
+        **allow("user", "safety_identifier", "metadata", "store", "service_tier", "moderation"),
+        **allow("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+        **allow("client_metadata", "access_programs"),
+        **EXTENSION_FIELDS,
+    }
+)
+"""What goes upstream where reasoning is hidden: OpenAI's own but for `top_logprobs`, and
+those of other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:

@@ -44,6 +44,7 @@ class AnswerContext:
     reader: Reader
     writer: Writer
     hide_unread: bool  # nothing unread may get through
+    hides_raw: bool  # raw reasoning must not get through, nor any text that may quote it
     translate_error: (
         Callable[[bytes], bytes] | None
     )  # translates an error body, if upstream's API differs

@@ -7,6 +7,7 @@ from starlette.types import Message
 from abridge.apis.api import WriteError
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
+from abridge.apis.own_errors import kept_headers, retell_error
 from abridge.core.events import ErrorDetail, Event
 from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
 from abridge.pipeline.answers.answer import AnswerContext
@@ -39,7 +40,8 @@ class PassedAnswer:
 
 
 class TranslatedError:
-    """Translate upstream's error response to the error shape of the client's API."""
+    """Translate upstream's error response to the error shape of the client's API; where reasoning
+    is hidden, tell it in Abridge's own words."""
 
     def __init__(self, start: Message, context: AnswerContext) -> None:
         self._start = start
@@ -52,10 +54,15 @@ class TranslatedError:
             self._buffer += data
 
     def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
+        status, headers = self._start["status"], self._start["headers"]
         body = self._translated_body()
-        length = (b"content-length", str(len(body)).encode())
-        headers = [*drop_headers(self._start["headers"], BODY_HEADERS), length]
-        self._context.client.start({**self._start, "headers": headers})
+        if self._context.hides_raw:
+            body = dumps(retell_error(status, body, self._context.write_error))
+            start = json_start(status, body, kept_headers(headers))
+        else:
+            length = (b"content-length", str(len(body)).encode())
+            start = {**self._start, "headers": [*drop_headers(headers, BODY_HEADERS), length]}
+        self._context.client.start(start)
         self._context.client.write(body)
         self._context.client.close()
 

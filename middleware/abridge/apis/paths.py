@@ -1,0 +1,102 @@
+"""Request paths: how servers may read one, and which pass unread where reasoning is hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+from urllib.parse import unquote
+
+API_BASE = "/v1"
+"""Base path of OpenAI's APIs."""
+
+
+class UnreadPaths(NamedTuple):
+    """Paths below an API's base whose answers hold no reasoning."""
+
+    method: str
+    globs: tuple[str, ...]
+    reason: str
+
+
+UNREAD_PATHS = (
+    UnreadPaths("GET", ("/models", "/models/*", "/api/tags"), "names and describes models"),
+    UnreadPaths("GET", ("/health", "/health/*", "/healthz", "/livez"), "a probe"),
+    UnreadPaths("GET", ("/readyz", "/ready", "/ping"), "a probe"),
+    UnreadPaths("GET", ("/version", "/api/version"), "a version"),
+    UnreadPaths("GET", ("/metrics",), "numbers"),
+    UnreadPaths("GET", ("/docs", "/redoc", "/openapi.json"), "describes the server"),
+    UnreadPaths("POST", ("/embeddings", "/rerank", "/score", "/classify"), "numbers"),
+    UnreadPaths("POST", ("/moderations",), "categories and scores"),
+    UnreadPaths("POST", ("/tokenize", "/detokenize"), "the client's own text, in tokens or back"),
+    UnreadPaths("POST", ("/images/generations", "/images/edits", "/images/variations"), "images"),
+    UnreadPaths("POST", ("/audio/speech",), "the client's own text, spoken"),
+    UnreadPaths("POST", ("/audio/transcriptions", "/audio/translations"), "the client's own audio"),
+    UnreadPaths("POST", ("/files",), "describes what the client uploads"),
+)
+"""Not among them: `/slots` and `/props` of llama.cpp, which show what other requests generated;
+content of files, where batches write their answers; anything that a model answers."""
+
+_AMBIGUOUS = re.compile(r"[%\\;?#\x00-\x20\x7f]")
+"""Characters that some servers decode once more, cut a path at, or take for a slash."""
+
+
+@dataclass(slots=True, frozen=True)
+class OpenPaths:
+    """The paths that pass unread. `path` is decoded, `raw_path` as the client wrote it; a path that
+    any server would take for one that is not open is not."""
+
+    bases: frozenset[str] = frozenset({"", API_BASE})  # what `UNREAD_PATHS` may stand below
+    globs: tuple[str, ...] = ()  # the settings' own, for every method
+
+    def include(self, method: str, path: str, raw_path: str) -> bool:
+        """Return whether requests to a path pass."""
+        readings = _plain_readings(path, raw_path)
+        return bool(readings) and all(
+            self._is_opened(reading) or self._is_unread(method, reading) for reading in readings
+        )
+
+    def include_socket(self, path: str, raw_path: str) -> bool:
+        """Return whether WebSockets to a path pass, which the settings alone can say."""
+        readings = _plain_readings(path, raw_path)
+        return bool(readings) and all(map(self._is_opened, readings))
+
+    def _is_opened(self, path: str) -> bool:
+        return any(fnmatchcase(path, glob) for glob in self.globs)
+
+    def _is_unread(self, method: str, path: str) -> bool:
+        method = "GET" if method == "HEAD" else method
+        below = [path.removeprefix(base) for base in self.bases if path.startswith(f"{base}/")]
+        return any(
+            row.method == method and fnmatchcase(rest, glob)
+            for row in UNREAD_PATHS
+            for glob in row.globs
+            for rest in below
+        )
+
+
+def normalized_paths(path: str, raw_path: str) -> tuple[str, str]:
+    """Return a path as servers that merge slashes and resolve dots read it: after they have decoded
+    it, and before."""
+    return _normalize(path.split("/")), _normalize(map(unquote, raw_path.split("/")))
+
+
+def _plain_readings(path: str, raw_path: str) -> frozenset[str]:
+    """Return all readings of a path, that of servers that resolve no dots among them; none if it is
+    ambiguous beyond that."""
+    if _AMBIGUOUS.search(path):
+        return frozenset()
+    unresolved = "/" + "/".join(filter(None, path.split("/")))
+    return frozenset({unresolved, *normalized_paths(path, raw_path)})
+
+
+def _normalize(segments: Iterable[str]) -> str:
+    resolved: list[str] = []
+    for segment in segments:
+        if segment == "..":
+            del resolved[-1:]
+        elif segment not in ("", "."):
+            resolved.append(segment)
+    return "/" + "/".join(resolved)

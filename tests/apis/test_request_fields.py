@@ -1,0 +1,159 @@
+"""What of a request goes upstream where reasoning is hidden."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.apis.api import Api
+from abridge.apis.chat.api import CHAT
+from abridge.apis.registry import APIS
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.shapes import Rebuilding, rebuild
+from tests.support.shared import OPENAPI
+
+Json = dict[str, Any]
+BOTH = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+CONVERSATION = {"chat": "messages", "responses": "input"}
+
+
+def kept(api: Api, body: Json) -> tuple[Json, int]:
+    """Return what is kept of a body, and how much was dropped."""
+    rebuilding = Rebuilding()
+    return rebuild(body, api.request_shape, rebuilding), rebuilding.dropped
+
+
+def without_empty(value: Any) -> Any:
+    """Return an object without empty ones in it."""
+    if not isinstance(value, dict):
+        return value
+    return {key: inner for key in value if (inner := without_empty(value[key])) != {}}
+
+
+REVEALING: tuple[Json, ...] = (
+    {"logprobs": True},
+    {"top_logprobs": 5},
+    {"prompt_logprobs": 1},
+    {"logit_bias": {"151668": -100}},
+    {"stop_token_ids": [151668]},
+    {"bad_words": ["</think>"]},
+    {"ignore_eos": True},
+    {"echo": True},
+    {"return_prompt_text": True},
+    {"return_token_ids": True},
+    {"return_tokens_as_token_ids": True},
+    {"include_reasoning": False},
+    {"separate_reasoning": False},
+    {"reasoning_split": False},
+    {"reasoning_format": "raw"},
+    {"reasoning_format": "none"},
+    {"reasoning_format": "deepseek-legacy"},
+    {"reasoning": {"exclude": True}},
+    {"thinking": {"output": "content"}},
+    {"chat_template_kwargs": {"add_generation_prompt": False}},
+    {"chat_template": "{{ messages }}"},
+    {"continue_final_message": True},
+    {"add_generation_prompt": False},
+    {"skip_special_tokens": False},
+    {"extra_body": {"google": {"thought_tag_marker": "b"}}},
+    {"google": {"thinking_config": {"thought_tag_marker": "b"}}},
+    {"stream_options": {"include_everything": True}},
+    {"raw_output": True},
+    {"debug": {"echo_upstream_body": True}},
+    {"merge_reasoning_content_in_choices": True},
+    {"enable_response_messages": True},
+    {"stop": "</think>"},
+    {"stop": ["</thi"]},
+    {"stop_sequences": ["</think>\n\n"]},
+    {"anything_new": {"x": 1}},
+)
+
+
+@BOTH
+@pytest.mark.parametrize("fields", REVEALING, ids=json.dumps)
+def test_what_may_reveal_is_dropped_and_counted(api: Api, fields: Json) -> None:
+    body, dropped = kept(api, {"model": "m", **fields})
+    assert dropped == 1
+    assert without_empty(body) == {"model": "m"}
+
+
+HARMLESS: tuple[Json, ...] = (
+    {"temperature": 0.2, "top_k": 20, "min_p": 0.1, "repetition_penalty": 1.1, "seed": 7},
+    {"stop": ["\n\n", "Observation:", "<|im_end|>", "</s>", "</tool_call>", "###"]},
+    {"stop": "STOP"},
+    {"guided_json": {"type": "object"}, "structured_outputs": {"choice": ["a"]}},
+    {"chat_template_kwargs": {"enable_thinking": False, "reasoning_effort": "low"}},
+    {"reasoning": {"effort": "low", "max_tokens": 100, "enabled": True, "summary": "auto"}},
+    {"thinking": {"type": "enabled", "budget_tokens": 2000}},
+    {"enable_thinking": True, "reasoning_effort": "high", "thinking_budget": 100},
+    {"include_reasoning": True, "separate_reasoning": True, "reasoning_format": "parsed"},
+    {"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}},
+    {"provider": {"order": ["a"]}, "models": ["a", "b"], "transforms": ["middle-out"]},
+    {"tools": [{"type": "function", "name": "f", "echo": True}], "metadata": {"echo": "x"}},
+    {"temperature": None, "stream_options": None},
+)
+
+
+@BOTH
+@pytest.mark.parametrize("fields", HARMLESS, ids=json.dumps)
+def test_what_reveals_nothing_is_kept_as_it_is(api: Api, fields: Json) -> None:
+    assert kept(api, fields) == (fields, 0)
+
+
+def test_entries_of_lists_are_dropped_singly() -> None:
+    assert kept(CHAT, {"stop": ["x", "</think>", "<", ">"]}) == ({"stop": ["x"]}, 3)
+    include = ["reasoning.encrypted_content", "message.output_text.logprobs", "new"]
+    assert kept(RESPONSES, {"include": include}) == ({"include": include[:1]}, 2)
+    assert kept(RESPONSES, {"include": include[1:]}) == ({}, 2)
+    assert kept(RESPONSES, {"include": []}) == ({}, 0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "content",
+    ["<think>\n", "Sure.\n<Thinking>", [{"type": "text", "text": "[THINK]"}]],
+    ids=["text", "within", "parts"],
+)
+def test_thinking_that_the_client_begins_is_dropped(api: Api, content: Any) -> None:
+    field = CONVERSATION[api.name]
+    user, begun = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}
+    assert kept(api, {field: [user, begun, begun]}) == ({field: [user]}, 2)
+    assert kept(api, {field: [user, begun, user]}) == ({field: [user, begun, user]}, 0)
+    assert kept(api, {field: [{"role": "user", "content": content}]})[1] == 0
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "conversation", ["Hi", None, [], 7, [None], [{"role": "assistant", "content": "{"}]]
+)
+def test_any_other_conversation_is_kept(api: Api, conversation: Any) -> None:
+    body = {CONVERSATION[api.name]: conversation}
+    assert kept(api, body) == (body, 0)
+
+
+@pytest.mark.skipif(not OPENAPI.is_file(), reason="no API description")
+@pytest.mark.parametrize(
+    ("api", "schema", "revealing"),
+    [
+        (CHAT, "CreateChatCompletionRequest", {"logprobs", "top_logprobs", "logit_bias"}),
+        (RESPONSES, "CreateResponse", {"top_logprobs"}),
+    ],
+    ids=["chat", "responses"],
+)
+def test_openais_own_fields_are_kept_but_for_those(
+    api: Api, schema: str, revealing: set[str]
+) -> None:
+    schemas = json.loads(OPENAPI.read_text())["components"]["schemas"]
+
+    def properties(node: Json) -> set[str]:
+        if "$ref" in node:
+            return properties(schemas[node["$ref"].rsplit("/", 1)[1]])
+        inherited = [properties(part) for part in node.get("allOf", ())]
+        return set(node.get("properties", ())).union(*inherited)
+
+    names = properties(schemas[schema])
+    assert len(names) > 20
+    body, _ = kept(api, dict.fromkeys(names))
+    assert names - body.keys() - {"stop", "include"} == revealing

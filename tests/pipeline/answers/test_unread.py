@@ -1,0 +1,150 @@
+"""Answers that are not read: nothing of upstream's text gets out where reasoning is hidden."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer, request_body
+from tests.support import openapi
+from tests.support.asgi import Call, call
+from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.streams import completion
+from tests.support.upstream import Answer, Upstream
+
+RAW = "odd numbers"
+JSON = {"content-type": "application/json"}
+ANSWERED = completion({"content": "So.", "reasoning": RAW})
+EACH_CLIENT = pytest.mark.parametrize("client", CLIENTS)
+EACH_UPSTREAM = pytest.mark.parametrize("upstream", UPSTREAMS)
+
+
+async def ask(
+    client: str, upstream: str, *answers: Answer, form: Form = "sidecar", stream: bool = False
+) -> Call:
+    app = bridge(Upstream(*answers), upstream, form, expose="summary")
+    body = request_body(client, stream=stream)
+    return await call(app, PREFIX[form] + PATHS[client], body, KEY)
+
+
+def check_error(received: Call, status: int) -> dict[str, Any]:
+    """Assert that this is an error without anything that upstream said; return it."""
+    assert received.status == status
+    sent = received.data + json.dumps(received.headers).encode()
+    assert RAW.encode() not in sent
+    assert received.headers["content-type"] == "application/json"
+    assert received.headers["content-length"] == str(len(received.data))
+    openapi.check("ErrorResponse", received.json)
+    error: dict[str, Any] = received.json["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    return error
+
+
+ERRORS: dict[str, Answer] = {
+    "message": Answer.json({"error": {"message": RAW, "type": RAW, "code": RAW}}, 400),
+    "generation": Answer.json({"error": {"message": "No.", "failed_generation": RAW}}, 400),
+    "answer": Answer.json({**ANSWERED, "error": {"message": "No."}}, 500),
+    "answer within": Answer.json({"error": {"message": "No.", "response": ANSWERED}}, 502),
+    "answer alone": Answer.json(ANSWERED, 500),
+    "detail": Answer.json({"detail": RAW}, 422),
+    "text": Answer([RAW.encode()], 503, {"content-type": "text/plain"}),
+    "stream": Answer([f"data: {RAW}\n\n".encode()], 500),
+    "packed": Answer(
+        [gzip.compress(json.dumps({"error": {"message": RAW}}).encode())],
+        429,
+        {**JSON, "content-encoding": "gzip"},
+    ),
+    "wrongly packed": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "gzip"}),
+    "unknown encoding": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "br"}),
+    "header": Answer([b"{}"], 401, {**JSON, "x-said": RAW, "www-authenticate": RAW}),
+}
+
+
+@BOTH
+@EACH_UPSTREAM
+@EACH_CLIENT
+@pytest.mark.parametrize("name", ERRORS)
+async def test_an_error_is_told_in_abridges_own_words(
+    name: str, client: str, upstream: str, *, stream: bool
+) -> None:
+    received = await ask(client, upstream, ERRORS[name], stream=stream)
+    assert "pstream" in check_error(received, ERRORS[name].status)["message"]
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("form", FORMS)
+async def test_an_error_keeps_its_status_code_and_rate_limits(form: Form, client: str) -> None:
+    error = {"message": RAW, "type": "rate_limit_error", "param": "input", "code": "too_fast"}
+    limits = {"retry-after": "3", "x-ratelimit-remaining-requests": "0"}
+    played = Answer.json({"error": error}, 429, **limits)
+    received = await ask(client, client, played, form=form)
+    told = check_error(received, 429)
+    assert told == {**error, "message": told["message"]}
+    assert limits.items() <= received.headers.items()
+
+
+async def test_an_error_of_another_api_keeps_what_its_type_means() -> None:
+    error = {"type": "rate_limit_error", "message": RAW}
+    received = await ask("chat", "messages", Answer.json({"type": "error", "error": error}, 429))
+    assert check_error(received, 429)["code"] == "rate_limit_exceeded"
+
+
+OTHERS: dict[str, Answer] = {
+    "redirect": Answer([RAW.encode()], 307, {"location": f"/{RAW}", "content-type": "text/html"}),
+    "json redirect": Answer.json(ANSWERED, 302),
+    "not modified": Answer([RAW.encode()], 304, {}),
+    "no content": Answer([RAW.encode()], 204, {}),
+    "json without content": Answer.json(ANSWERED, 204),
+    "text": Answer([RAW.encode()], 200, {"content-type": "text/plain"}),
+    "untyped": Answer([RAW.encode()], 200, {}),
+    "unknown encoding": Answer([RAW.encode()], 200, {**JSON, "content-encoding": "br"}),
+    "encoded stream": Answer([RAW.encode()], 200, {**JSON, "content-encoding": "zstd"}),
+    "wrongly packed": Answer([RAW.encode()], 200, {**JSON, "content-encoding": "gzip"}),
+}
+
+
+@BOTH
+@EACH_UPSTREAM
+@EACH_CLIENT
+@pytest.mark.parametrize("name", OTHERS)
+async def test_any_other_answer_that_cannot_be_read_is_refused(
+    name: str, client: str, upstream: str, *, stream: bool
+) -> None:
+    received = await ask(client, upstream, OTHERS[name], stream=stream)
+    assert check_error(received, 502)["code"] == "upstream_error"
+    assert "location" not in received.headers
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("name", ["redirect", "no content"])
+async def test_where_nothing_is_hidden_they_pass(name: str, client: str) -> None:
+    app = bridge(Upstream(OTHERS[name]), client, expose="both")
+    received = await call(app, PATHS[client], request_body(client, stream=False), KEY)
+    assert (received.status, received.data) == (OTHERS[name].status, RAW.encode())
+
+
+@BOTH
+@EACH_CLIENT
+@pytest.mark.parametrize("code", ["model_not_found", None])
+async def test_an_error_met_while_the_api_is_found_out_is_told_likewise(
+    code: str | None, client: str, *, stream: bool
+) -> None:
+    missing = Answer.json({"error": {"message": RAW, "code": code}, "x": RAW}, 404)
+    received = await ask(client, "auto", missing, missing, missing, stream=stream)
+    assert check_error(received, 404)["code"] == code
+
+
+async def test_an_error_of_another_api_is_translated_where_nothing_is_hidden() -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Busy."}}
+    app = bridge(Upstream(Answer.json(error, 529)), "messages", expose="both")
+    received = await call(app, PATHS["chat"], request_body("chat", stream=False), KEY)
+    assert received.json["error"]["message"] == "Busy."
+
+
+@BOTH
+async def test_an_answer_that_can_be_read_is_none_of_these(*, stream: bool) -> None:
+    assert (await ask("chat", "chat", answer("chat", stream=stream), stream=stream)).status == 200

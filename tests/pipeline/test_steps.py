@@ -1,0 +1,117 @@
+"""The steps by which a client's request becomes upstream's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge.apis.display import Exposure
+from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
+from tests.end_to_end.translation.turn import (
+    CLIENTS,
+    PATHS,
+    UPSTREAMS,
+    WORDS,
+    answer,
+    read_answer,
+    request_body,
+)
+from tests.support.asgi import call
+from tests.support.counters import total
+from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.upstream import Upstream
+
+EACH_CLIENT = pytest.mark.parametrize("client", CLIENTS)
+EACH_UPSTREAM = pytest.mark.parametrize("upstream", UPSTREAMS)
+REVEALING: dict[str, Any] = {
+    "logprobs": True,
+    "top_logprobs": 5,
+    "prompt_logprobs": 1,
+    "echo": True,
+    "stop": ["</think>"],
+    "reasoning_format": "raw",
+    "include": ["message.output_text.logprobs"],
+    "chat_template": "x",
+}
+HARMLESS = {"cache_salt": "x", "keep_alive": 5}
+
+
+class TestDropRevealingFields:
+    @BOTH
+    @EACH_UPSTREAM
+    @EACH_CLIENT
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_they_do_not_reach_upstream(
+        self, form: Form, client: str, upstream: str, *, stream: bool
+    ) -> None:
+        registry = CollectorRegistry()
+        played = Upstream(answer(upstream, stream=stream))
+        app = bridge(played, upstream, form, expose="summary", registry=registry)
+        body = request_body(client, stream=stream, **REVEALING, **HARMLESS)
+        reply = await call(app, PREFIX[form] + PATHS[client], body, KEY)
+        assert read_answer(client, reply, stream=stream).text == WORDS
+        sent = played.requests[0].json
+        assert not REVEALING.keys() & sent.keys() - {"include"}
+        assert "logprobs" not in json.dumps(sent)
+        assert HARMLESS.items() <= sent.items()
+        assert total(registry, "dropped_fields_total", api=client) >= len(REVEALING)
+
+    @EACH_CLIENT
+    @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
+    async def test_they_reach_upstream_where_nothing_is_hidden(
+        self, client: str, expose: Exposure
+    ) -> None:
+        played = Upstream(answer(client, stream=False))
+        body = request_body(client, stream=False, **REVEALING)
+        await call(bridge(played, client, expose=expose), PATHS[client], body, KEY)
+        assert REVEALING.items() <= played.requests[0].json.items()
+        del body["reasoning"]
+        await call(bridge(played, client, expose=expose), PATHS[client], body, KEY)
+        assert played.requests[1].body == json.dumps(body).encode()
+
+    @EACH_CLIENT
+    async def test_a_field_that_is_named_twice_is_sent_once(self, client: str) -> None:
+        played = Upstream(answer(client, stream=False))
+        body = json.dumps(request_body(client, stream=False))[:-1]
+        twice = f'{body}, "reasoning_format": "raw", "reasoning_format": "parsed"}}'.encode()
+        await call(bridge(played, client, expose="summary"), PATHS[client], twice, KEY)
+        assert b'"raw"' not in played.requests[0].body
+        assert played.requests[0].json["reasoning_format"] == "parsed"
+
+    @EACH_CLIENT
+    async def test_a_client_cannot_pose_as_a_summarizer(self, client: str) -> None:
+        played = Upstream(answer(client, stream=False))
+        headers = {**KEY, "x-abridge-call": "summary"}
+        body = request_body(client, stream=False, summary=None, echo=True)
+        await call(bridge(played, client, expose="summary"), PATHS[client], body, headers)
+        assert "echo" not in played.requests[0].json
+
+    @pytest.mark.parametrize("upstream", ["chat", "responses"])
+    async def test_a_summarizers_own_call_keeps_its_fields(self, upstream: str) -> None:
+        client = "responses" if upstream == "chat" else "chat"
+        played = Upstream(
+            answer(upstream, stream=False), answer(upstream, stream=True, text="I add.")
+        )
+        summarizer = {"kind": "upstream", "extra_body": {"odd": 1}}
+        app = bridge(played, upstream, expose="summary", writer=None, summarizer=summarizer)
+        reply = await call(app, PATHS[client], request_body(client, stream=False), KEY)
+        assert reply.status == 200
+        assert played.requests[1].json["odd"] == 1
+
+    async def test_what_a_stored_item_begins_is_not_continued(self) -> None:
+        """References are resolved before."""
+        played = Upstream(answer("chat", stream=False))
+        app = bridge(played, "chat", expose="summary")
+        begun = {"type": "message", "role": "assistant", "content": "<think>\nWell"}
+        body = request_body("responses", stream=False)
+        user = {"role": "user", "content": "Hi"}
+        first = await call(app, PATHS["responses"], {**body, "input": [user, begun, user]}, KEY)
+        path = f"{PATHS['responses']}/{first.json['id']}/input_items"
+        listed = (await call(app, path, b"", KEY, method="GET")).json["data"]
+        reference = {"type": "item_reference", "id": listed[1]["id"]}
+        assert listed[1]["role"] == "assistant"
+        await call(app, PATHS["responses"], {**body, "input": [user, reference]}, KEY)
+        assert [message["role"] for message in played.requests[-1].json["messages"]] == ["user"]
