@@ -125,7 +125,7 @@ def lose_nothing(random: Random) -> None:
     api = random.choice([CHAT, RESPONSES])
     payloads = chat_frames() if api is CHAT else responses_frames()
     for number, payload in enumerate(random.sample(payloads, 3)):
-        holder = random.choice([one for one in objects_in(payload)])
+        holder = random.choice(list(objects_in(payload)))
         holder[f"x_{number}"] = f"{SENTENCE} {number}"
     sent = values_in(payloads)
     out = new_pipeline(random, "auto", api=api).stream(encode(api, payloads))

@@ -140,6 +140,9 @@ class ReasoningSettings(Table):
     expose: Exposure = "auto"
     open_paths: tuple[PathGlob, ...] = ()
     """Globs of further paths that pass unread where reasoning is hidden."""
+    hold_text: bool = True
+    """Where reasoning is hidden, hold text back until it cannot be thinking that only a closing tag
+    would tell; false: the upstream's text is never that."""
 
 
 class ChatSettings(Table):

@@ -127,6 +127,8 @@ class ExchangePlanner:
     ) -> tuple[Reader, Writer]:
         """Choose the Reader of upstream's API and the Writer of the client's."""
         api, profile, limits = prepared.request.api, prepared.profile, self._settings.limits
+        if not prepared.request.route.reasoning.hold_text:
+            profile = replace(profile, parses_text=True)
         max_chars = int(limits.reasoning)
         if prepared.echo is None:
             reader = api.reader(profile, display, max_chars)

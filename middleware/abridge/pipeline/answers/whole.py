@@ -108,7 +108,8 @@ class WholeAnswer:
         """Replace an answer that cannot be read: pass it on as it came, or send an error where
         nothing unread may get through."""
         if self._context.hide_unread:
-            shown_error = error if error is not None and error.message else UNREADABLE
+            is_shown = error is not None and error.message and not self._context.hides_raw
+            shown_error = error if error is not None and is_shown else UNREADABLE
             self._replacement = RefusedAnswer(
                 self._context.client, self._context.write_error, shown_error
             )
