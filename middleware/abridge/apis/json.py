@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -32,7 +32,7 @@ class ExactNumber(float):
 
     spelling: str
 
-    def __new__(cls, spelling: str) -> ExactNumber:
+    def __new__(cls, spelling: str) -> Self:
         number = super().__new__(cls, spelling)
         number.spelling = spelling
         return number
