@@ -72,6 +72,16 @@ def _parse_integer(spelling: str) -> float:
     return int(spelling) if abs(number := ExactNumber(spelling)) < 1 << 63 else number
 
 
+def replace_invalid(text: bytes) -> bytes:
+    """Return text with U+FFFD in place of what is not UTF-8, as half a character."""
+    return text.decode(errors="replace").encode()
+
+
+def begins_object(data: bytes) -> bool:
+    """Return whether the data is a JSON object, if it is JSON at all."""
+    return data.lstrip().startswith(b"{")
+
+
 def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | None:
     """Parse a JSON object; return None if `data` is anything else."""
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from abridge.apis.json import loads
+from abridge.apis.json import loads, replace_invalid
 from abridge.errors import EventTooLarge
 
 BOM = b"\xef\xbb\xbf"
@@ -97,7 +97,7 @@ def _is_complete(payload: bytes | None) -> bool:
     if payload is None or payload.startswith(DONE):
         return payload is not None
     try:
-        loads(payload)
+        loads(replace_invalid(payload))
     except (ValueError, RecursionError):
         return False
     return True
