@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
+from abridge.apis.errors import UNREADABLE
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.pipeline.client import HIGH_WATER, Client
@@ -403,7 +404,7 @@ class TestBrokenUpstreams:
 
 
 class TestOddAnswers:
-    """An unreadable part costs only itself, and nothing waits for ever."""
+    """What cannot be read or written ends its response, and nothing waits for ever."""
 
     @pytest.mark.parametrize("expose", ["auto", "none"])
     @pytest.mark.parametrize(
@@ -421,8 +422,10 @@ class TestOddAnswers:
         assert request.status == (502 if expose == "none" else 200)
         assert (b"odd numbers" in request.data) is (expose == "auto")
 
-    async def test_an_unreadable_frame_affects_no_other(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("place", [0, 3, -2])
+    @pytest.mark.parametrize("together", [True, False])
+    async def test_an_error_in_the_reader_fails_the_stream(
+        self, place: int, together: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = b'data: {"odd": 1}\n\n'
         read = ChatReader.read
@@ -432,10 +435,23 @@ class TestOddAnswers:
 
         monkeypatch.setattr(ChatReader, "read", read_all_but_one)
         frames = chat_stream(THOUGHT, "Hello.")
-        request = ask(Upstream(Answer([odd, *frames[:3], odd, *frames[3:]])), Scripted())
+        frames = [*frames[:place], odd, odd, *frames[place:]]
+        writer = Scripted()
+        request = ask(Upstream(Answer([b"".join(frames)] if together else frames)), writer)
         await request.finish()
-        assert request.data.count(odd) == 2
-        assert check_chat(request.data.replace(odd, b"")).choices[0].text == "Hello."
+        assert odd not in request.data
+        assert request.data.count(b'"error"') == 1
+        seen = check_chat(request.data)
+        assert (seen.error or {})["message"] == UNREADABLE.message
+        assert not seen.done
+
+    async def test_an_error_in_reading_the_end_fails_the_stream(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ChatReader, "_finish_choices", fail)
+        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), Scripted())
+        await request.finish()
+        assert check_chat(request.data).error is not None
 
     async def test_a_stream_that_cannot_be_written_is_cut(
         self, monkeypatch: pytest.MonkeyPatch

@@ -212,7 +212,7 @@ class ChatReader:
 
     def _read_error(self, chunk: Json, frame: bytes | None) -> list[Event]:
         """Read an error. It is reported once; another only passes."""
-        reported, self._failed = self._failed, True
+        reported, self._failed, self._framing.failed = self._failed, True, True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
         if not (

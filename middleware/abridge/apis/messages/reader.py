@@ -221,6 +221,8 @@ class MessagesReader:
         return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
 
     def _on_error(self, event: Json) -> list[Event]:
+        if self._failure is not None:
+            return self._count_fault()
         self._failure = read_error_event(event)
         return [ErrorReported(None, None, self._failure)]
 

@@ -246,6 +246,8 @@ class ResponsesReader:
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         error = event.get("error")
         message = string((error if isinstance(error, dict) else event).get("message"))
+        if self._error is not None:  # it is reported once
+            return [Passthrough(None, frame)]
         self._error = ErrorDetail("upstream_error", message)
         return [ErrorReported(None, frame, self._error)]
 
