@@ -425,7 +425,7 @@ class TestOddAnswers:
     @pytest.mark.parametrize("place", [0, 3, -2])
     @pytest.mark.parametrize("together", [True, False])
     async def test_an_error_in_the_reader_fails_the_stream(
-        self, place: int, together: bool, monkeypatch: pytest.MonkeyPatch
+        self, place: int, *, together: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = b'data: {"odd": 1}\n\n'
         read = ChatReader.read
