@@ -329,7 +329,11 @@ class TestEarlyUsage:
         else:
             assert check_responses(out).response["usage"]["total_tokens"] == 3
 
-    @pytest.mark.parametrize("ending", [(), (chunk({"content": "So."}),)])
+    @pytest.mark.parametrize(
+        "ending",
+        [(), (chunk({"content": "So."}),), (frame({"error": OVERLOADED}), DONE)],
+        ids=["at once", "later", "with an error"],
+    )
     def test_a_stream_that_breaks_off_after_it_has_it(
         self, client: Api, ending: tuple[bytes, ...]
     ) -> None:
@@ -337,6 +341,7 @@ class TestEarlyUsage:
         assert pipeline.end is not None
         assert (pipeline.end.ok, pipeline.end.usage is not None) == (False, True)
         assert b'"total_tokens"' in out
+        assert error_of(client, out) is not None
 
     def test_the_last_figures_count(self, client: Api) -> None:
         later = {**FIGURES, "total_tokens": 9}

@@ -445,6 +445,46 @@ class TestOddAnswers:
         assert (seen.error or {})["message"] == UNREADABLE.message
         assert not seen.done
 
+    @pytest.mark.parametrize(
+        "failing",
+        [
+            chunk({"content": "Hello."})[:-3] + b"\n\n",
+            chunk({}, finish="error"),
+            chunk(error={"message": "Overloaded"}),
+        ],
+    )
+    @pytest.mark.parametrize("client", [CHAT, RESPONSES], ids=["chat", "responses"])
+    async def test_what_upstream_fails_with_is_counted_as_failed(
+        self, failing: bytes, client: dict[str, Any]
+    ) -> None:
+        registry = CollectorRegistry()
+        upstream = Upstream(Answer([*chat_stream(THOUGHT, "So. ")[:-3], failing, b": bye\n\n"]))
+        upstreams = [{"base_url": f"{ORIGIN}/v1", "api": "chat"}]
+        app = build_app(
+            "sidecar", upstream, writer=Scripted(), registry=registry, upstreams=upstreams
+        )
+        path = "/v1/chat/completions" if client is CHAT else "/v1/responses"
+        request = begin(app, path, client)
+        await request.finish()
+        assert total(registry, "requests_total", outcome="failed") == 1
+        assert b"[DONE]" not in request.data
+
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    async def test_a_whole_answer_that_finished_with_an_error_is_counted_as_one(
+        self, expose: str
+    ) -> None:
+        registry, body = CollectorRegistry(), completion({"content": "So.", "reasoning": THOUGHT})
+        body["choices"][0] |= {"finish_reason": "error", "error": {"message": "Overloaded"}}
+        upstream, reasoning = Upstream(Answer.json(body)), {"expose": expose}
+        app = build_app(
+            "mounted", upstream, writer=Scripted(), registry=registry, reasoning=reasoning
+        )
+        request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        await request.finish()
+        assert b"Overloaded" in request.data
+        assert (b"odd numbers" in request.data) is (expose == "auto")
+        assert total(registry, "requests_total", outcome="ok") == 0
+
     async def test_an_error_in_reading_the_end_fails_the_stream(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -69,7 +69,10 @@ def loads_exact(data: bytes) -> Any:
 
 
 def _parse_integer(spelling: str) -> float:
-    return int(spelling) if abs(number := ExactNumber(spelling)) < 1 << 63 else number
+    if len(spelling) < len(_LONG_NUMBER):
+        return int(spelling)
+    number = ExactNumber(spelling)
+    return int(spelling) if abs(number) < 1 << 63 else number
 
 
 def replace_invalid(text: bytes) -> bytes:

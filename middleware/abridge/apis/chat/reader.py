@@ -100,10 +100,10 @@ class ChatReader:
             chunk, carried = self._repair.repair(chunk, carried)
         self._last_frame = carried
         events = self._start(chunk)
+        if chunk.get("usage") or chunk.get("error"):
+            events += self._release_usage()  # that came earlier
         if chunk.get("error"):
             return [*events, *self._flush_choices(), *self._read_error(chunk, carried)]
-        if chunk.get("usage"):
-            events += self._release_usage()  # that came earlier
         if self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
