@@ -74,8 +74,11 @@ def test_a_lone_crlf_is_one_line_end_and_not_two() -> None:
 
 def test_a_frame_is_given_as_soon_as_it_is_complete() -> None:
     decoder = sse.FrameDecoder(100)
-    assert decoder.feed(b"data: a\r\n\r") == [b"data: a\r\n\r"]
-    assert decoder.feed(b"\ndata: b\r\n\r\n") == [b"data: b\r\n\r\n"]
+    assert decoder.feed(b"data: a\n\ndata: b\r\r") == [b"data: a\n\n", b"data: b\r\r"]
+    assert decoder.feed(b"data: c\r\n\r") == []
+    assert decoder.feed(b"\ndata: d\r\n\r\n") == [b"data: c\r\n\r\n", b"data: d\r\n\r\n"]
+    assert decoder.feed(b"data: e\r\n\r") == []
+    assert decoder.feed(b"d") == [b"data: e\r\n\r"]
 
 
 def test_an_event_past_the_limit_is_refused() -> None:
@@ -84,7 +87,10 @@ def test_an_event_past_the_limit_is_refused() -> None:
         decoder.feed(b"data: " + b"x" * 100)
 
 
-@given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r\n", b": c"]), max_size=30), st.data())
+LINES = st.lists(st.sampled_from([b"data: a", b"\n", b"\r\n", b"\r", b": c"]), max_size=30)
+
+
+@given(LINES, st.data())
 def test_any_split_of_the_bytes_gives_the_same_data(
     lines: list[bytes], data: st.DataObject
 ) -> None:
@@ -95,6 +101,23 @@ def test_any_split_of_the_bytes_gives_the_same_data(
         found for frame in decode(stream, cuts) if (found := sse.frame_data(frame)) is not None
     ]
     assert split == whole
+
+
+@given(LINES)
+def test_no_split_of_the_bytes_loses_any(lines: list[bytes]) -> None:
+    stream = b"".join([*lines, b"data: z\n\n"])
+    places = range(len(stream))
+    for cuts in (list(places), *([place] for place in places)):
+        decoder = sse.FrameDecoder(1 << 20)
+        edges = pairwise([0, *cuts, len(stream)])
+        frames = [frame for start, end in edges for frame in decoder.feed(stream[start:end])]
+        assert b"".join(frames) == stream
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_frames_that_come_byte_by_byte_are_the_same(line_end: bytes) -> None:
+    frames = [b"data: a" + 2 * line_end, b"event: b" + line_end + b"data: {}" + 2 * line_end] * 3
+    assert decode(b"".join(frames), list(range(200))) == frames
 
 
 def test_input_byte_by_byte_is_scanned_once() -> None:

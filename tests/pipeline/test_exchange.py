@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
+from abridge.apis.errors import UNREADABLE
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.pipeline.client import HIGH_WATER, Client
@@ -403,7 +404,7 @@ class TestBrokenUpstreams:
 
 
 class TestOddAnswers:
-    """An unreadable part costs only itself, and nothing waits for ever."""
+    """What cannot be read or written ends its response, and nothing waits for ever."""
 
     @pytest.mark.parametrize("expose", ["auto", "none"])
     @pytest.mark.parametrize(
@@ -421,8 +422,10 @@ class TestOddAnswers:
         assert request.status == (502 if expose == "none" else 200)
         assert (b"odd numbers" in request.data) is (expose == "auto")
 
-    async def test_an_unreadable_frame_affects_no_other(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("place", [0, 3, -2])
+    @pytest.mark.parametrize("together", [True, False])
+    async def test_an_error_in_the_reader_fails_the_stream(
+        self, place: int, *, together: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         odd = b'data: {"odd": 1}\n\n'
         read = ChatReader.read
@@ -432,10 +435,63 @@ class TestOddAnswers:
 
         monkeypatch.setattr(ChatReader, "read", read_all_but_one)
         frames = chat_stream(THOUGHT, "Hello.")
-        request = ask(Upstream(Answer([odd, *frames[:3], odd, *frames[3:]])), Scripted())
+        frames = [*frames[:place], odd, odd, *frames[place:]]
+        writer = Scripted()
+        request = ask(Upstream(Answer([b"".join(frames)] if together else frames)), writer)
         await request.finish()
-        assert request.data.count(odd) == 2
-        assert check_chat(request.data.replace(odd, b"")).choices[0].text == "Hello."
+        assert odd not in request.data
+        assert request.data.count(b'"error"') == 1
+        seen = check_chat(request.data)
+        assert (seen.error or {})["message"] == UNREADABLE.message
+        assert not seen.done
+
+    @pytest.mark.parametrize(
+        "failing",
+        [
+            chunk({"content": "Hello."})[:-3] + b"\n\n",
+            chunk({}, finish="error"),
+            chunk(error={"message": "Overloaded"}),
+        ],
+    )
+    @pytest.mark.parametrize("client", [CHAT, RESPONSES], ids=["chat", "responses"])
+    async def test_what_upstream_fails_with_is_counted_as_failed(
+        self, failing: bytes, client: dict[str, Any]
+    ) -> None:
+        registry = CollectorRegistry()
+        upstream = Upstream(Answer([*chat_stream(THOUGHT, "So. ")[:-3], failing, b": bye\n\n"]))
+        upstreams = [{"base_url": f"{ORIGIN}/v1", "api": "chat"}]
+        app = build_app(
+            "sidecar", upstream, writer=Scripted(), registry=registry, upstreams=upstreams
+        )
+        path = "/v1/chat/completions" if client is CHAT else "/v1/responses"
+        request = begin(app, path, client)
+        await request.finish()
+        assert total(registry, "requests_total", outcome="failed") == 1
+        assert b"[DONE]" not in request.data
+
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    async def test_a_whole_answer_that_finished_with_an_error_is_counted_as_one(
+        self, expose: str
+    ) -> None:
+        registry, body = CollectorRegistry(), completion({"content": "So.", "reasoning": THOUGHT})
+        body["choices"][0] |= {"finish_reason": "error", "error": {"message": "Overloaded"}}
+        upstream, reasoning = Upstream(Answer.json(body)), {"expose": expose}
+        app = build_app(
+            "mounted", upstream, writer=Scripted(), registry=registry, reasoning=reasoning
+        )
+        request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        await request.finish()
+        assert b"Overloaded" in request.data
+        assert (b"odd numbers" in request.data) is (expose == "auto")
+        assert total(registry, "requests_total", outcome="ok") == 0
+
+    async def test_an_error_in_reading_the_end_fails_the_stream(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ChatReader, "_finish_choices", fail)
+        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), Scripted())
+        await request.finish()
+        assert check_chat(request.data).error is not None
 
     async def test_a_stream_that_cannot_be_written_is_cut(
         self, monkeypatch: pytest.MonkeyPatch

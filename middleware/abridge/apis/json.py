@@ -1,14 +1,15 @@
 """JSON as providers write it: orjson for speed, the standard library for what orjson rejects.
 
 orjson rejects lone surrogates (deltas may split a pair), NaN and infinities, and reads integers of
-more than 64 bits as floats. All of these occur on the wire and must be preserved.
+more than 64 bits as floats. All of these occur on the wire and must be preserved. Numbers that a
+float would change are read as `ExactNumber`, which remembers how each was spelled.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -21,6 +22,32 @@ _DIGIT_MASK = bytes(
 _LONG_NUMBER = b"0" * 19
 
 
+class ExactNumber(float):
+    """A number that is written again as it was spelled: NaN, 1E400, an integer past 64 bits.
+
+    Two of them are equal if they are spelled alike.
+    """
+
+    __slots__ = ("spelling",)
+
+    spelling: str
+
+    def __new__(cls, spelling: str) -> Self:
+        number = super().__new__(cls, spelling)
+        number.spelling = spelling
+        return number
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ExactNumber):
+            return self.spelling == other.spelling
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = float.__hash__
+
+
 def loads(data: bytes) -> Any:
     """Parse. Raises ValueError."""
     try:
@@ -31,7 +58,31 @@ def loads(data: bytes) -> Any:
 
 def loads_exact(data: bytes) -> Any:
     """Parse without changing any number, for JSON that will be written again. Raises ValueError."""
-    return json.loads(data) if _LONG_NUMBER in data.translate(_DIGIT_MASK) else loads(data)
+    if _LONG_NUMBER not in data.translate(_DIGIT_MASK):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+    return json.loads(
+        data, parse_float=ExactNumber, parse_int=_parse_integer, parse_constant=ExactNumber
+    )
+
+
+def _parse_integer(spelling: str) -> float:
+    if len(spelling) < len(_LONG_NUMBER):
+        return int(spelling)
+    number = ExactNumber(spelling)
+    return int(spelling) if abs(number) < 1 << 63 else number
+
+
+def replace_invalid(text: bytes) -> bytes:
+    """Return text with U+FFFD in place of what is not UTF-8, as half a character."""
+    return text.decode(errors="replace").encode()
+
+
+def begins_object(data: bytes) -> bool:
+    """Return whether the data is a JSON object, if it is JSON at all."""
+    return data.lstrip().startswith(b"{")
 
 
 def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | None:
@@ -44,10 +95,39 @@ def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | N
 
 
 def dumps(value: Any) -> bytes:
+    """Serialize. Raises TypeError."""
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, _spell)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return orjson.dumps(_spell_out(value), _spell)
+
+
+def _spell(value: Any) -> orjson.Fragment:
+    if isinstance(value, ExactNumber):
+        return orjson.Fragment(value.spelling)
+    raise TypeError(type(value).__name__)
+
+
+def _spell_out(value: Any) -> Any:
+    """Return `value` with what orjson refuses spelled out: lone surrogates, long integers."""
+    if isinstance(value, str):
+        return value if _is_encodable(value) else orjson.Fragment(json.dumps(value))
+    if isinstance(value, list | tuple):
+        return list(map(_spell_out, value))
+    if isinstance(value, dict):
+        if all(map(_is_encodable, value)):
+            return {key: _spell_out(entry) for key, entry in value.items()}
+        entries = (b"%b:%b" % (dumps(key), dumps(entry)) for key, entry in value.items())
+        return orjson.Fragment(b"{%b}" % b",".join(entries))
+    return orjson.Fragment(str(value)) if type(value) is int else value
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def packed(value: Any) -> bytes:

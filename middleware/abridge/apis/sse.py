@@ -9,26 +9,29 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from abridge.apis.json import loads
+from abridge.apis.json import loads, replace_invalid
 from abridge.errors import EventTooLarge
 
 BOM = b"\xef\xbb\xbf"
 
 DONE = b"[DONE]"
 
-_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_BLANK_LINE = re.compile(rb"\r\r\n?|(?:\r\n|\n)(?:\r\n|\n|\r(?!\Z))")
+"""The end of a frame. Where lines end in LFs, a CR that comes last may yet be followed by one."""
 
 _OVERLAP = 3  # a blank line may begin this many bytes before the new data
 
 
 class FrameDecoder:
-    """Split a byte stream into frames, however it is chunked, scanning each byte once."""
+    """Split a byte stream into frames, however it is chunked, scanning each byte once.
+
+    No byte of a frame is lost or changed, its line ends included.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
         self._scanned = 0
-        self._skip_lf = False
         self._has_cr = False
         self._started = False
 
@@ -40,9 +43,6 @@ class FrameDecoder:
         if self._started and not (self._buffer or self._has_cr) and _is_one_frame(data):
             self._check_size(len(data))
             return [data]
-        if self._skip_lf and data:
-            data = data.removeprefix(b"\n")
-            self._skip_lf = False
         self._buffer += data
         self._has_cr = self._has_cr or b"\r" in data
         frames: list[bytes] = []
@@ -52,7 +52,6 @@ class FrameDecoder:
             start = self._scanned = end
         if frames:
             self._strip_bom(frames)
-            self._skip_lf = start == len(self._buffer) and frames[-1].endswith(b"\r")
             del self._buffer[:start]
         self._check_size(max(map(len, (self._buffer, *frames))))
         self._scanned = max(0, len(self._buffer) - _OVERLAP)
@@ -98,7 +97,7 @@ def _is_complete(payload: bytes | None) -> bool:
     if payload is None or payload.startswith(DONE):
         return payload is not None
     try:
-        loads(payload)
+        loads(replace_invalid(payload))
     except (ValueError, RecursionError):
         return False
     return True

@@ -63,10 +63,16 @@ def test_done_finishes_unfinished_choices(calls: list[dict[str, object]], finish
 
 
 def test_usage_before_the_answer_is_passed_on() -> None:
-    usage = {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
-    stream = [chunk({"role": "assistant"}), chunk(usage=usage), chunk({"content": "So."})]
-    out = chat().stream(b"".join([*stream, chunk({}, finish="stop"), DONE]))
-    assert out.index(b'"total_tokens": 1}') < out.index(b"So.")
+    """It comes last, as clients expect it."""
+    usage = chunk(usage={"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1})
+    finish, pipeline = chunk({}, finish="stop"), chat()
+    stream = [chunk({"role": "assistant"}), usage, chunk({"content": "So."}), finish, DONE]
+    out = pipeline.stream(b"".join(stream))
+    assert out == b"".join([*stream[:1], *stream[2:4], usage, DONE])
+    assert check_chat(out).usage is not None
+    assert pipeline.end is not None
+    assert pipeline.end.usage is not None
+    assert pipeline.end.usage.total == 1
 
 
 def test_frames_that_are_no_chunks_are_left_alone() -> None:

@@ -299,7 +299,7 @@ class TestAnswer:
         content = [{"type": "text", "text": "Yes"}, {"type": "image"}, None, "x"]
         assert translate(chunk({"content": content}), *END).answer.text == "Yes"
 
-    @pytest.mark.parametrize("data", [b": hello\n\n", b"event: ping\n\n", b"data: {oops\n\n"])
+    @pytest.mark.parametrize("data", [b": hello\n\n", b"event: ping\n\n", b"data: oops\n\n"])
     def test_empty_deltas_are_dropped(self, data: bytes) -> None:
         assert translate(chunk({"content": "Yes"}), data, *END).answer.text == "Yes"
 

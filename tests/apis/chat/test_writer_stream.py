@@ -481,9 +481,7 @@ class TestEnds:
     def test_an_empty_stream_is_a_failure(self) -> None:
         assert check_chat(chat().stream(b"")).error is not None
 
-    @pytest.mark.parametrize(
-        "odd", [b"data: what is this\n\n", b'data: ["odd"]\n\n', b'data: {"a":"\x01"}\n\n']
-    )
+    @pytest.mark.parametrize("odd", [b"data: what is this\n\n", b'data: ["odd"]\n\n'])
     def test_a_frame_that_is_no_json_object_passes_unless_raw_is_hidden(self, odd: bytes) -> None:
         stream = b"".join([ROLE, odd, chunk({"content": "So."}), *STOP])
         assert odd in chat(expose="both").stream(stream)

@@ -323,7 +323,7 @@ class TestRepairs:
     @pytest.mark.parametrize(
         "odd",
         [
-            b"data: {not json\n\n",
+            b"data: not json\n\n",
             event("content_block_start", index=[1], content_block=None),
             event("content_block_delta", index=7, delta="x"),
             event("content_block_stop"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import UpstreamOptions
+from abridge.apis.json import dumps
 from abridge.apis.messages.api import MESSAGES
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -354,7 +355,7 @@ class TestParts:
         written_body = body(
             message_of("user", "Hi"), message_of("assistant", ToolCallPart("c", "look", arguments))
         )
-        assert written_body["messages"][1]["content"][0]["input"] == given
+        assert dumps(written_body["messages"][1]["content"][0]["input"]) == dumps(given)
 
     def test_a_custom_call_has_its_text_as_input(self) -> None:
         call = ToolCallPart("c", "shell", "ls -l", custom=True)

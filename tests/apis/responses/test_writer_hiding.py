@@ -185,11 +185,8 @@ class TestOfAnyKind:
         assert pipeline.reader.faults == 1
 
 
-NO_OBJECTS = (
-    json.dumps([RAW]),
-    json.dumps(THOUGHT),
-    '{"type": "response.reasoning_text.delta", "delta": "' + THOUGHT.splitlines()[0],
-)
+NO_OBJECTS = (json.dumps([RAW]), json.dumps(THOUGHT))
+HALF_AN_EVENT = '{"type": "response.reasoning_text.delta", "delta": "' + THOUGHT.splitlines()[0]
 
 
 def interrupted(expose: Exposure, raw: bytes) -> Pipeline:
@@ -204,6 +201,11 @@ def test_data_that_is_no_json_object_is_a_fault(expose: Exposure, data: str) -> 
     pipeline = interrupted(expose, frame(data))
     assert pipeline.reader.faults == 1
     assert check_hidden(bytes(pipeline.out)).response["status"] == "completed"
+
+
+def test_an_event_that_cannot_be_read_is_not_shown(expose: Exposure) -> None:
+    pipeline = interrupted(expose, frame(HALF_AN_EVENT))
+    assert check_hidden(bytes(pipeline.out)).response["status"] == "failed"
 
 
 def test_a_comment_passes(expose: Exposure) -> None:

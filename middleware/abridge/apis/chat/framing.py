@@ -11,9 +11,10 @@ from typing import ClassVar, Protocol
 
 from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
+from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.json import dumps, objects
 from abridge.core.conversation import Json
-from abridge.core.events import Event, Passthrough, UsageReported
+from abridge.core.events import ErrorReported, Event, Passthrough, UsageReported
 from abridge.core.usage import Tokens
 
 DONE_FRAME = b"data: [DONE]\n\n"
@@ -37,7 +38,7 @@ class Framing(Protocol):
     carries_frames: ClassVar[bool]
     """Events carry frames, so chunks are repaired and recorded turns are reported."""
 
-    failed: bool  # a choice has ended with an error
+    failed: bool  # an error was reported
 
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
@@ -57,12 +58,19 @@ class OriginalFrames:
     """Put events into the frame that came, or into new ones if it holds several of them."""
 
     carries_frames: ClassVar[bool] = True
-    failed = False
+
+    def __init__(self) -> None:
+        self.failed = False
 
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
     ) -> list[ChunkPiece]:
-        return reader.read(choice, separate_finish=separate_finish)
+        error = None if self.failed else read_finish_error(choice)
+        if error is None:
+            return reader.read(choice, separate_finish=separate_finish)
+        self.failed = True
+        *pieces, finish = reader.read(choice, separate_finish=True)
+        return [*pieces, ChunkPiece(ErrorReported(None, None, error), finish.choices)]
 
     def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
         return reader.flush()

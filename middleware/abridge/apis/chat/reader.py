@@ -27,8 +27,17 @@ from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.json import (
+    begins_object,
+    dumps,
+    loads,
+    loads_exact,
+    objects,
+    parse_object,
+    replace_invalid,
+    string,
+)
 from abridge.apis.openai import error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
@@ -41,6 +50,7 @@ from abridge.core.events import (
     ResponseStarted,
     TurnRecorded,
 )
+from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
 
@@ -57,12 +67,13 @@ class ChatReader:
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
         self._makes_envelopes = display.seal is not None and framing.carries_frames
-        self._last_chunk: Json = {}  # the last one read
+        self._last_frame: bytes | None = None  # of the last chunk, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
         self._known = KnownAnswer(profile, limit) if display.hides_raw else None
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
+        self._usage: Tokens | None = None  # the last that was reported
         self._started = False
         self._failed = False
         self._ended = False
@@ -83,29 +94,33 @@ class ChatReader:
             return []
         if data.startswith(sse.DONE):
             return self._read_end(carried if self._known is None else carried and DONE_FRAME)
-        if self._known is None:
-            chunk = parse_object(data)
-        elif (chunk := parse_object(data, loads_exact)) is not None:
+        chunk = parse_object(data, loads if self._known is None else loads_exact)
+        if chunk is None:
+            return self._read_unparsed(data, frame)
+        if self._known is not None:
             chunk = self._known.rebuild_chunk(chunk)
             carried = carried and sse.encode_frame(dumps(chunk))
-        return self._pass_unparsed(carried) if chunk is None else self._read_parsed(chunk, carried)
+        return self._read_parsed(chunk, carried, data)
 
-    def _read_parsed(self, chunk: Json, carried: bytes | None) -> list[Event]:
+    def _read_parsed(self, chunk: Json, carried: bytes | None, data: bytes) -> list[Event]:
         if (continuation := self._read_continuation(chunk, carried)) is not None:
-            self._last_chunk = chunk
-            if self._early_usage is None:
-                return [continuation]
-            return [*self._release_usage(), continuation]
+            self._last_frame = carried
+            return [continuation]
+        if self._known is None:
+            chunk = parse_object(data, loads_exact) or chunk  # it may be written again
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
-        self._last_chunk = chunk
-        events = [*self._release_usage(), *self._start(chunk)]
+        self._last_frame = carried
+        events = self._start(chunk)
+        if chunk.get("usage") or chunk.get("error"):
+            events += self._release_usage()  # that came earlier
         if chunk.get("error"):
-            return [*events, *self._flush_choices(), self._read_error(chunk, carried)]
+            return [*events, *self._flush_choices(), *self._read_error(chunk, carried)]
         if self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
-        return events + self._read_chunk(chunk, carried)
+        events += self._read_chunk(chunk, carried)
+        return [*events, *self._release_usage()] if self._is_last([]) else events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -123,6 +138,8 @@ class ChatReader:
 
     def read_whole(self, body: bytes) -> list[Event]:
         completion = parse_object(body, loads_exact)
+        if completion is None and (valid := replace_invalid(body)) != body:
+            return self.read_whole(valid)
         if completion is not None and self._known is not None:
             completion = self._known.rebuild_completion(completion)
         if completion is None or not isinstance(completion.get("choices"), list):
@@ -198,6 +215,7 @@ class ChatReader:
     def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
         choices = sorted(objects(chunk.get("choices")), key=get_index)
         usage = CHAT_USAGE.read(chunk.get("usage"))
+        self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
         for choice in choices:
@@ -215,20 +233,30 @@ class ChatReader:
         self._failed = self._failed or self._framing.failed
         return self._framing.make_events(pieces, chunk, frame)
 
-    def _read_error(self, chunk: Json, frame: bytes | None) -> ErrorReported:
-        self._failed = True
+    def _read_error(self, chunk: Json, frame: bytes | None) -> list[Event]:
+        """Read an error. It is reported once; another only passes."""
+        reported, self._failed, self._framing.failed = self._failed, True, True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
-        if frame is not None and (self._known is not None or not self._display.show_raw):
+        if frame is not None and self._known is not None:
             frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
-        return ErrorReported(None, frame, ErrorDetail("upstream_error", message))
+        if reported:
+            return [Passthrough(None, frame)]
+        return [ErrorReported(None, frame, ErrorDetail("upstream_error", message))]
 
-    def _pass_unparsed(self, frame: bytes | None) -> list[Event]:
-        """Pass on a frame that is not JSON, unless raw reasoning is hidden, which it may hold."""
+    def _read_unparsed(self, data: bytes, frame: bytes) -> list[Event]:
+        """Read a frame that is not JSON. Without its chunk the answer would be another one.
+
+        What is no chunk passes, unless raw reasoning is hidden, which it may hold.
+        """
+        if (valid := replace_invalid(frame)) != frame:
+            return self.read(valid)
+        if begins_object(data):
+            return self.end(UNREADABLE)
         if self._known is not None:
             self._unread_count += 1
             return []
-        return [Passthrough(None, frame)]
+        return [Passthrough(None, frame if self._carries_frames else None)]
 
     # Choices
 
@@ -301,13 +329,21 @@ class ChatReader:
         return self._choices.keys() | map(get_index, choices) <= finishing | finished
 
     def _release_usage(self) -> list[Event]:
-        """Read the chunk with usage that came too early, if there is one."""
+        """Read the chunk with usage that came too early, if there is one.
+
+        It passes as it is where another follows it, which has the figures so far.
+        """
         if self._early_usage is None:
             return []
         (chunk, frame), self._early_usage = self._early_usage, None
         return self._read_chunk(chunk, frame)
 
     # The end
+
+    def _get_header(self) -> Json:
+        """Return the header of the last chunk."""
+        data = sse.frame_data(self._last_frame or b"")
+        return get_header(parse_object(data or b"", loads_exact) or {})
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
@@ -318,7 +354,7 @@ class ChatReader:
         events += [
             piece.event for choice in self._choices.values() for piece in choice.close_reasoning()
         ]
-        return [*events, ResponseEnded(None, frame, ok=not self._failed)]
+        return [*events, ResponseEnded(None, frame, ok=not self._failed, usage=self._usage)]
 
     def _finish_choices(self) -> list[Event]:
         """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
@@ -328,7 +364,7 @@ class ChatReader:
                 reason = "tool_calls" if reader.message.has_calls else "stop"
                 finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
                 pieces += self._read_choice(reader, finish, separate_finish=False)
-        return self._framing.make_events(pieces, get_header(self._last_chunk), None)
+        return self._framing.make_events(pieces, self._get_header(), None)
 
     def _flush_choices(self) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
@@ -337,4 +373,4 @@ class ChatReader:
             pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
         for reader in self._choices.values():
             pieces += self._framing.flush_choice(reader)
-        return self._framing.make_events(pieces, get_header(self._last_chunk), None)
+        return self._framing.make_events(pieces, self._get_header(), None)

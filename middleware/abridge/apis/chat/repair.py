@@ -10,7 +10,7 @@ from __future__ import annotations
 from abridge.apis import sse
 from abridge.apis.chat.framing import CHUNK_OBJECT
 from abridge.apis.chat.reasoning import get_index
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import dumps, objects, string
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
 
@@ -32,9 +32,7 @@ class ChunkRepair:
         lacks_header = _is_header_missing(chunk)
         self.needed = self.needed or lacks_header
         if lacks_header or any(map(self._is_incomplete, objects(chunk.get("choices")))):
-            chunk = self._repair_chunk(
-                parse_object(sse.frame_data(frame) or b"", loads_exact) or chunk
-            )
+            chunk = self._repair_chunk(chunk)
             frame = sse.encode_frame(dumps(chunk))
         self._announced |= {get_index(choice) for choice in objects(chunk.get("choices"))}
         return chunk, frame

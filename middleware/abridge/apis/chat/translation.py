@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkPiece
+from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
-    ErrorDetail,
     ErrorReported,
     Event,
     Finished,
@@ -53,6 +53,8 @@ class TranslatedEvents:
     ) -> list[ChunkPiece]:
         translation = self._get_choice(reader)
         events = translation.read(reader, choice, separate_finish=separate_finish)
+        if self.failed:
+            events = [event for event in events if not isinstance(event, ErrorReported)]
         self.failed = self.failed or translation.failed
         return list(map(ChunkPiece, events))
 
@@ -127,11 +129,9 @@ class ChoiceTranslation:
     def _read_finish(self, choice: Json) -> list[Event]:
         """End the choice at its first finish reason."""
         reason = choice.get("finish_reason")
-        if reason == "error":
+        if (error := read_finish_error(choice)) is not None:
             self._finish_reported = self.failed = True
-            error = choice.get("error")
-            message = string(error.get("message")) if isinstance(error, dict) else ""
-            return [ErrorReported(None, None, ErrorDetail("upstream_error", message))]
+            return [ErrorReported(None, None, error)]
         if not reason or self._finish_reported:
             return []
         self._finish_reported = True

@@ -46,10 +46,10 @@ class ChatWriter:
     def write(self, event: Event) -> bytes:
         if event.frame is not None and self._carries_frames:
             return self._pass_on(event, event.frame)
+        if self._error is not None and not self._carries_frames:
+            return b""  # nothing follows an error
         if isinstance(event, ErrorReported):
             return self._write_error(event.error)
-        if self._error is not None and not self._carries_frames:
-            return b""  # nothing else follows an error
         if isinstance(event, ResponseEnded):
             return self._write_end(event)
         choices = self._completion.compose(event)

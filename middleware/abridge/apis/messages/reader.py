@@ -12,8 +12,15 @@ from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.json import loads_exact, objects, parse_object, string
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.json import (
+    begins_object,
+    loads_exact,
+    objects,
+    parse_object,
+    replace_invalid,
+    string,
+)
 from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
@@ -80,9 +87,10 @@ class MessagesReader:
         data = sse.frame_data(frame)
         if data is None or data.startswith(sse.DONE):  # [DONE]: some gateways send it here, too
             return []
-        event = None if self._ended else parse_object(data)
+        event = None if self._ended else _parse_event(data)
         if event is None:
-            return self._count_fault()
+            is_lost = not self._ended and begins_object(data)
+            return self.end(UNREADABLE) if is_lost else self._count_fault()
         handler = self._HANDLERS.get(string(event.get("type")))
         return [] if handler is None else handler(self, event)
 
@@ -101,7 +109,8 @@ class MessagesReader:
         ]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        message = parse_object(body, loads_exact) or {}
+        parsed = parse_object(body, loads_exact)
+        message = parsed or parse_object(replace_invalid(body), loads_exact) or {}
         if not isinstance(message.get("content"), list):
             error = self._read_error(message) if message.get("type") == "error" else None
             return [ResponseEnded(None, None, ok=False, error=error)]
@@ -220,6 +229,8 @@ class MessagesReader:
         return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
 
     def _on_error(self, event: Json) -> list[Event]:
+        if self._failure is not None:
+            return self._count_fault()
         self._failure = self._read_error(event)
         return [ErrorReported(None, None, self._failure)]
 
@@ -242,6 +253,14 @@ class MessagesReader:
         "message_stop": _on_message_stop,
         "error": _on_error,
     }
+
+
+def _parse_event(data: bytes) -> Json | None:
+    """Parse an event: with exact numbers unless it is a delta, all of which are text."""
+    event = parse_object(data) or parse_object(replace_invalid(data))
+    if event is None or event.get("type") == "content_block_delta":
+        return event
+    return parse_object(data, loads_exact) or event
 
 
 def _block_index(event: Json) -> int | None:

@@ -17,8 +17,16 @@ from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.json import dumps, loads_exact, packed, parse_object, string
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.json import (
+    begins_object,
+    dumps,
+    loads_exact,
+    packed,
+    parse_object,
+    replace_invalid,
+    string,
+)
 from abridge.apis.openai import error_in
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import change_frame, with_event_name
@@ -94,12 +102,14 @@ class ResponsesReader:
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
         event = None if data is None or self._ended else parse_object(data)
-        if event is None:
-            return self._read_other_frame(data, frame)
+        if data is None or event is None:
+            return self._read_unparsed(data, frame)
         self._output.frame_size = len(frame)
         carried = with_event_name(frame, event) if self._carries_frames else None
         delta = self._items.read_delta(event, carried)
-        return self._read_event(event, carried) if delta is None else [delta]
+        if delta is not None:
+            return [delta]
+        return self._read_event(parse_object(data, loads_exact) or event, carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -113,6 +123,8 @@ class ResponsesReader:
 
     def read_whole(self, body: bytes) -> list[Event]:
         response = parse_object(body, loads_exact)
+        if response is None and (valid := replace_invalid(body)) != body:
+            return self.read_whole(valid)
         frame = body if self._carries_frames else None
         if response is None or not isinstance(response.get("output"), list):
             return [ResponseEnded(None, frame, ok=False, error=error_in(response))]
@@ -157,6 +169,18 @@ class ResponsesReader:
         else:
             events += self._items.read(event_type, event, frame)
         return self._select(events)
+
+    def _read_unparsed(self, data: bytes | None, frame: bytes) -> list[Event]:
+        """Read a frame of which no event was parsed.
+
+        Without an event that cannot be read the answer would be another one, so it fails.
+        """
+        if data is not None and not self._ended:
+            if (valid := replace_invalid(frame)) != frame:
+                return self.read(valid)
+            if begins_object(data):
+                return self.end(UNREADABLE)
+        return self._read_other_frame(data, frame)
 
     def _read_other_frame(self, data: bytes | None, frame: bytes) -> list[Event]:
         """Read a frame that holds no event, or one after the end.
@@ -226,6 +250,8 @@ class ResponsesReader:
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         error = event.get("error")
         message = string((error if isinstance(error, dict) else event).get("message"))
+        if self._error is not None:  # it is reported once
+            return [Passthrough(None, frame)]
         self._error = ErrorDetail("upstream_error", message)
         return [ErrorReported(None, frame, self._error)]
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from starlette.types import Message
 
 from abridge.apis import sse
-from abridge.core.events import ErrorDetail, Event, Passthrough
+from abridge.apis.errors import UNREADABLE
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import AnswerContext
@@ -84,6 +85,8 @@ class StreamAnswer:
 
         Then a keep-alive is due in its place.
         """
+        if self._ended:
+            return
         comment = frame.startswith(b":") and sse.frame_data(frame) is None
         if comment and not self._context.hide_unread:
             self._client.write(frame)
@@ -93,12 +96,15 @@ class StreamAnswer:
         self._runner.feed(events)
 
     def _parse_frame(self, frame: bytes) -> list[Event]:
-        """Parse a frame; an error in the Reader costs no more than this frame."""
+        """Parse a frame. An error in the Reader ends the response: it may have lost something."""
+        reader = self._context.reader
         try:
-            return self._context.reader.read(frame)
+            return reader.read(frame)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a frame could not be read: %s", type(error).__name__)
-            return [] if self._context.hide_unread else [Passthrough(None, frame)]
+            self._ended = True
+            end = ResponseEnded(None, None, ok=False, error=UNREADABLE)
+            return reader.end(UNREADABLE) or [end]
 
     def _close_when_done(self) -> None:
         if self._ended and self._runner.sequencer.done:

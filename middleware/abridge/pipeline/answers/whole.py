@@ -114,5 +114,6 @@ class WholeAnswer:
                 self._context.client, self._context.write_error, shown_error
             )
             return
-        self._replacement = PassedAnswer(self._start, self._context.client)
-        self._replacement.feed(bytes(self._buffer))
+        passed = self._replacement = PassedAnswer(self._start, self._context.client)
+        passed.passed_ok = passed.passed_ok and error is None
+        passed.feed(bytes(self._buffer))

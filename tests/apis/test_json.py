@@ -1,0 +1,82 @@
+"""Test that JSON is written again as it was spelled."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.json import ExactNumber, dumps, loads, loads_exact, parse_object
+from abridge.apis.usage import as_count
+
+ODD_NUMBERS = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1E400",
+    "-1e999",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "12345678901234567890123",
+    "1" * 5000,
+    "0.1000000000000000000001",
+]
+
+
+@pytest.mark.parametrize("number", ODD_NUMBERS)
+@pytest.mark.parametrize("before", ["", "1,", "0.5,", "123456789012345678901234,", '"\\ud83d",'])
+def test_a_number_is_written_as_it_was_spelled(number: str, before: str) -> None:
+    text = f'{{"a":[{before}{number},{{"b":{number}}}]}}'.encode()
+    assert dumps(loads_exact(text)) == text
+
+
+def test_a_body_with_a_long_integer_keeps_the_spelling_of_all_its_numbers() -> None:
+    text = b"[12345678901234567890123,1.0e5,1E5,1.50,-0.0,1e-7,7,9223372036854775807,1E400]"
+    assert dumps(loads_exact(text)) == text
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
+def test_any_value_is_written_back(value: object) -> None:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    assert dumps(loads_exact(text)) == text
+
+
+def test_an_exact_number_is_a_float_but_never_a_count() -> None:
+    fields = loads_exact(b'{"a":12345678901234567890123,"b":NaN,"c":7}')
+    assert fields["a"] + 0 == pytest.approx(1.2345678901234567e22)
+    assert math.isnan(fields["b"])
+    assert list(map(as_count, fields.values())) == [None, None, 7]
+
+
+def test_exact_numbers_are_equal_if_they_are_spelled_alike() -> None:
+    assert ExactNumber("NaN") == ExactNumber("NaN")
+    assert ExactNumber("12345678901234567890123") != ExactNumber("12345678901234567890124")
+    assert ExactNumber("1.0e5") == 100000
+    assert hash(ExactNumber("1.0e5")) == hash(100000)
+
+
+@pytest.mark.parametrize("before", ["", "\\ud83d", "ü", '\\"'])
+def test_half_of_a_surrogate_pair_is_written_as_an_escape(before: str) -> None:
+    text = f'{{"k":["{before}\\ud83d",NaN,{{"\\ud83d":1E400}}],"n":12345678901234567890123}}'
+    for parse in (loads, loads_exact):
+        assert json.loads(dumps(parse(text.encode())["k"][0])) == json.loads(f'"{before}\\ud83d"')
+    written = dumps(loads_exact(text.encode()))
+    assert written.replace("ü".encode(), b"\\u00fc") == text.replace("ü", "\\u00fc").encode()
+
+
+def test_an_integer_that_nobody_parsed_may_be_long() -> None:
+    assert dumps({"a": [10**30, True]}) == b'{"a":[1000000000000000000000000000000,true]}'
+
+
+def test_what_json_cannot_say_is_refused() -> None:
+    with pytest.raises(TypeError):
+        dumps({"a": object()})
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b'"a"', b"{'a': 1}", b"[" * 100_000])
+def test_what_is_no_object_is_none(data: bytes) -> None:
+    assert parse_object(data) is None
+    assert parse_object(data, loads_exact) is None
