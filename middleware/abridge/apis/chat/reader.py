@@ -29,6 +29,7 @@ from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
+    as_object,
     begins_object,
     dumps,
     loads,
@@ -71,6 +72,7 @@ class ChatReader:
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
         self._known = KnownAnswer(profile, limit) if display.hides_raw else None
+        self._originals: dict[int, Json] = {}  # the choices that are read, as they came
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
@@ -98,18 +100,28 @@ class ChatReader:
         if chunk is None:
             return self._read_unparsed(data, frame)
         if self._known is not None:
-            chunk = self._known.rebuild_chunk(chunk)
-            carried = carried and sse.encode_frame(dumps(chunk))
-        return self._read_parsed(chunk, carried, data)
-
-    def _read_parsed(self, chunk: Json, carried: bytes | None, data: bytes) -> list[Event]:
+            return self._read_known(self._known, chunk, carried)
         if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_frame = carried
             return [continuation]
-        if self._known is None:
-            chunk = parse_object(data, loads_exact) or chunk  # it may be written again
+        chunk = parse_object(data, loads_exact) or chunk  # it may be written again
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
+        return self._read_parsed(chunk, carried)
+
+    def _read_known(self, known: KnownAnswer, chunk: Json, carried: bytes | None) -> list[Event]:
+        """Read a chunk of which only what is known goes on; but all of it is recorded."""
+        if carried is not None:
+            chunk, carried = self._repair.repair(chunk, carried)
+        self._originals = {get_index(choice): choice for choice in objects(chunk.get("choices"))}
+        chunk = known.rebuild_chunk(chunk)
+        carried = carried and sse.encode_frame(dumps(chunk))
+        if (continuation := self._read_continuation(chunk, carried)) is not None:
+            self._last_frame = carried
+            return [continuation]
+        return self._read_parsed(chunk, carried)
+
+    def _read_parsed(self, chunk: Json, carried: bytes | None) -> list[Event]:
         self._last_frame = carried
         events = self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
@@ -140,16 +152,17 @@ class ChatReader:
         completion = parse_object(body, loads_exact)
         if completion is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
+        originals = objects((completion or {}).get("choices"))
         if completion is not None and self._known is not None:
             completion = self._known.rebuild_completion(completion)
         if completion is None or not isinstance(completion.get("choices"), list):
             unread = body if self._carries_frames and self._known is None else None
             return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
         events = self._start(completion)
-        for choice in objects(completion["choices"]):
+        for choice, original in zip(objects(completion["choices"]), originals, strict=True):
             reader, message = self._get_choice(choice), choice.get("message")
             if isinstance(message, dict):
-                self._messages[reader.lane] = message
+                self._messages[reader.lane] = as_object(original.get("message"))
                 if self._known is not None:
                     message = choice["message"] = self._known.split_message(choice, message)
             others = {key: choice[key] for key in choice if key != "message"}
@@ -221,7 +234,7 @@ class ChatReader:
         for choice in choices:
             reader = self._get_choice(choice)
             pieces += self._announce_before(reader.lane)
-            reader.message.add(get_delta(choice))
+            reader.message.add(get_delta(self._originals.get(reader.lane, choice)))
             for shown in self._without_thinking(choice):
                 pieces += self._read_choice(reader, shown, separate_finish=final)
         if usage is not None and final:
