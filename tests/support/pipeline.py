@@ -143,7 +143,7 @@ class Pipeline:
         return bytes(self.out)
 
     def frame(self, frame: bytes) -> None:
-        if sse.frame_data(frame) is None:
+        if sse.frame_data(frame) is None and not self.display.hides_raw:
             self.out += frame
             return
         for event in self.reader.read(frame):

@@ -30,6 +30,8 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
         "opaque state": "ciphertext and signatures, in the alphabet of base64: nobody can read it",
         "arguments as an object": "the client's own tool names their keys; models write them to it",
         "the request's echo": "tools, metadata and the like come back as the client sent them",
+        "tool schemas": "what an MCP server says of its tools; no model writes it",
+        "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
         "addresses": "URLs of images and sources, without white space",
         "media": "the bytes of images, audio and files, as base64",
     }
@@ -163,10 +165,13 @@ def either(scalar: Shape, structured: Shape) -> Shape:
 
 
 def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
-    """An object whose `type` says which shape it has; of an unknown type nothing is left."""
+    """An object whose `type` says which shape it has; of an unknown type nothing is left.
+
+    The shape of one that says none, if that is known, is under the empty string.
+    """
 
     def rebuild_kind(value: Any, rebuilding: Rebuilding) -> Any:
-        kind = value.get(key) if isinstance(value, dict) else None
+        kind = value.get(key, "") if isinstance(value, dict) else None
         shape = kinds.get(kind) if isinstance(kind, str) else None
         return rebuilding.leave_out(value) if shape is None else shape(value, rebuilding)
 
