@@ -62,9 +62,10 @@ def _error_message(value: Any, _: Rebuilding) -> Any:
 
 
 def _reasoning_item(value: Any, rebuilding: Rebuilding) -> Any:
-    """A reasoning item whole: upstream may want it back. Its writer shows it as a `SHOWN_ITEM`."""
-    SHOWN_ITEM(value, rebuilding)
-    return value
+    """A reasoning item whole but for its summary: upstream may want it back. The writer shows it as
+    a `SHOWN_ITEM`."""
+    shown = SHOWN_ITEM(value, rebuilding)
+    return {**value, "summary": shown.get("summary")} if "summary" in value else value
 
 
 def _under_names(shape: Shape) -> Shape:
@@ -176,6 +177,11 @@ _LOCAL_SHELL_ACTION = fields(
 
 _SHELL_ACTION = fields({"commands": each(text)} | _all("timeout_ms max_output_length", number))
 
+_ENVIRONMENT = fields(
+    {"type": name, "container_id": name}
+    | {"skills": each(fields({"name": name, "description": text, "path": text}))}
+)
+
 _SHELL_OUTPUT = fields(
     {"stdout": text, "stderr": text, "created_by": name}
     | {"outcome": fields({"type": name, "exit_code": number})}
@@ -223,9 +229,7 @@ ITEMS: Mapping[str, Shape] = {
     ),
     "local_shell_call": _item(action=_LOCAL_SHELL_ACTION),
     "local_shell_call_output": _item(output=text),
-    "shell_call": _item(
-        action=_SHELL_ACTION, environment=fields({"type": name, "container_id": name})
-    ),
+    "shell_call": _item(action=_SHELL_ACTION, environment=_ENVIRONMENT),
     "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
     "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
     "apply_patch_call_output": _item(output=text),

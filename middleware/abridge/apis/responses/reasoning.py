@@ -154,7 +154,7 @@ _RAW_EVENT_TYPES = {
 
 def rename_raw_summary_in_event(event: Json, part_type: str = "reasoning_text") -> Json:
     event = dict(event)
-    if event.get("type") in _RAW_EVENT_TYPES:
+    if string(event.get("type")) in _RAW_EVENT_TYPES:
         event["type"] = _RAW_EVENT_TYPES[event["type"]]
         event["content_index"] = event.pop("summary_index", 0)
     if isinstance(event.get("part"), dict) and event["part"].get("type") == "summary_text":
