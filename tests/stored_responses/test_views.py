@@ -21,6 +21,7 @@ SUMMARY = [{"type": "summary_text", "text": "I add."}]
 ERROR = {"code": "timeout", "message": "Too late."}
 BOTH = Display(show_raw=True, show_summary=True)
 HIDDEN = Display(show_raw=False, show_summary=True)
+HIDING = Display(show_raw=False, hides_raw=True, show_summary=True)
 NOTHING = Display(show_raw=False, show_summary=False)
 
 
@@ -80,6 +81,33 @@ class TestAsShown:
         )
         assert RAW not in str(again)
         assert RAW not in str(listed)
+
+    @pytest.mark.parametrize("name", ["auto", "openai"])
+    def test_where_reasoning_is_hidden_nothing_unknown_is_shown(self, name: str) -> None:
+        native = [{"type": "summary_text", "text": "I think of odd numbers."}]
+        item = {**reasoning_item(0, THOUGHT, summary=native), "trace": THOUGHT}
+        message = {**message_item(1, "Hi"), "trace": THOUGHT}
+        items = [item, {"type": "musing", "text": THOUGHT}, message]
+        style = {"effort": None, "summary": THOUGHT}
+        stored = response(items, output_messages=[THOUGHT], reasoning=style)
+        again = response_as_shown(stored, HIDING, {}, {}, PROFILES[name])
+        listed = items_as_shown(
+            {"object": "list", "data": [USER, *items], "note": THOUGHT}, HIDING, {}, PROFILES[name]
+        )
+        assert again is not None
+        assert listed is not None
+        assert again["output"] == listed["data"][1:]
+        assert again["output"][1] == message_item(1, "Hi")
+        assert again["output"][0]["summary"] == (native if name == "openai" else [])
+        assert listed["data"][0] == USER
+        assert str([again, listed]).count(RAW) == (2 if name == "openai" else 0)
+
+    def test_what_is_stored_here_is_as_it_was_shown(self) -> None:
+        shown = {**self.shown(), "usage": {"reasoning_summary": {"model": "two words"}}}
+        again = response_as_shown(shown, HIDING, {}, find_summaries(shown["output"]), None)
+        assert again is not None
+        assert again["usage"] == shown["usage"]
+        assert again["output"][0]["summary"] == SUMMARY
 
     def test_listed_items_are_rewritten_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]

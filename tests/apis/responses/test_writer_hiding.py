@@ -343,6 +343,9 @@ class TestOnlyWhatIsKnownPasses:
         "an item of no type": {"id": "mu_1", "content": [{"type": "output_text", "text": THOUGHT}]},
         "an unknown key of a call": {**CALL, "thought": THOUGHT},
         "an unknown key of reasoning": {**BARE, "id": "rs_2", "thinking": THOUGHT},
+        "a sentence as an id of reasoning": {**FULL, "id": THOUGHT},
+        "a sentence in place of an id": {"type": "reasoning", "summary": [], "call_id": THOUGHT},
+        "a sentence as a state": {**BARE, "id": "rs_2", "status": THOUGHT},
         "an unknown key of a summary": {
             **BARE,
             "id": "rs_2",

@@ -61,11 +61,18 @@ def _error_message(value: Any, _: Rebuilding) -> Any:
     return value if value is None else UPSTREAM_ERROR
 
 
+_SHOWN_EARLY = ("id", "call_id", "status", "summary")
+"""Fields of a reasoning item that are read for what clients are shown."""
+
+
 def _reasoning_item(value: Any, rebuilding: Rebuilding) -> Any:
-    """A reasoning item whole but for its summary: upstream may want it back. The writer shows it as
-    a `SHOWN_ITEM`."""
+    """A reasoning item with all that upstream may want back. Its writer shows a `SHOWN_ITEM`."""
     shown = SHOWN_ITEM(value, rebuilding)
-    return {**value, "summary": shown.get("summary")} if "summary" in value else value
+    return {
+        key: shown.get(key, inner)
+        for key, inner in value.items()
+        if key in shown or key not in _SHOWN_EARLY
+    }
 
 
 def _under_names(shape: Shape) -> Shape:
@@ -321,39 +328,39 @@ ITEM_EVENTS: Mapping[str, Shape] = {
     **_events("output_text.delta", delta=text, logprobs=_no_logprobs),
     **_events("output_text.done", text=text, logprobs=_no_logprobs),
     **_events("output_text.annotation.added", annotation=ANNOTATION),
-    **_events("refusal.delta", delta=text),
     **_events("refusal.done", refusal=text),
-    **_events("reasoning_text.delta reasoning_summary_text.delta", delta=text),
     **_events("reasoning_text.done reasoning_summary_text.done", text=text),
     **_events(
         "reasoning_summary_part.added reasoning_summary_part.done", part=by_type(EVENT_PARTS)
     ),
-    **_events("function_call_arguments.delta mcp_call_arguments.delta", delta=text),
     **_events("function_call_arguments.done mcp_call_arguments.done", name=name, arguments=text),
-    **_events("custom_tool_call_input.delta", delta=text),
     **_events("custom_tool_call_input.done", input=text),
-    **_events("code_interpreter_call_code.delta", delta=text),
     **_events("code_interpreter_call_code.done", code=text),
-    **_events("code_interpreter_call.in_progress code_interpreter_call.interpreting"),
-    **_events("code_interpreter_call.completed"),
-    **_events("file_search_call.in_progress file_search_call.searching file_search_call.completed"),
-    **_events("web_search_call.in_progress web_search_call.searching web_search_call.completed"),
-    **_events("image_generation_call.in_progress image_generation_call.generating"),
-    **_events("image_generation_call.completed"),
+    **_events("shell_call_command.added shell_call_command.done", command=text),
+    **_events(
+        "refusal.delta reasoning_text.delta reasoning_summary_text.delta audio.transcript.delta "
+        "function_call_arguments.delta mcp_call_arguments.delta custom_tool_call_input.delta "
+        "code_interpreter_call_code.delta shell_call_command.delta",
+        delta=text,
+    ),
+    **_events("shell_call_output_content.delta", delta=fields({"stdout": text, "stderr": text})),
+    **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
+    **_events("audio.delta", delta=opaque),
     **_events(
         "image_generation_call.partial_image",
         partial_image_b64=opaque,
         **_all("size quality background output_format", name),
     ),
-    **_events("mcp_call.in_progress mcp_call.completed mcp_call.failed"),
-    **_events("mcp_list_tools.in_progress mcp_list_tools.completed mcp_list_tools.failed"),
-    **_events("shell_call_command.added shell_call_command.done", command=text),
-    **_events("shell_call_command.delta", delta=text),
-    **_events("shell_call_output_content.delta", delta=fields({"stdout": text, "stderr": text})),
-    **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
-    **_events("audio.delta", delta=opaque),
-    **_events("audio.transcript.delta", delta=text),
-    **_events("audio.done audio.transcript.done"),
+    **_events(
+        "file_search_call.in_progress file_search_call.searching file_search_call.completed "
+        "web_search_call.in_progress web_search_call.searching web_search_call.completed "
+        "code_interpreter_call.in_progress code_interpreter_call.interpreting "
+        "code_interpreter_call.completed image_generation_call.in_progress "
+        "image_generation_call.generating image_generation_call.completed "
+        "mcp_call.in_progress mcp_call.completed mcp_call.failed "
+        "mcp_list_tools.in_progress mcp_list_tools.completed mcp_list_tools.failed "
+        "audio.done audio.transcript.done"
+    ),
 }
 """Events about an item, or what is in one."""
 
