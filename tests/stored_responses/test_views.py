@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import Display
+from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.views import find_summaries, items_as_shown, response_as_shown
 from tests.support import openapi
 from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item, response
@@ -20,6 +21,7 @@ SUMMARY = [{"type": "summary_text", "text": "I add."}]
 ERROR = {"code": "timeout", "message": "Too late."}
 BOTH = Display(show_raw=True, show_summary=True)
 HIDDEN = Display(show_raw=False, show_summary=True)
+HIDING = Display(show_raw=False, hides_raw=True, show_summary=True)
 NOTHING = Display(show_raw=False, show_summary=False)
 
 
@@ -38,14 +40,14 @@ class TestAsShown:
         fields = {"reasoning": shown["reasoning"]}
         stored = response(list(self.OUTPUT))
         again = response_as_shown(
-            stored, BOTH, fields, find_summaries(shown["output"]), summary_is_raw=False
+            stored, BOTH, fields, find_summaries(shown["output"]), PROFILES["openai"]
         )
         assert again == shown
         openapi.check("Response", again)
 
     def test_a_response_without_summaries_is_unchanged(self) -> None:
         stored = response([reasoning_item(0, THOUGHT, summary=SUMMARY), message_item(1, "Hi")])
-        assert response_as_shown(stored, BOTH, {}, {}, summary_is_raw=False) == stored
+        assert response_as_shown(stored, BOTH, {}, {}, PROFILES["openai"]) == stored
         assert find_summaries(list(self.OUTPUT)) == {}
 
     @pytest.mark.parametrize("display", [HIDDEN, NOTHING])
@@ -55,7 +57,7 @@ class TestAsShown:
             [*self.OUTPUT, {**message_item(3, "Hi"), "content": reasoning_item(3, "x")}]
         )
         again = response_as_shown(
-            stored, display, {}, find_summaries(shown["output"]), summary_is_raw=False
+            stored, display, {}, find_summaries(shown["output"]), PROFILES["openai"]
         )
         assert again is not None
         assert RAW not in str(again)
@@ -68,18 +70,50 @@ class TestAsShown:
         masked_text = [{"type": "summary_text", "text": THOUGHT}]
         sealed = {} if masked else {"encrypted_content": THOUGHT}
         item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **sealed}
-        again = response_as_shown(response([item]), HIDDEN, {}, {}, summary_is_raw=masked)
+        again = response_as_shown(
+            response([item]), HIDDEN, {}, {}, PROFILES["ollama" if masked else "openai"]
+        )
         listed = items_as_shown(
-            {"object": "list", "data": [item]}, HIDDEN, {}, summary_is_raw=masked
+            {"object": "list", "data": [item]},
+            HIDDEN,
+            {},
+            PROFILES["ollama" if masked else "openai"],
         )
         assert RAW not in str(again)
         assert RAW not in str(listed)
+
+    @pytest.mark.parametrize("name", ["auto", "openai"])
+    def test_where_reasoning_is_hidden_nothing_unknown_is_shown(self, name: str) -> None:
+        native = [{"type": "summary_text", "text": "I think of odd numbers."}]
+        item = {**reasoning_item(0, THOUGHT, summary=native), "trace": THOUGHT}
+        message = {**message_item(1, "Hi"), "trace": THOUGHT}
+        items = [item, {"type": "musing", "text": THOUGHT}, message]
+        style = {"effort": None, "summary": THOUGHT}
+        stored = response(items, output_messages=[THOUGHT], reasoning=style)
+        again = response_as_shown(stored, HIDING, {}, {}, PROFILES[name])
+        listed = items_as_shown(
+            {"object": "list", "data": [USER, *items], "note": THOUGHT}, HIDING, {}, PROFILES[name]
+        )
+        assert again is not None
+        assert listed is not None
+        assert again["output"] == listed["data"][1:]
+        assert again["output"][1] == message_item(1, "Hi")
+        assert again["output"][0]["summary"] == (native if name == "openai" else [])
+        assert listed["data"][0] == USER
+        assert str([again, listed]).count(RAW) == (2 if name == "openai" else 0)
+
+    def test_what_is_stored_here_is_as_it_was_shown(self) -> None:
+        shown = {**self.shown(), "usage": {"reasoning_summary": {"model": "two words"}}}
+        again = response_as_shown(shown, HIDING, {}, find_summaries(shown["output"]), None)
+        assert again is not None
+        assert again["usage"] == shown["usage"]
+        assert again["output"][0]["summary"] == SUMMARY
 
     def test_listed_items_are_rewritten_likewise(self) -> None:
         items: list[Any] = [USER, *self.OUTPUT, None]
         body = {"object": "list", "data": items, "has_more": False}
         again = items_as_shown(
-            body, HIDDEN, find_summaries(self.shown()["output"]), summary_is_raw=False
+            body, HIDDEN, find_summaries(self.shown()["output"]), PROFILES["openai"]
         )
         assert again is not None
         assert RAW not in str(again)
@@ -88,5 +122,5 @@ class TestAsShown:
 
     @pytest.mark.parametrize("body", [{}, {"output": None}, {"data": {}}])
     def test_other_bodies_cannot_be_read(self, body: Json) -> None:
-        assert response_as_shown(body, BOTH, {}, {}, summary_is_raw=False) is None
-        assert items_as_shown(body, BOTH, {}, summary_is_raw=False) is None
+        assert response_as_shown(body, BOTH, {}, {}, PROFILES["openai"]) is None
+        assert items_as_shown(body, BOTH, {}, PROFILES["openai"]) is None

@@ -30,6 +30,8 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
         "opaque state": "ciphertext and signatures, in the alphabet of base64: nobody can read it",
         "arguments as an object": "the client's own tool names their keys; models write them to it",
         "the request's echo": "tools, metadata and the like come back as the client sent them",
+        "tool schemas": "what an MCP server says of its tools; no model writes it",
+        "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
         "addresses": "URLs of images and sources, without white space",
         "media": "the bytes of images, audio and files, as base64",
     }

@@ -26,6 +26,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 from abridge.stored_responses.repository import (
     LocalResponse,
     ResponseRepository,
@@ -102,8 +103,8 @@ class StoredResponses:
             record if isinstance(record, UpstreamResponse) and is_known else UNKNOWN_RESPONSE
         )
         route = self._routes.get(upstream_response.upstream, self._default_route)
-        summary_is_raw = PROFILES[route.upstream.profile].summary_is_raw
-        view = self._view(upstream_response, repository, summary_is_raw=summary_is_raw)
+        profile = PROFILES[route.upstream.profile]
+        view = self._view(upstream_response, repository, profile)
         await self._ask_upstream(path, view, {**scope, ROUTE: route}, receive, send)
         return True
 
@@ -188,8 +189,7 @@ class StoredResponses:
         self,
         record: UpstreamResponse,
         repository: ResponseRepository | None,
-        *,
-        summary_is_raw: bool = False,
+        profile: Profile | None = None,
     ) -> UpstreamView:
         """Return the client's view of a response. If its upstream is unknown, show no more than the
         settings of every upstream allow."""
@@ -204,7 +204,7 @@ class StoredResponses:
         attribution_limit = (
             self._attribution_limit if self._attribution_limit or not display.show_raw else None
         )
-        return UpstreamView(record, repository, display, summary_is_raw, attribution_limit)
+        return UpstreamView(record, repository, display, profile, attribution_limit)
 
 
 async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Json:

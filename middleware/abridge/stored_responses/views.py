@@ -11,20 +11,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.json import loads_exact, objects, string
+from abridge.apis.json import as_object, loads_exact, objects, string
+from abridge.apis.responses.hiding import ITEM_LIST, RESPONSE
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
     is_reasoning,
     rename_raw_summary,
     rename_raw_summary_in_response,
+    summary_is_raw,
     without_raw_content,
 )
 from abridge.apis.responses.response import snapshot
+from abridge.apis.shapes import Rebuilding
 from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json
 from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError
+from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
 from abridge.stored_responses.repository import (
     LocalResponse,
@@ -38,9 +42,6 @@ CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 
 ShownSummaries = Mapping[str, Any]
 """Summary fields that reasoning items were shown with, by item id."""
-
-LIST_FIELDS = ("object", "data", "first_id", "last_id", "has_more")
-"""Fields of a list of items."""
 
 DELETED_FIELDS = ("id", "object", "deleted")
 """Fields of the answer to a deletion."""
@@ -86,14 +87,12 @@ class UpstreamView:
     record: UpstreamResponse
     repository: ResponseRepository | None
     display: Display
-    summary_is_raw: bool  # upstream's "summaries" are raw reasoning
+    profile: Profile | None  # upstream's; None if the response is as its client was shown it
     attribution_limit: int | None  # characters of reasoning per call; None: no attribution
 
     async def rewrite_response(self, body: Json) -> Json | None:
         record, limit = self.record, self.attribution_limit
-        view = response_as_shown(
-            body, self.display, record.fields, record.made, summary_is_raw=self.summary_is_raw
-        )
+        view = response_as_shown(body, self.display, record.fields, record.made, self.profile)
         return view if view is None or limit is None else attribute_response(view, limit)
 
     async def rewrite_items(self, body: Json) -> Json | None:
@@ -101,7 +100,7 @@ class UpstreamView:
         summaries = self.record.made
         if self.repository is not None:
             summaries = await _find_summaries(objects(body.get("data")), self.repository)
-        view = items_as_shown(body, self.display, summaries, summary_is_raw=self.summary_is_raw)
+        view = items_as_shown(body, self.display, summaries, self.profile)
         if view is not None and not self.display.show_raw:
             view["data"] = list(map(ItemAttributor(0).attribute, view["data"]))
         return view
@@ -124,19 +123,17 @@ def response_as_shown(
     display: Display,
     fields: Json,
     summaries: ShownSummaries,
-    *,
-    summary_is_raw: bool,
+    profile: Profile | None,
 ) -> Json | None:
-    """Return upstream's response as its client was shown it; None if it cannot be read.
-
-    With `summary_is_raw`, upstream's summaries are the raw reasoning.
-    """
+    """Return upstream's response as its client was shown it; None if it cannot be read."""
     if not isinstance(response.get("output"), list):
         return None
-    reasoning = response.get("reasoning")
-    style = reasoning.get("summary") if isinstance(reasoning, dict) else None
-    renamed = rename_raw_summary_in_response(response, always=summary_is_raw)
-    shown = snapshot(renamed, replace(display, style=style))
+    is_raw = profile is not None and summary_is_raw(profile, display)
+    response = rename_raw_summary_in_response(response, always=is_raw)
+    if profile is not None and display.hides_raw:
+        response = RESPONSE(response, Rebuilding())
+    style = as_object(response.get("reasoning")).get("summary")
+    shown = snapshot(response, replace(display, style=style))
     if not display.show_summary:
         return shown
     return {
@@ -147,25 +144,26 @@ def response_as_shown(
 
 
 def items_as_shown(
-    body: Json, display: Display, summaries: ShownSummaries, *, summary_is_raw: bool
+    body: Json, display: Display, summaries: ShownSummaries, profile: Profile | None
 ) -> Json | None:
     """Return a list of items as they were shown; None if it cannot be read."""
-    items = body.get("data")
-    if not isinstance(items, list):
+    if not isinstance(body.get("data"), list):
         return None
-    shown = [_item_as_shown(item, display, summary_is_raw=summary_is_raw) for item in items]
-    fields = {key: body[key] for key in LIST_FIELDS if key in body} if display.hides_raw else body
+    if profile is not None and display.hides_raw:
+        body = ITEM_LIST(body, Rebuilding())
+    is_raw = profile is not None and summary_is_raw(profile, display)
+    shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
     return {
-        **fields,
+        **body,
         "data": [_with_summary(item, summaries) for item in shown]
         if display.show_summary
         else shown,
     }
 
 
-def _item_as_shown(item: Any, display: Display, *, summary_is_raw: bool) -> Any:
+def _item_as_shown(item: Any, display: Display, *, is_raw: bool) -> Any:
     """Return an item of a list as it was shown. Items of a response go through `snapshot`."""
-    if summary_is_raw or is_raw_summary(item):
+    if is_raw or is_raw_summary(item):
         item = rename_raw_summary(item)
     return (
         as_shown(item, NO_SUMMARY, display)

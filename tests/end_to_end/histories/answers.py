@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 TOOL = "look"
-LABEL = re.compile(r"raw\[(\w+)/(\w+)/(\d+):(\w+)\]")
+LABEL = re.compile(r"raw=(\w+)/(\w+)/(\d+):(\w+)=")
 
 
 class Label(NamedTuple):
-    """A label in every text, signature and seal; `piece` distinguishes those of one answer."""
+    """A label in every text, signature and seal; `piece` distinguishes those of one answer.
+
+    It is in the alphabet of base64, as signatures and seals are.
+    """
 
     tenant: str
     conversation: str
@@ -52,7 +55,7 @@ class Script:
     calls: tuple[Call, ...] = field(default=())
 
     def label(self, piece: str) -> str:
-        return f"raw[{Label(self.tenant, self.conversation, self.serial, piece)}]"
+        return f"raw={Label(self.tenant, self.conversation, self.serial, piece)}="
 
     def reasoning_text(self, piece: str = "t") -> str:
         """Return a text that trimming, re-encoding or splitting would change."""

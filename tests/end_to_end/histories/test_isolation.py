@@ -92,7 +92,7 @@ async def test_a_history_sent_by_another_tenant_or_to_another_model(
     except Refused:
         assert anna.provider.refusals
     (sent,) = other.sent
-    assert "raw[" not in sent.text
+    assert "raw=" not in sent.text
     assert_safe(sent, anna.provider)
 
 
@@ -156,7 +156,7 @@ async def test_an_edited_question_before_calls_without_unique_ids(api: str) -> N
     client.edit("where is it", "where was it")
     client.question()
     await client.send()
-    assert "raw[" not in client.sent[-1].text
+    assert "raw=" not in client.sent[-1].text
     assert_safe(client.sent[-1], client.provider)
 
 

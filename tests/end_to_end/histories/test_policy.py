@@ -72,7 +72,7 @@ async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
     except Refused:
         assert provider.refusals
     sent = client.sent[-1]
-    assert "raw[" not in sent.text
+    assert "raw=" not in sent.text
     assert_safe(sent, provider)
 
 
@@ -100,5 +100,5 @@ async def test_nothing_outlives_its_time(api: str, name: str) -> None:
     await client.ask(rounds=0)
     await asyncio.sleep(0.01)
     await client.ask(rounds=0)
-    assert "raw[" not in client.sent[-1].text
+    assert "raw=" not in client.sent[-1].text
     assert_safe(client.sent[-1], provider)

@@ -6,7 +6,7 @@ from io import StringIO
 
 from abridge.apis.display import Envelope, SealEnvelope
 from abridge.apis.json import string
-from abridge.apis.responses.reasoning import raw_parts, raw_text
+from abridge.apis.responses.reasoning import as_sent, raw_parts, raw_text
 from abridge.core.conversation import Json
 
 MAX_BLOB_CHARS = 1 << 22
@@ -29,7 +29,7 @@ class EnvelopeSealer:
         if self._seal is None or output_index < 0:
             return ""
         if output_index not in self._blobs and self._room_left > 0 and raw_text(item).strip():
-            blob = self._seal(Envelope([item], string(item.get("id"))))
+            blob = self._seal(Envelope([as_sent(item)], string(item.get("id"))))
             self._room_left -= len(blob)
             self._blobs[output_index] = blob
         return self._blobs.get(output_index, "")

@@ -21,6 +21,7 @@ from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
 from abridge.apis.responses.reasoning import (
     LANE,
+    as_sent,
     is_reasoning,
     is_tool_call,
     raw_text,
@@ -198,7 +199,8 @@ def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]
         keys = tuple((LANE, number) for number in indexes if number is not None)
         raw = "".join(map(raw_text, reasoning))
         if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
-            recorded.append(RecordedTurn(turn, raw, reasoning, keys, tuple(all_turns[:index])))
+            original = list(map(as_sent, reasoning))
+            recorded.append(RecordedTurn(turn, raw, original, keys, tuple(all_turns[:index])))
     return recorded
 
 
@@ -293,7 +295,7 @@ def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[Recorde
         RecordedTurn(
             _client_turn(items),
             TEXT_SEPARATOR.join(filter(None, map(raw_text, reasoning))),
-            reasoning if order == sorted(order) else items,
+            list(map(as_sent, reasoning if order == sorted(order) else items)),
             tuple((LANE, number) for number in indexes),
         )
     ]

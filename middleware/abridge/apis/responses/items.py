@@ -139,7 +139,6 @@ class OutputItems:
         self.has_queue = False  # events of later items are queued behind the open one
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
-        self.dropped = 0  # unknown fields that were dropped with hidden reasoning
         self._room_left = limit
         self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}

@@ -12,6 +12,7 @@ Everything is in one lane. An item's number is its `output_index`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     begins_object,
     dumps,
+    loads,
     loads_exact,
     packed,
     parse_object,
@@ -29,8 +31,9 @@ from abridge.apis.json import (
 )
 from abridge.apis.openai import error_in
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import change_frame, with_event_name
+from abridge.apis.responses.frames import change_frame, encode_event, with_event_name
 from abridge.apis.responses.framing import Framing
+from abridge.apis.responses.hiding import RESPONSE, UPSTREAM_ERROR, EventRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.item_reader import ItemReader
 from abridge.apis.responses.items import OutputItems
@@ -41,6 +44,7 @@ from abridge.apis.responses.reasoning import (
     is_reasoning,
     rename_raw_summary_in_event,
     rename_raw_summary_in_response,
+    summary_is_raw,
     summary_text,
 )
 from abridge.apis.responses.reasoning_reader import is_empty_delta
@@ -76,8 +80,11 @@ class ResponsesReader:
     def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
         self._framing = framing
         self._carries_frames = framing.carries_frames
-        self._summary_is_raw = profile.summary_is_raw
-        self._hides_raw = not display.show_raw
+        self._summary_is_raw = summary_is_raw(profile, display)
+        self._hides_raw = display.hides_raw
+        # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
+        self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
+        self._rebuilder = EventRebuilder()
         self._output = OutputItems(limit, framing.make_frame)
         self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
         self._lifecycle = ResponseLifecycle()
@@ -89,7 +96,7 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        return self._output.dropped
+        return self._rebuilder.rebuilding.dropped
 
     @property
     def faults(self) -> int:
@@ -101,15 +108,22 @@ class ResponsesReader:
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
-        event = None if data is None or self._ended else parse_object(data)
-        if data is None or event is None:
+        parse = loads_exact if self._hides_raw else loads
+        sent = None if data is None or self._ended else parse_object(data, parse)
+        if data is None or sent is None:
             return self._read_unparsed(data, frame)
         self._output.frame_size = len(frame)
-        carried = with_event_name(frame, event) if self._carries_frames else None
+        if sent.get("type") == "response.output_item.done":
+            self._observe(sent.get("item"))
+        event, carried = self._hide(sent) if self._hides_raw else self._rename(sent, frame)
+        if event is None:
+            return []
         delta = self._items.read_delta(event, carried)
         if delta is not None:
             return [delta]
-        return self._read_event(parse_object(data, loads_exact) or event, carried)
+        if not self._hides_raw:
+            event = self._renamed(parse_object(data, loads_exact) or sent)
+        return self._read_event(event, carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -122,18 +136,21 @@ class ResponsesReader:
         ]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        response = parse_object(body, loads_exact)
-        if response is None and (valid := replace_invalid(body)) != body:
+        sent = parse_object(body, loads_exact)
+        if sent is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
-        frame = body if self._carries_frames else None
-        if response is None or not isinstance(response.get("output"), list):
-            return [ResponseEnded(None, frame, ok=False, error=error_in(response))]
-        for item in response["output"]:
+        frame = body if self._carries_frames and not self._hides_raw else None
+        if sent is None or not isinstance(sent.get("output"), list):
+            return [ResponseEnded(None, frame, ok=False, error=self._error_in(sent))]
+        for item in sent["output"]:
             self._observe(item)
-        renamed = rename_raw_summary_in_response(response, always=self._summary_is_raw)
-        if renamed != response:
-            response = renamed
-            frame = dumps(renamed) if self._carries_frames else None
+        response = rename_raw_summary_in_response(
+            sent, self._raw_part_type, always=self._summary_is_raw
+        )
+        if self._hides_raw:
+            response = RESPONSE(response, self._rebuilder.rebuilding)
+        if self._carries_frames and (self._hides_raw or response != sent):
+            frame = dumps(response)
         events = self._start(response, None)
         self._final_output = list(enumerate(response["output"]))
         for number, item in enumerate(response["output"]):
@@ -150,18 +167,33 @@ class ResponsesReader:
 
     # Events
 
-    def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
-        if event.get("type") == "response.output_item.done":
-            self._observe(event.get("item"))
-        if self._summary_is_raw:
-            event = rename_raw_summary_in_event(event)
-            frame = change_frame(frame, rename_raw_summary_in_event)
+    def _hide(self, event: Json) -> tuple[Json | None, bytes | None]:
+        """Return the event rebuilt, and its frame made from that; None if it is not understood."""
+        rebuilt = self._rebuilder.rebuild(self._renamed(event))
+        if rebuilt is None or not self._carries_frames:
+            return rebuilt, None
+        return rebuilt, encode_event(rebuilt["type"], rebuilt)
+
+    def _rename(self, event: Json, frame: bytes) -> tuple[Json, bytes | None]:
+        renamed = self._renamed(event)
+        if not self._carries_frames:
+            return renamed, None
+        if renamed is event:
+            return event, with_event_name(frame, event)
+        return renamed, change_frame(frame, self._renamed)
+
+    def _renamed(self, event: Json) -> Json:
+        """Return the event under its type of today, and raw reasoning that is called a summary
+        as reasoning."""
         event_type = string(event.get("type"))
         if event_type in EARLY_EVENT_TYPES:
-            event_type = event["type"] = EARLY_EVENT_TYPES[event_type]
-            frame = change_frame(
-                frame, lambda event: {**event, "type": EARLY_EVENT_TYPES[event["type"]]}
-            )
+            event = {**event, "type": EARLY_EVENT_TYPES[event_type]}
+        if not self._summary_is_raw:
+            return event
+        return rename_raw_summary_in_event(event, self._raw_part_type)
+
+    def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
+        event_type = string(event.get("type"))
         events = self._missing_start(event, event_type) if self._response is None else []
         handler = self._HANDLERS.get(event_type)
         if handler is not None:
@@ -186,16 +218,17 @@ class ResponsesReader:
         """Read a frame that holds no event, or one after the end.
 
         Comments pass, and so does `[DONE]` after the end. While raw reasoning is hidden nothing
-        else does, since it may contain some.
+        passes but that `[DONE]`, since anything else may contain some.
         """
-        if data is None:
-            passes = not self._hides_raw or frame.startswith(b":")
-        else:
-            done = data.strip() == b"[DONE]"
-            passes = done if self._ended else not (done or self._hides_raw)
-        if not passes:
+        done = data is not None and data.strip() == sse.DONE
+        if data is None and frame.startswith(b":") and self._hides_raw:
+            return []
+        passes = done == self._ended if data is not None else not self._hides_raw
+        if not passes or (self._hides_raw and not done):
             return self._output.count_fault()
-        return [Passthrough(None, frame)] if self._carries_frames else []
+        if not self._carries_frames:
+            return []
+        return [Passthrough(None, sse.encode_frame(sse.DONE) if self._hides_raw else frame)]
 
     def _select(self, events: list[Event]) -> list[Event]:
         """Drop the events that say nothing without a frame."""
@@ -246,6 +279,10 @@ class ResponsesReader:
         return [ResponseStarted(LANE, frame, response_id, model, timestamp)]
 
     # End
+
+    def _error_in(self, body: Json | None) -> ErrorDetail | None:
+        error = error_in(body)
+        return replace(error, message=UPSTREAM_ERROR) if error and self._hides_raw else error
 
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         error = event.get("error")

@@ -19,13 +19,23 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, string
+from abridge.apis.shapes import Rebuilding, anything, by_type, each, fields, name, opaque, text
 from abridge.core.conversation import Json
 from abridge.core.events import ItemSummary
+from abridge.providers.profile import Profile
 
 LANE = 0
 """The lane of every event: a response has just one."""
 
-KNOWN_FIELDS = ("id", "type", "status", "summary", "encrypted_content")
+SHOWN_ITEM = fields(
+    {
+        **dict.fromkeys(("id", "type", "status"), name),
+        "summary": each(by_type({"summary_text": fields({"type": name, "text": text})})),
+        "content": anything,  # the raw reasoning, which is not shown
+        "encrypted_content": opaque,
+    }
+)
+"""What clients are shown of an item."""
 
 MAX_LINES_COMPARED = 16
 """Look for at most this many lines of the reasoning, the longest, in opaque state."""
@@ -63,20 +73,13 @@ def raw_parts(texts: Iterable[str]) -> list[Json]:
     return [{"type": "reasoning_text", "text": text} for text in texts]
 
 
-def count_unknown_fields(item: Json) -> int:
-    """Count the fields, other than `content`, that `without_reasoning` drops as unknown."""
-    return sum(item[key] is not None for key in item.keys() - set(KNOWN_FIELDS) - {"content"})
-
-
 def without_reasoning(item: Json) -> Json:
     """Return the item without its raw reasoning, rebuilt from known fields.
 
     Keep opaque state, unless the reasoning can be read in it.
     """
-    rebuilt: Json = {key: item[key] for key in KNOWN_FIELDS if key in item}
-    if not isinstance(rebuilt.get("status", ""), str | None):
-        del rebuilt["status"]
-    if "content" in item:
+    rebuilt: Json = SHOWN_ITEM(item, Rebuilding())
+    if "content" in rebuilt:
         rebuilt["content"] = []
     if rebuilt.get("encrypted_content") is not None and not is_opaque(item):
         del rebuilt["encrypted_content"]
@@ -103,7 +106,7 @@ def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "")
     `encrypted_content`: its envelope holds the whole item, opaque state included.
     """
     shown = dict(item) if display.show_raw else without_reasoning(item)
-    native = objects(item.get("summary")) if display.show_summary else []
+    native = objects(shown.get("summary")) if display.show_summary else []
     shown["summary"] = summary_parts(summary.parts) + native
     if summary.error is not None:
         shown["summary_error"] = summary.error.as_dict()
@@ -115,7 +118,7 @@ def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "")
 def is_opaque(item: Json) -> bool:
     """Return whether neither the reasoning nor its summary can be read in the opaque state."""
     state = item.get("encrypted_content")
-    return all(_hides(state, part_texts(item.get(name))) for name in ("content", "summary"))
+    return all(_hides(state, part_texts(item.get(key))) for key in ("content", "summary"))
 
 
 def _hides(state: Any, texts: list[str]) -> bool:
@@ -135,6 +138,12 @@ def _hides(state: Any, texts: list[str]) -> bool:
     )
 
 
+def summary_is_raw(profile: Profile, display: Display) -> bool:
+    """Return whether upstream's summaries are taken for raw reasoning: where that is hidden, all
+    that nobody vouches for."""
+    return profile.summary_is_raw or (display.hides_raw and not profile.makes_summaries)
+
+
 _RAW_EVENT_TYPES = {
     "response.reasoning_summary_part.added": "response.content_part.added",
     "response.reasoning_summary_text.delta": "response.reasoning_text.delta",
@@ -143,21 +152,23 @@ _RAW_EVENT_TYPES = {
 }
 
 
-def rename_raw_summary_in_event(event: Json) -> Json:
+def rename_raw_summary_in_event(event: Json, part_type: str = "reasoning_text") -> Json:
     event = dict(event)
-    if event.get("type") in _RAW_EVENT_TYPES:
+    if string(event.get("type")) in _RAW_EVENT_TYPES:
         event["type"] = _RAW_EVENT_TYPES[event["type"]]
         event["content_index"] = event.pop("summary_index", 0)
     if isinstance(event.get("part"), dict) and event["part"].get("type") == "summary_text":
         event["part"] = {**event["part"], "type": "reasoning_text"}
     if "item" in event:
-        event["item"] = rename_raw_summary(event["item"])
+        event["item"] = rename_raw_summary(event["item"], part_type)
     if isinstance(event.get("response"), dict):
-        event["response"] = rename_raw_summary_in_response(event["response"])
+        event["response"] = rename_raw_summary_in_response(event["response"], part_type)
     return event
 
 
-def rename_raw_summary_in_response(response: Json, *, always: bool = True) -> Json:
+def rename_raw_summary_in_response(
+    response: Json, part_type: str = "reasoning_text", *, always: bool = True
+) -> Json:
     """Rename the raw summaries in a response: every one if `always`, else those recognized."""
     output = response.get("output")
     if not isinstance(output, list):
@@ -165,7 +176,8 @@ def rename_raw_summary_in_response(response: Json, *, always: bool = True) -> Js
     return {
         **response,
         "output": [
-            rename_raw_summary(item) if always or is_raw_summary(item) else item for item in output
+            rename_raw_summary(item, part_type) if always or is_raw_summary(item) else item
+            for item in output
         ],
     }
 
@@ -176,8 +188,22 @@ def is_raw_summary(item: Any) -> bool:
     return bool(summary.strip()) and item.get("encrypted_content") == summary
 
 
-def rename_raw_summary(item: Any) -> Any:
+def rename_raw_summary(item: Any, part_type: str = "reasoning_text") -> Any:
+    """Move an item's "summary" behind its content, unless that says the same."""
     if not is_reasoning(item) or not item.get("summary"):
         return item
-    content = [{**part, "type": "reasoning_text"} for part in objects(item["summary"])]
+    content, renamed = objects(item.get("content")), objects(item["summary"])
+    if part_texts(content) != part_texts(renamed):
+        content = [*content, *({**part, "type": part_type} for part in renamed)]
     return {**item, "summary": [], "content": content}
+
+
+def as_sent(item: Json) -> Json:
+    """Return an item as upstream sent it, whose summary was moved as `summary_text`."""
+    content = objects(item.get("content")) if is_reasoning(item) else []
+    summary = [part for part in content if part.get("type") == "summary_text"]
+    if not summary:
+        return item
+    rest = [part for part in content if part.get("type") != "summary_text"]
+    sent = {key: item[key] for key in item if key != "content"}
+    return {**sent, "summary": summary, **({"content": rest} if rest else {})}

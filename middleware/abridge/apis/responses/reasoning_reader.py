@@ -16,10 +16,10 @@ from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import (
     LANE,
-    count_unknown_fields,
     is_opaque,
     is_raw_summary,
     rename_raw_summary_in_event,
+    without_reasoning,
 )
 from abridge.apis.responses.summaries import SUMMARY_PART_ADDED
 from abridge.core.conversation import Json
@@ -122,9 +122,7 @@ class ReasoningReader:
             *item.native.finish(done),
         ]
         if not self._framing.carries_frames:
-            events += _state_events(item, done)
-        if self._hides_raw:
-            self._output.dropped += count_unknown_fields(done)
+            events += _state_events(item, without_reasoning(done) if self._hides_raw else done)
         return [*events, ReasoningEnded(LANE, frame, item.output_index)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:

@@ -32,10 +32,6 @@ from abridge.core.events import (
     SummaryTextDelta,
 )
 
-TRANSCRIPT_FIELDS = ("input_messages", "output_messages")
-"""Fields with all that the model read, earlier reasoning included, and wrote, in its own format
-(vLLM's `enable_response_messages`)."""
-
 
 class Response(Protocol):
     """Build what no frame of upstream's says: summary parts, or all of a translated response."""
@@ -192,6 +188,4 @@ def _show_response(
             show_item(index, item) if is_reasoning(item) else without_raw_content(item, display)
             for index, item in enumerate(output)
         ]
-    if not display.show_raw:
-        shown.update(dict.fromkeys(filter(response.get, TRANSCRIPT_FIELDS)))
     return {**response, **shown}

@@ -1,0 +1,160 @@
+"""Test what is known of Responses, against OpenAI's description."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, ClassVar
+
+import pytest
+
+from abridge.apis.responses.hiding import (
+    ITEM_LIST,
+    RESPONSE,
+    UPSTREAM_ERROR,
+    EventRebuilder,
+)
+from abridge.apis.shapes import Rebuilding
+from tests.support.shared import OPENAPI, needs_openapi
+
+Json = dict[str, Any]
+STRINGS = {"message": UPSTREAM_ERROR}
+"""Texts that are replaced by others."""
+
+
+@cache
+def schemas() -> Json:
+    described: Json = json.loads(OPENAPI.read_text())["components"]["schemas"]
+    return described
+
+
+def merged(schema: Json) -> Json:
+    """Return a schema with what it refers to and consists of."""
+    if "$ref" in schema:
+        return merged(schemas()[schema["$ref"].rsplit("/", 1)[1]])
+    whole = dict(schema)
+    for part in map(merged, schema.get("allOf", ())):
+        whole["properties"] = {**whole.get("properties", {}), **part.get("properties", {})}
+    return whole
+
+
+def examples(schema: Json, key: str = "", above: tuple[str, ...] = ()) -> list[Any]:
+    """Return complete values of a schema: together they have each alternative in each place."""
+    if (ref := schema.get("$ref", "")) in above:
+        return [None]
+    above, schema = (*above, *filter(None, [ref])), merged(schema)
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        found = [value for choice in choices for value in examples(choice, key, above)]
+        return [value for value in found if value is not None] or [None]
+    if properties := schema.get("properties"):
+        values = {name: examples(inner, name, above) for name, inner in properties.items()}
+        count = max(map(len, values.values()))
+        return [
+            {name: each[place % len(each)] for name, each in values.items()}
+            for place in range(count)
+        ]
+    if schema.get("type") == "array":
+        return [examples(schema["items"], key, above)]
+    if schema.get("type") == "object":
+        inner = schema.get("additionalProperties")
+        values = examples(inner) if isinstance(inner, dict) else [{"b": 1}]
+        return [{"some/name": value} for value in values]
+    default = {"integer": 7, "number": 0.5, "boolean": True, "null": None}.get(
+        schema.get("type", ""), STRINGS.get(key, "QUJD")
+    )
+    return [schema.get("enum", [default])[0]]
+
+
+def expected(value: Any, key: str = "") -> Any:
+    """Return a value without what is known but not shown."""
+    if isinstance(value, list):
+        if key == "logprobs":
+            return []
+        kept = [part for part in value if key != "instructions" or part["type"] != "reasoning"]
+        return [expected(part, key) for part in kept]
+    if isinstance(value, dict):
+        return {
+            name: expected(inner, name)
+            for name, inner in value.items()
+            if name not in ("obfuscation", "output_text")
+        }
+    return value
+
+
+def event_schemas() -> list[str]:
+    if not OPENAPI.is_file():
+        return []
+    entries = schemas()["ResponseStreamEvent"]["anyOf"]
+    return [entry["$ref"].rsplit("/", 1)[1] for entry in entries]
+
+
+@needs_openapi
+@pytest.mark.parametrize("schema", event_schemas())
+def test_every_event_that_is_described_passes(schema: str) -> None:
+    rebuilder = EventRebuilder()
+    for event in examples({"$ref": f"#/components/schemas/{schema}"}):
+        assert rebuilder.rebuild(event) == expected(event)
+
+
+@needs_openapi
+def test_every_response_that_is_described_passes() -> None:
+    for response in examples({"$ref": "#/components/schemas/Response"}):
+        assert RESPONSE(response, Rebuilding()) == expected(response)
+
+
+@needs_openapi
+def test_every_item_of_a_response_s_input_that_is_described_passes() -> None:
+    (body,) = examples({"$ref": "#/components/schemas/ResponseItemList"})
+    assert len({item["type"] for item in body["data"]}) > 20
+    assert ITEM_LIST(body, Rebuilding()) == expected(body)
+
+
+class TestEventsOfAnItemOfUnknownType:
+    """They are left out with it, however they name it."""
+
+    MUSING: ClassVar[Json] = {"type": "musing", "id": "mu_1"}
+    KNOWN: ClassVar[Json] = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+
+    def rebuilt(self, *events: Json) -> list[bool]:
+        rebuilder = EventRebuilder()
+        return [rebuilder.rebuild(event) is not None for event in events]
+
+    def added(self, item: Json, **address: Any) -> Json:
+        return {"type": "response.output_item.added", "item": item, **address}
+
+    def delta(self, **address: Any) -> Json:
+        return {"type": "response.output_text.delta", "delta": "Hm", **address}
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            {"item_id": "mu_1", "output_index": 3},
+            {"item_id": "mu_1"},
+            {"output_index": 3},
+            {"item_id": "another", "output_index": 3},
+            {},
+        ],
+    )
+    def test_by_id_index_or_place(self, address: Json) -> None:
+        assert self.rebuilt(self.added(self.MUSING, output_index=3), self.delta(**address)) == [
+            False,
+            False,
+        ]
+
+    def test_those_of_another_item_are_not(self) -> None:
+        assert self.rebuilt(
+            self.added(self.KNOWN, output_index=0),
+            self.added(self.MUSING, output_index=0),
+            self.delta(item_id="msg_1", output_index=0),
+            self.delta(output_index=1),
+            self.added(self.KNOWN, output_index=0),
+            self.delta(output_index=0),
+        ) == [True, False, True, True, True, True]
+
+    def test_events_of_the_response_are_not(self) -> None:
+        failed = {"type": "response.failed", "response": {}}
+        assert self.rebuilt(self.added(self.MUSING), failed, {"type": "error"}) == [
+            False,
+            True,
+            True,
+        ]
