@@ -17,6 +17,7 @@ from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
+from abridge.observability.record import SHUTTING_DOWN
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.translation.turn import answer as translated_answer
@@ -355,7 +356,7 @@ class TestBrokenUpstreams:
         request = ask(Upstream(Answer([*stream[:20], reached.set, never])), Scripted())
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         with pytest.raises(asyncio.CancelledError):
             await request.finish()
         assert request.complete
@@ -383,7 +384,7 @@ class TestBrokenUpstreams:
         request = begin(app, PATHS["chat"], {**CHAT, "stream": stream}, {"api-key": "sk-anna"})
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         await asyncio.sleep(0)
         gate.set()
         with pytest.raises(asyncio.CancelledError):
@@ -396,7 +397,7 @@ class TestBrokenUpstreams:
         request = ask(Upstream(Answer(before=[reached.set, asyncio.Event()])), Scripted())
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         with pytest.raises(asyncio.CancelledError):
             await request.finish()
         assert (request.status, request.complete) == (503, True)

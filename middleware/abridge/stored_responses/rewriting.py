@@ -73,8 +73,8 @@ class _BufferedAnswer:
         if self._refused:
             return
         if message["type"] == "http.response.start":
-            self._start = message
-            await self._begin(message)
+            self._start = {"headers": [], **message}  # they are optional
+            await self._begin(self._start)
         elif self.passing:
             await self._send(message)
         elif message["type"] == "http.response.body" and self._start is not None:
@@ -93,7 +93,7 @@ class _BufferedAnswer:
         )
 
     async def _begin(self, start: Message) -> None:
-        headers = start.get("headers", [])
+        headers = start["headers"]
         content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
         encoding = get_header(headers, b"content-encoding")
         is_success = 200 <= start["status"] < 300 and start["status"] != 204
@@ -108,8 +108,8 @@ class _BufferedAnswer:
         headers = start["headers"]
         try:
             decoded = bytes(self._buffer)
-            if get_header(headers, b"content-encoding"):
-                decoded = Inflater(self._rewriting.limit).feed(decoded)
+            if encoding := get_header(headers, b"content-encoding"):
+                decoded = Inflater(encoding, self._rewriting.limit).feed(decoded)
             body = parse_object(decoded, loads_exact)
             rewritten = await self._rewriting.rewrite(body) if body is not None else None
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
