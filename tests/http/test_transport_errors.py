@@ -174,6 +174,51 @@ async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
         assert len(await read_body(response)) == len(body)
 
 
+@pytest.mark.parametrize("begun", [b"", b"half"])
+async def test_silence_that_nobody_waits_through_is_none(clock: Clock, begun: bytes) -> None:
+    asked = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n" + begun)
+        await asked.wait()
+        await peer.send(b"whole now"[len(begun) :])
+        await peer.left()
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
+    ):
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
+        if begun:
+            assert await soon(anext(body)) == begun
+        await clock.advance(6.0)
+        reading = asyncio.ensure_future(read_rest(body))
+        await clock.advance(4.0)
+        asked.set()
+        assert await soon(reading) == b"whole now"[len(begun) :]
+
+
+async def read_rest(body: AsyncIterator[bytes]) -> bytes:
+    return b"".join([chunk async for chunk in body])
+
+
+async def test_silence_begins_again_with_each_wait(clock: Clock) -> None:
+    async with (
+        listen(says(LENGTH, stay)) as server,
+        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
+    ):
+        body = iter_chunks(await transport.handle_async_request(get(server.url)))
+        assert await soon(anext(body)) == b"half"
+        await clock.advance(6.0)
+        waiting = asyncio.ensure_future(anext(body))
+        await clock.advance(4.0)
+        assert not waiting.done()
+        await clock.advance(2.0)
+        with pytest.raises(httpx.ReadTimeout):
+            await soon(waiting)
+
+
 @pytest.mark.parametrize(
     ("data", "then"),
     [

@@ -50,6 +50,22 @@ async def test_a_reset_counts_as_a_close(transport: Transport) -> None:
         assert server.connections == 2
 
 
+@pytest.mark.usefixtures("for_long")
+async def test_the_second_try_takes_no_idle_connection(transport: Transport) -> None:
+    all_busy = asyncio.Barrier(3)
+
+    async def serve_once_at_once(peer: Peer) -> None:
+        await peer.request()
+        await all_busy.wait()
+        await peer.answer(b"first")
+        await peer.request()
+
+    async with listen(*[serve_once_at_once] * 3, serve) as server:
+        await asyncio.gather(*[send_request(transport, get(server.url)) for _ in range(3)])
+        assert await send_request(transport, post(server.url, b"b")) == b"b"
+        assert server.connections == 4
+
+
 async def test_a_request_is_retried_only_once(transport: Transport) -> None:
     async def hang_up(peer: Peer) -> None:
         await peer.request()

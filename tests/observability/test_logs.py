@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from abridge.config.settings import LogSettings
 from abridge.errors import SummarizerError
 from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_logging
+from abridge.observability.record import SHUTTING_DOWN
 from tests.support.asgi import begin, call
 from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, chat_stream, completion
@@ -158,7 +159,7 @@ async def test_a_request_the_server_ends_is_not_upstreams_failure(
     if steps:
         await request.until(b"data:")
     assert request.task is not None
-    request.task.cancel()
+    request.task.cancel(SHUTTING_DOWN)
     await asyncio.wait([request.task])
     fields = as_json(lines.last)
     assert (fields["cause"], fields["status"]) == ("shutting_down", request.status)
@@ -170,7 +171,7 @@ async def test_an_untouched_one_that_the_server_ends(lines: Lines) -> None:
     request = begin(app(stuck, mode="sidecar"), PATH, {"model": "m", "messages": []})
     await reached.wait()
     assert request.task is not None
-    request.task.cancel()
+    request.task.cancel(SHUTTING_DOWN)
     await asyncio.wait([request.task])
     fields = as_json(lines.last)
     assert (fields["cause"], fields["status"]) == ("shutting_down", 503)

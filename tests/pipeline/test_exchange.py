@@ -7,17 +7,21 @@ depends on how soon after it things happen.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
 
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.errors import UNREADABLE
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
+from abridge.observability.record import SHUTTING_DOWN
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.translation.turn import answer as translated_answer
@@ -288,6 +292,134 @@ class TestDisconnects:
         await request.finish()
         assert notified.is_set()
 
+    @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
+    async def test_an_app_that_waits_after_its_answer_is_told_of_the_end(self, kind: str) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            headers = [(b"content-type", kind.encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            whole = json.dumps(completion({"content": "Hello."})).encode()
+            body = whole if "json" in kind else b"".join(chat_stream("", "Hello."))
+            await send({"type": "http.response.body", "body": body, "more_body": False})
+            assert (await receive())["type"] == "http.disconnect"
+            assert (await receive())["type"] == "http.disconnect"
+
+        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        await request.finish()
+        assert request.complete
+
+    async def test_a_background_task_follows_the_answer(self) -> None:
+        sequence: list[str] = []
+        gate = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            async def body() -> AsyncIterator[bytes]:
+                for frame in chat_stream(THOUGHT, "Hello."):
+                    yield frame
+                sequence.append("answered")
+
+            task = BackgroundTask(sequence.append, "background")
+            response = StreamingResponse(body(), media_type="text/event-stream", background=task)
+            await response(scope, receive, send)
+            gate.set()
+
+        writer = Scripted(gate=gate)
+        request = begin(build_app("mounted", app, writer=writer), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        await request.finish()
+        assert sequence == ["answered", "background"]
+        assert check_chat(request.data).choices[0].text == "Hello."
+
+    async def test_an_app_whose_answer_was_refused_is_told_to_stop(self) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            headers = [(b"content-type", b"text/html")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            assert (await receive())["type"] == "http.disconnect"
+
+        hiding = build_app(
+            "mounted",
+            app,  # type: ignore[arg-type]
+            writer=Scripted(),
+            reasoning={"expose": "none"},
+        )
+        request = await begin(hiding, "/v1/chat/completions", CHAT).finish()
+        assert (request.status, request.complete) == (502, True)
+
+
+class TestCancellation:
+    """Whoever cancels a request before its answer has begun may answer it."""
+
+    @pytest.mark.parametrize("form", ["mounted", "sidecar"])
+    async def test_a_timeout_around_the_app_answers_by_itself(self, form: Form) -> None:
+        stuck = Upstream(Answer(before=[asyncio.Event()]))
+        app = build_app(form, stuck, writer=Scripted())
+
+        async def limited(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                async with asyncio.timeout(0.05):
+                    await app(scope, receive, send)
+            except TimeoutError:
+                await send({"type": "http.response.start", "status": 504, "headers": []})
+                await send({"type": "http.response.body", "body": b"too slow"})
+
+        request = await begin(limited, "/v1/chat/completions", CHAT).finish()
+        assert (request.status, request.data) == (504, b"too slow")
+
+    @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
+    @pytest.mark.parametrize("form", ["mounted", "sidecar"])
+    async def test_nothing_is_sent_of_an_answer_that_has_not_begun(
+        self, form: Form, kind: str
+    ) -> None:
+        reached = asyncio.Event()
+        answer = (
+            Answer([b'{"a":', reached.set, asyncio.Event()], headers={"content-type": kind})
+            if "json" in kind
+            else Answer(before=[reached.set, asyncio.Event()], headers={"content-type": kind})
+        )
+        registry = CollectorRegistry()
+        app = build_app(form, Upstream(answer), writer=Scripted(), registry=registry)
+        request = begin(app, "/v1/chat/completions", CHAT)
+        await reached.wait()
+        await cancelled(request)
+        assert not request.sent
+        labels = {"api": "chat", "upstream": "default", "outcome": "failed"}
+        assert total(registry, "requests_total", **labels) == 1
+
+    @pytest.mark.parametrize("form", ["mounted", "sidecar"])
+    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+    async def test_a_stream_that_has_begun_ends_with_an_error(self, form: Form, path: str) -> None:
+        frames = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
+        upstream = Upstream(Answer([*frames[:20], asyncio.Event()]))
+        app = build_app(form, upstream, writer=Scripted())
+        request = begin(app, path, RESPONSES if "responses" in path else CHAT)
+        await request.until(b"data:")
+        await cancelled(request)
+        assert request.complete
+        if "responses" in path:
+            seen = check_responses(request.data)
+            assert seen.kinds[-1] == "response.failed"
+            error = seen.response["error"]
+        else:
+            error = check_chat(request.data).error
+        assert error["message"] == "The request was cancelled."
+
+    async def test_a_whole_answer_waits_for_its_summary_no_longer(self) -> None:
+        writer = Scripted(gate=asyncio.Event())
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
+        request = ask(upstream, writer, summary={"grace": 60, "first_token": 60})
+        await until(lambda: bool(writer.running and request.sent) and not upstream.running)
+        assert b"Hello" not in request.data
+        await cancelled(request)
+        seen = check_chat(request.data)
+        assert (seen.error, seen.choices[0].text) == (None, "Hello.")
+
+
+async def cancelled(request: Call) -> None:
+    assert request.task is not None
+    request.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request.finish()
+
 
 class TestBrokenUpstreams:
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
@@ -356,7 +488,7 @@ class TestBrokenUpstreams:
         request = ask(Upstream(Answer([*stream[:20], reached.set, never])), Scripted())
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         with pytest.raises(asyncio.CancelledError):
             await request.finish()
         assert request.complete
@@ -384,7 +516,7 @@ class TestBrokenUpstreams:
         request = begin(app, PATHS["chat"], {**CHAT, "stream": stream}, {"api-key": "sk-anna"})
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         await asyncio.sleep(0)
         gate.set()
         with pytest.raises(asyncio.CancelledError):
@@ -397,7 +529,7 @@ class TestBrokenUpstreams:
         request = ask(Upstream(Answer(before=[reached.set, asyncio.Event()])), Scripted())
         await reached.wait()
         assert request.task is not None
-        request.task.cancel()
+        request.task.cancel(SHUTTING_DOWN)
         with pytest.raises(asyncio.CancelledError):
             await request.finish()
         assert (request.status, request.complete) == (503, True)
@@ -405,6 +537,37 @@ class TestBrokenUpstreams:
 
 class TestOddAnswers:
     """What cannot be read or written ends its response, and nothing waits for ever."""
+
+    @pytest.mark.parametrize("stream", [True, False])
+    async def test_a_rewritten_answer_has_no_framing_but_the_servers(
+        self,
+        stream: bool,  # noqa: FBT001 -- a table
+    ) -> None:
+        answer = (
+            Answer(chat_stream(THOUGHT, "Hello."))
+            if stream
+            else Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
+        )
+        answer.headers["transfer-encoding"] = "chunked"
+        request = ask(Upstream(answer), Scripted())
+        await request.finish()
+        assert "transfer-encoding" not in request.headers
+        length = None if stream else str(len(request.data))
+        assert request.headers.get("content-length") == length
+
+    @pytest.mark.parametrize("status", [200, 404])
+    @pytest.mark.parametrize("api", ["same", "responses"])
+    async def test_a_start_without_headers_passes(self, status: int, api: str) -> None:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": status})
+            await send({"type": "http.response.body", "body": b"hello"})
+
+        tables = {"upstreams": [{"api": api}]}
+        application = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
+        request = await begin(application, "/v1/chat/completions", CHAT).finish()
+        refused = api != "same" and status == 200
+        assert request.status == (502 if refused else status)
+        assert (request.data == b"hello") is not refused
 
     @pytest.mark.parametrize("expose", ["auto", "none"])
     @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from abridge.proxy.proxy import Proxy
+from abridge.observability.record import RECORD, SHUTTING_DOWN, Record
+from abridge.proxy.proxy import READ_AHEAD, Proxy
 from tests.proxy.upstreams import proxy_for, serve_proxy, settings
 from tests.support.asgi import Call, begin, scope_for
-from tests.support.servers import Peer, connect, listen, soon, stalled, until
+from tests.support.servers import HANG, Peer, chunk, connect, listen, soon, stalled, until
 
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -81,6 +82,55 @@ async def test_upstream_notices_that_an_upload_was_given_up(
         assert await chain.ended() is None
     assert rest in (b"", b"\r\n")  # and not b"0\r\n\r\n", which would end it well
     assert not complaints(caplog)
+
+
+@pytest.mark.parametrize("framing", [b"content-length: 1000000000", b"transfer-encoding: chunked"])
+async def test_the_client_may_leave_while_upstream_does_not_read_its_upload(
+    framing: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = asyncio.Event()
+    piece = b"x" * (1 << 12)
+
+    async def script(peer: Peer) -> None:
+        peer.writer.transport.pause_reading()
+        await ended.wait()
+        peer.writer.transport.resume_reading()
+        await peer.left()
+
+    async with serve_proxy(script) as chain:
+        async with connect(chain.url) as client:
+            await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
+            async with asyncio.timeout(HANG):
+                while not chain.upload_is_blocked:
+                    await client.send(chunk(piece) if b"chunked" in framing else piece)
+                    await asyncio.sleep(0.1 if chain.upload_is_blocked else 0)  # the kernel's time
+            client.writer.transport.abort()  # it would not wait for the rest to be taken
+        try:
+            assert await chain.ended() is None
+        finally:
+            ended.set()
+    assert not complaints(caplog)
+
+
+async def test_an_upload_is_not_read_far_ahead_of_upstream() -> None:
+    received = 0
+
+    async def receive() -> Message:
+        nonlocal received
+        received += 1
+        return {"type": "http.request", "body": bytes(READ_AHEAD // 4), "more_body": True}
+
+    class Deaf(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            return await waiting(request)
+
+    proxy = Proxy(settings("http://u.test"), Deaf())
+    idle = Call(proxy, scope_for("/v1/files"))
+    running = asyncio.create_task(proxy(idle.scope, receive, idle.send))
+    assert await stalled(lambda: received) == 4
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_upstream_notices_that_a_client_that_did_not_read_has_left() -> None:
@@ -179,17 +229,31 @@ async def waiting(request: httpx.Request) -> httpx.Response:
     raise AssertionError
 
 
-async def test_a_cancelled_request_without_headers_gets_an_error_response() -> None:
+async def test_a_stopping_server_sends_an_error_response_before_the_headers() -> None:
     proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
     running = begin(proxy, "/v1/responses", {})
     await asyncio.sleep(0)
     assert running.task is not None
-    running.task.cancel()
+    running.task.cancel(SHUTTING_DOWN)
     with pytest.raises(asyncio.CancelledError):
         await running.finish()
     assert (running.status, running.headers["retry-after"]) == (503, "1")
     assert running.json["error"]["code"] == "shutting_down"
     assert running.complete
+
+
+@pytest.mark.parametrize("cancel", [None, "a timeout"])
+async def test_a_request_cancelled_by_another_is_left_to_it(cancel: str | None) -> None:
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
+    record = Record.start(scope_for("/v1/responses"))
+    running = begin(proxy, "/v1/responses", {}, **{RECORD: record})
+    await asyncio.sleep(0)
+    assert running.task is not None
+    running.task.cancel(cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await running.finish()
+    assert not running.sent
+    assert (record.cause, record.status) == ("cancelled", None)
 
 
 async def test_a_client_that_does_not_read_the_error_response_is_not_waited_for(
@@ -201,7 +265,7 @@ async def test_a_client_that_does_not_read_the_error_response_is_not_waited_for(
     running.gate.clear()
     await asyncio.sleep(0)
     assert running.task is not None
-    running.task.cancel()
+    running.task.cancel(SHUTTING_DOWN)
     with pytest.raises(asyncio.CancelledError):
         await running.finish()
     assert not running.sent

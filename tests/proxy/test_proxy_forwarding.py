@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import httpx
 import pytest
@@ -17,7 +18,8 @@ from abridge.errors import SettingsError
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
 from tests.support.asgi import Call, call, scope_for
-from tests.support.servers import Peer, Request, connect, soon
+from tests.support.clock import Clock
+from tests.support.servers import Peer, Request, connect, listen, soon
 
 CHAT = "/v1/chat/completions"
 
@@ -93,10 +95,12 @@ async def test_where_the_app_is_mounted_is_not_part_of_the_path(
     assert upstream.target == target
 
 
-async def test_a_query_stays_as_the_client_wrote_it() -> None:
+@pytest.mark.parametrize("query", [b"a=%26&b=c+d&&e=%zz", b"q=\xff\xe4&r=\xc3\xa4"])
+async def test_a_query_stays_as_the_client_wrote_it(query: bytes) -> None:
     proxy, upstream = proxy_for("http://u.test/v1")
-    await call(proxy, "/v1/models", b"", query_string=b"a=%26&b=c+d&&e=%zz")
-    assert upstream.target == b"/v1/models?a=%26&b=c+d&&e=%zz"
+    await call(proxy, "/v1/models", b"", query_string=query)
+    assert upstream.target == b"/v1/models?" + query
+    assert unquote_to_bytes(upstream.request.url.query) == unquote_to_bytes(query)
 
 
 async def test_a_request_is_forwarded_byte_for_byte() -> None:
@@ -110,6 +114,48 @@ async def test_a_request_is_forwarded_byte_for_byte() -> None:
         await client.send(b"GET /v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await client.response()).body == b"ok"
     assert seen[0].lines[0] == b"GET /api/v1//a%2Fb%20c/../d;e?a=%26&b=/? HTTP/1.1"
+
+
+async def test_a_query_that_is_not_ascii_is_sent_byte_for_byte() -> None:
+    seen: list[Request] = []
+
+    async def script(peer: Peer) -> None:
+        seen.append(await peer.request())
+        await peer.answer()
+
+    async with listen(script) as upstream:
+        proxy = Proxy(settings(upstream.url + "/v1"))
+        assert (await call(proxy, "/v1/models", b"", query_string=b"q=\xff\xe4")).data == b"ok"
+        await proxy.aclose()
+    assert seen[0].lines[0] == b"POST /v1/models?q=\xff\xe4 HTTP/1.1"
+
+
+async def test_a_client_that_pauses_does_not_make_upstream_silent(clock: Clock) -> None:
+    """Upstream's bytes are at hand, and more come as soon as the client goes on."""
+    paused = asyncio.Event()
+    piece, size = b"x" * (1 << 12), 1 << 30
+    sent = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal sent
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        while not chain.unread_bytes:
+            await peer.send(piece)
+            sent += len(piece)
+            await asyncio.sleep(0)
+        paused.set()
+        await peer.left()
+
+    async with serve_proxy(script, limits={"idle": 5}) as chain, connect(chain.url) as client:
+        client.writer.transport.pause_reading()
+        await client.send(b"GET /v1/files HTTP/1.1\r\nhost: x\r\n\r\n")
+        await soon(paused.wait())
+        await clock.advance(6.0)
+        client.writer.transport.resume_reading()
+        await client.head()
+        assert len(await soon(client.reader.readexactly(sent))) == sent
+        assert not chain.ends
 
 
 async def test_it_can_be_mounted() -> None:

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from aiohttp.streams import EMPTY_PAYLOAD
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.config.settings import Settings
+from abridge.http.transport import Transport
 from abridge.proxy.proxy import Proxy
+from tests.http.requests import connections_in_use
 from tests.support.servers import Listener, Script, listen, serve, until
 
 
@@ -80,6 +83,18 @@ class ServedProxy:
     url: str
     upstream: Listener
     ends: list[BaseException | None]
+    transport: Transport
+
+    @property
+    def upload_is_blocked(self) -> bool:
+        """True while upstream does not read a request's body."""
+        return any(link.writing_paused for link in connections_in_use(self.transport))
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of responses that wait for slow clients."""
+        bodies = [link.body for link in connections_in_use(self.transport)]
+        return sum(body._size for body in bodies if body is not EMPTY_PAYLOAD)
 
     async def ended(self) -> BaseException | None:
         await until(lambda: bool(self.ends))
@@ -93,10 +108,14 @@ async def serve_proxy(
 ) -> AsyncIterator[ServedProxy]:
     """Serve a proxy before an upstream that plays `scripts`."""
     async with listen(*scripts) as upstream:
-        proxy = Proxy(settings(upstream.url + path, **tables))
+        chosen = settings(upstream.url + path, **tables)
+        transport = Transport(
+            connect=chosen.limits.connect, headers=chosen.limits.headers, idle=chosen.limits.idle
+        )
+        proxy = Proxy(chosen, transport)
         observed = ObservedApp(proxy)
         try:
             async with serve(observed) as url:
-                yield ServedProxy(url, upstream, observed.ends)
+                yield ServedProxy(url, upstream, observed.ends, transport)
         finally:
             await proxy.aclose()

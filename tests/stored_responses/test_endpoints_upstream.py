@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from abridge.apis.display import Exposure
 from abridge.errors import UpstreamBroken
@@ -335,6 +336,47 @@ class TestUpstreamResponses:
         app = native_app(Upstream(Answer.json(page)), expose="summary")
         del page["said"]
         assert (await fetch(app, "resp_1/input_items")).json == page
+
+    @pytest.mark.parametrize("hidden", [True, False])
+    async def test_an_answer_may_have_no_headers(self, hidden: bool) -> None:  # noqa: FBT001
+        model = Upstream(Answer.json(stored_upstream()))
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "POST":
+                await model(scope, receive, send)
+                return
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        exposing = native_app(app, expose="summary" if hidden else "both", form="mounted")  # type: ignore[arg-type]
+        await get_response(exposing, "Hi")
+        received = await fetch(exposing, "resp_1")
+        assert (received.status, received.data == b"{}") == (
+            (502, False) if hidden else (200, True)
+        )
+
+    @pytest.mark.parametrize("hidden", [True, False])
+    async def test_an_app_that_waits_after_its_answer_is_told_of_the_end(
+        self,
+        hidden: bool,  # noqa: FBT001
+    ) -> None:
+        model = Upstream(Answer.json(stored_upstream()))
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await model(scope, receive, send)
+            assert (await receive())["type"] == "http.disconnect"
+
+        exposing = native_app(app, expose="summary" if hidden else "both", form="mounted")  # type: ignore[arg-type]
+        shown = await get_response(exposing, "Hi")
+        assert (await fetch(exposing, "resp_1")).json == shown
+
+    async def test_a_rewritten_answer_is_framed_by_its_length_alone(self) -> None:
+        chunked = Answer.json(stored_upstream(), **{"transfer-encoding": "chunked"})
+        app = native_app(Upstream(chunked), expose="summary", form="mounted")
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1")
+        assert "transfer-encoding" not in received.headers
+        assert received.headers["content-length"] == str(len(received.data))
 
     async def test_an_encoded_answer_is_decoded(self) -> None:
         data = gzip.compress(json.dumps(stored_upstream()).encode())

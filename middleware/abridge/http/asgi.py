@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Iterable
 from typing import cast
 from urllib.parse import quote, unquote
 
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 
-GZIP_OR_DEFLATE = 47  # zlib's window bits that take either header
+ASCII = bytes(range(128))
+
+GZIP_OR_ZLIB = 47  # zlib's window bits that take either header
+
+RAW_DEFLATE = -15  # zlib's window bits for data without a header
+
+SLICE = 16 << 10  # bytes inflated at once: what follows a gzip member is copied
 
 BYPASSING_EXTENSIONS = (
     "http.response.pathsend",
@@ -20,8 +27,11 @@ BYPASSING_EXTENSIONS = (
 )
 """ASGI extensions that send a response past the code that reads it."""
 
+FRAMING_HEADERS = (b"content-length", b"transfer-encoding")
+"""Headers that say where a body ends."""
+
 BODY_HEADERS = (
-    b"content-length",
+    *FRAMING_HEADERS,
     b"content-encoding",
     b"etag",
     b"content-md5",
@@ -29,7 +39,7 @@ BODY_HEADERS = (
     b"content-digest",
     b"repr-digest",
 )
-"""Headers that describe the original bytes of a body that is rewritten."""
+"""Headers that frame or describe the original bytes of a body that is rewritten."""
 
 
 def decoded_path(scope: Scope) -> str:
@@ -54,28 +64,56 @@ def encoded_path(scope: Scope) -> bytes:
     return cast(bytes, raw[start:])
 
 
+def quote_non_ascii(data: bytes) -> str:
+    """Percent-encode the bytes of a path or a query that no URL may have."""
+    return quote(data, ASCII)
+
+
 class Inflater:
     """Decompress gzip or deflate incrementally; raises ValueError on invalid data.
 
-    `limit` bounds the output of one call in bytes, against decompression bombs.
+    One member may follow another, as gzip has it; zeros after one are padding. Deflate may lack
+    its zlib header. `limit` bounds the output of one call in bytes, against decompression bombs.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._inflate = zlib.decompressobj(GZIP_OR_DEFLATE)
+    def __init__(self, encoding: bytes, limit: int) -> None:
+        self._encoding = _coding_name(encoding)
         self._limit = limit
+        self._member: zlib._Decompress | None = None  # the one being read
 
     def feed(self, data: bytes) -> bytes:
+        decoded = bytearray()
         try:
-            decoded = self._inflate.decompress(data, self._limit)
+            for start in range(0, len(data), SLICE):
+                self._inflate(data[start : start + SLICE], decoded)
         except zlib.error as error:
             raise ValueError(str(error)) from None
-        if self._inflate.unconsumed_tail:
-            raise ValueError(f"it unpacks to more than {self._limit} bytes")
-        return decoded
+        return bytes(decoded)
+
+    def _inflate(self, data: bytes, decoded: bytearray) -> None:
+        """Append to `decoded` what `data` unpacks to."""
+        while data := self._skip_padding(data):
+            if self._member is None or self._member.eof:
+                self._member = self._new_member(data[0])
+            decoded += self._member.decompress(data, self._limit + 1 - len(decoded))
+            if len(decoded) > self._limit:
+                raise ValueError(f"it unpacks to more than {self._limit} bytes")
+            data = self._member.unused_data
+
+    def _skip_padding(self, data: bytes) -> bytes:
+        return data if self._member is None or not self._member.eof else data.lstrip(b"\0")
+
+    def _new_member(self, first_byte: int) -> zlib._Decompress:
+        is_raw = self._encoding == b"deflate" and first_byte & 0x0F != zlib.DEFLATED
+        return zlib.decompressobj(RAW_DEFLATE if is_raw else GZIP_OR_ZLIB)
 
 
 def can_inflate(encoding: bytes) -> bool:
-    return encoding.strip().lower() in (b"gzip", b"x-gzip", b"deflate")
+    return _coding_name(encoding) in (b"gzip", b"x-gzip", b"deflate")
+
+
+def _coding_name(encoding: bytes) -> bytes:
+    return encoding.strip().lower()
 
 
 def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
@@ -94,6 +132,24 @@ def content_length(scope: Scope) -> int:
     """Return the Content-Length, 0 if there is none."""
     value = get_header(scope["headers"], b"content-length")
     return int(value) if value.isdigit() else 0
+
+
+def receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
+    """Return a `receive` that also yields `http.disconnect` once `ended` is set."""
+
+    async def receive_or_end() -> Message:
+        receiving = asyncio.ensure_future(receive())
+        ending = asyncio.ensure_future(ended.wait())
+        waiting = (receiving, ending)
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return receiving.result() if receiving.done() else {"type": "http.disconnect"}
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.wait(waiting)
+
+    return receive_or_end
 
 
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:

@@ -51,10 +51,18 @@ class ConnectionPool(TCPConnector):
         self._factory = partial(cast("type[ResponseHandler]", UpstreamConnection), self._loop)
         self._connect_requests: dict[tuple[bytes, bytes], ClientRequest] = {}
 
-    async def acquire(self, url: httpx.URL, limits: ClientTimeout) -> UpstreamConnection:
-        """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout."""
+    async def acquire(
+        self, url: httpx.URL, limits: ClientTimeout, *, fresh: bool
+    ) -> UpstreamConnection:
+        """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout.
+
+        With `fresh`, the origin's idle connections are closed: one of them was found dead.
+        """
         try:
-            connection = await self.connect(self._connect_request(url), [], limits)
+            request = self._connect_request(url)
+            if fresh:
+                self._close_idle(request)
+            connection = await self.connect(request, [], limits)
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
         except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
@@ -62,6 +70,10 @@ class ConnectionPool(TCPConnector):
         protocol = cast(UpstreamConnection, connection.protocol)
         protocol.start_use(connection)
         return protocol
+
+    def _close_idle(self, request: ClientRequest) -> None:
+        for idle, _ in self._conns.pop(request.connection_key, ()):
+            idle.close()
 
     def _connect_request(self, url: httpx.URL) -> ClientRequest:
         """Return the request by which aiohttp identifies an origin; made once for each."""
@@ -81,6 +93,7 @@ class UpstreamConnection(ResponseHandler):
         self._use_count = 0
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
+        self._is_awaited = False  # True while upstream's next data is awaited
         self.has_received = False  # True once a byte of the response has come
         self.failure: httpx.TransportError | None = None  # why the response will be incomplete
 
@@ -140,6 +153,7 @@ class UpstreamConnection(ResponseHandler):
             max_headers=MAX_HEADERS,
         )
         self.transport.write(data)
+        self._is_awaited = True
         self.start_timeout()
 
     def start_upload(self, body: AsyncIterable[bytes], length: int | None) -> None:
@@ -185,17 +199,25 @@ class UpstreamConnection(ResponseHandler):
                 head, self.body = await self.read()
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
+        self._stop_timeout()
         return head
 
-    def set_body_timeout(self, idle_timeout: float) -> None:
-        """Limit the time between two chunks of the response body to `idle_timeout` seconds."""
-        self.read_timeout = idle_timeout
-        if not self.body.is_eof():
-            self.start_timeout()
+    async def read_body(self) -> bytes:
+        """Return what there is of the body, `b""` at its end; await it if there is nothing."""
+        self._is_awaited = True
+        self.start_timeout()
+        try:
+            return await self.body.readany()
+        finally:
+            self._stop_timeout()
 
-    def start_timeout(self) -> None:
-        if not self._reading_paused:  # else upstream is silent because we do not read
-            super().start_timeout()
+    def _stop_timeout(self) -> None:
+        self._is_awaited = False
+        self._drop_timeout()
+
+    def _reschedule_timeout(self) -> None:
+        if self._is_awaited:  # else upstream's silence, or our not reading it, delays nobody
+            super()._reschedule_timeout()
 
     def data_received(self, data: bytes) -> None:
         if self._connection is None:  # unsolicited data must not answer the next request

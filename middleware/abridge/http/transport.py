@@ -6,7 +6,8 @@ arrives. There is no state between requests: no cookies, credentials or redirect
 connections are kept, in one pool for each event loop, made on first use.
 
 Upstream may have closed a pooled connection while it was idle. The request is then sent a second
-time, provided that no byte of a response came and that its body is at hand as bytes.
+time, on a new connection, provided that no byte of a response came and that its body is at hand as
+bytes.
 
 Errors are httpx's own: ConnectError, ConnectTimeout, ReadTimeout (before the headers or in the
 body), ReadError, RemoteProtocolError, and LocalProtocolError for an invalid request.
@@ -33,7 +34,8 @@ class Transport(httpx.AsyncBaseTransport):
     """Sends requests over HTTP/1.1.
 
     Times are in seconds: `connect` limits connecting, `headers` the silence before a response's
-    headers, `idle` the silence before each chunk of its body. A request's own timeouts are ignored.
+    headers, `idle` the silence while a chunk of its body is awaited. A request's own timeouts are
+    ignored.
     `tls` replaces the default context, which verifies against the system's roots.
 
     A request's headers must frame its body, by Content-Length or as chunks. Its extension `target`,
@@ -57,20 +59,20 @@ class Transport(httpx.AsyncBaseTransport):
         except (httpx.ReadError, httpx.RemoteProtocolError):
             if connection.has_received or not connection.is_reused or message.stream is not None:
                 raise
-        return await self._send(await self._acquire(request.url), message)
+        return await self._send(await self._acquire(request.url, fresh=True), message)
 
     async def aclose(self) -> None:
         """Close the running loop's connections; a later request opens new ones."""
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.close()
 
-    async def _acquire(self, url: httpx.URL) -> UpstreamConnection:
+    async def _acquire(self, url: httpx.URL, *, fresh: bool = False) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             for closed in [known for known in self._pools if known.is_closed()]:
                 await self._pools.pop(closed).close()
             pool = self._pools.setdefault(loop, ConnectionPool(self._tls))
-        return await pool.acquire(url, self._connect_timeout)
+        return await pool.acquire(url, self._connect_timeout, fresh=fresh)
 
     async def _send(
         self, connection: UpstreamConnection, message: _OutgoingRequest
@@ -85,7 +87,7 @@ class Transport(httpx.AsyncBaseTransport):
         except BaseException:
             connection.disconnect()
             raise
-        connection.set_body_timeout(self._idle_timeout)
+        connection.read_timeout = self._idle_timeout
         return httpx.Response(head.code, headers=head.raw_headers, stream=_ResponseBody(connection))
 
 
@@ -154,7 +156,7 @@ class _ResponseBody(httpx.AsyncByteStream):
 
     def __init__(self, connection: UpstreamConnection) -> None:
         self._connection: UpstreamConnection | None = connection
-        self._data = connection.body
+        self._read = connection.read_body
         self._failure: httpx.TransportError | None = None
 
     def __aiter__(self) -> _ResponseBody:
@@ -162,7 +164,7 @@ class _ResponseBody(httpx.AsyncByteStream):
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._data.readany()
+            chunk = await self._read()
         except AIOHTTP_ERRORS as error:
             await self.aclose()
             raise to_httpx_error(error) from error

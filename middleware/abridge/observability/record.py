@@ -6,6 +6,7 @@ not happen or is not known. A record holds no prompts, reasoning, answers or cre
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -26,7 +27,10 @@ TRACE = "abridge.trace"
 """Scope key of a request's spans; None while tracing is off."""
 
 SHUTTING_DOWN = "shutting_down"
-"""Cause of a request that the server cancelled."""
+"""Cause of a request that a stopping server cancelled; the message by which it cancels it."""
+
+CANCELLED = "cancelled"
+"""Cause of a request that was cancelled otherwise, for example by a timeout around the app."""
 
 REQUEST_ID_HEADER = b"x-request-id"
 
@@ -134,6 +138,11 @@ class Record:
         """Note an error; the first is the cause. A malformed code from upstream is ignored."""
         if self.cause is None and code is not None and _ERROR_CODE.fullmatch(code):
             self.cause = code
+
+
+def cancellation_cause(error: asyncio.CancelledError) -> str:
+    """Return why a request was cancelled."""
+    return SHUTTING_DOWN if SHUTTING_DOWN in error.args else CANCELLED
 
 
 def _client_request_id(scope: Scope) -> str | None:

@@ -59,6 +59,7 @@ class Client:
         self._drained: asyncio.Event | None = None
         self._sent_at = 0.0
         self._keep_alive_timer: asyncio.TimerHandle
+        self._over = asyncio.Event()  # set when there is nothing more to receive
         self.departed = asyncio.Event()  # set when the client has left
         self.finished = False  # true once everything was sent
         self.status: int | None = None
@@ -76,14 +77,25 @@ class Client:
     def mark_departed(self) -> None:
         """Mark the client as gone and wake everything that waits for it."""
         self.departed.set()
+        self._over.set()
         self.on_leave()
         self._signal_drained()
         self._wake.set()
 
     async def receive(self) -> Message:
-        """Serve as the application's `receive` after the request body: wait for the disconnect."""
-        await self.departed.wait()
+        """Serve as the application's `receive` after the request body: wait until the client leaves
+        or the response is complete."""
+        await self._over.wait()
         return {"type": "http.disconnect"}
+
+    def end_receive(self) -> None:
+        """Tell the application, if it waits in `receive`, that its response is complete."""
+        self._over.set()
+
+    @property
+    def started(self) -> bool:
+        """True once the start of the response was sent."""
+        return self.status is not None and self._start is None
 
     def start(self, message: Message) -> None:
         self._start, self.status = message, message["status"]
@@ -105,6 +117,12 @@ class Client:
         end."""
         self._closing, self._complete = True, complete
         self._wake.set()
+
+    def discard(self) -> None:
+        """Send nothing of a response that has not started."""
+        self._start = self.status = None
+        self._pending.clear()
+        self.close(complete=False)
 
     async def drain(self) -> None:
         """Wait until the client has taken what was written. Raises OSError if it has left."""
@@ -152,6 +170,8 @@ class Client:
             self._clock.resume()
         self._sent_at = asyncio.get_running_loop().time()
         self.finished = closing
+        if closing:
+            self.end_receive()
         self._signal_drained()
         self.on_sent()
 

@@ -9,6 +9,7 @@ it expires, since an upstream may be upgraded.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from time import monotonic
@@ -21,6 +22,7 @@ from abridge.apis.json import parse_object, string
 from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
+from abridge.http.asgi import receive_until
 
 NOT_FOUND = 404
 
@@ -75,16 +77,20 @@ class EndpointTrial:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         withheld: list[Message] = []
+        ended = asyncio.Event()  # set when the last message was withheld
 
         async def send_or_withhold(message: Message) -> None:
             if message["type"] == "http.response.start" and self._must_withhold(message["status"]):
                 withheld.append(message)
             elif not withheld:
                 await send(message)
-            elif _body_size(withheld) <= MAX_ERROR_BYTES:
-                withheld.append(message)
+            else:
+                if _body_size(withheld) <= MAX_ERROR_BYTES:
+                    withheld.append(message)
+                if not message.get("more_body", False):
+                    ended.set()
 
-        await self._app(scope, receive, send_or_withhold)
+        await self._app(scope, receive_until(ended, receive), send_or_withhold)
         if withheld and not self._is_other_resource_missing(withheld):
             raise EndpointMissing
         for message in withheld:

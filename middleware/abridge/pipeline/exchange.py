@@ -3,8 +3,8 @@
 The application runs in the request's own task, so that context variables, cancel scopes and
 exceptions behave as they would without Abridge. Child tasks run beside it: one that waits for the
 client to disconnect, one that sends to it, and one for each summary part being written. When the
-client leaves, the application is notified and everything else stops; when the server cancels the
-request, all tasks are cancelled together.
+client leaves, the application is notified and everything else stops; when the request is cancelled,
+all tasks are cancelled together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnde
 from abridge.core.sequencer import Sequencer
 from abridge.errors import EndpointMissing, UpstreamBroken
 from abridge.http.asgi import Inflater, can_inflate, get_header
-from abridge.observability.record import SHUTTING_DOWN
+from abridge.observability.record import CANCELLED, SHUTTING_DOWN, cancellation_cause
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.stream import StreamAnswer
@@ -36,8 +36,10 @@ ANSWER_UNFINISHED = ErrorDetail(
 
 SERVER_STOPPING = ErrorDetail("upstream_error", "The server is shutting down.")
 
+REQUEST_CANCELLED = ErrorDetail(CANCELLED, "The request was cancelled.")
+
 CANCELLED_SEND_SECONDS = 1.0
-"""Seconds in which a cancelled request may still send its client an error."""
+"""Seconds in which a cancelled request may still send its client the end of the answer."""
 
 EVENT_STREAM = b"text/event-stream"
 
@@ -74,8 +76,8 @@ class Exchange:
                     failure = await self._call_app(app, scope)
                     self._finish(_error_for(failure))
                     await asyncio.wait([sending])
-                except asyncio.CancelledError:
-                    self._abort()
+                except asyncio.CancelledError as error:
+                    self._abort(cancellation_cause(error))
                     await asyncio.wait([sending], timeout=CANCELLED_SEND_SECONDS)
                     raise
                 self._summary_runner.stop()
@@ -162,6 +164,7 @@ class Exchange:
             answer.feed(message.get("body", b""))
             if last:
                 answer.end()
+                self._client.end_receive()
         except Exception:
             self._body_complete = True
             self._client.close(complete=False)
@@ -187,14 +190,24 @@ class Exchange:
             self._body_complete = True
             self._answer.end(error or ANSWER_UNFINISHED)
 
-    def _abort(self) -> None:
-        """Tell the client that the server is cancelling the request."""
+    def _abort(self, cause: str) -> None:
+        """End the answer of a cancelled request without waiting for its summary.
+
+        If it has not started, a stopping server sends an error; else whoever cancelled the request
+        may answer it.
+        """
+        stopping = cause == SHUTTING_DOWN
         if not self._client.departed.is_set():
-            self._recorder.record.note_error(SHUTTING_DOWN)
-        if self._answer is None:
+            self._recorder.record.note_error(cause)
+        if stopping and self._answer is None:
             self._answer = RefusedAnswer(self._client, self._plan.write_error, SERVER_STOPPING, 503)
+        elif stopping or self._client.started:
+            self._finish(SERVER_STOPPING if stopping else REQUEST_CANCELLED)
+            self._summary_runner.stop_waiting()
         else:
-            self._finish(SERVER_STOPPING)
+            self._client.discard()
+            self._answer = None
+            self._recorder.record.status = None  # as far as is known here
 
     def _is_handled(self, failure: Exception) -> bool:
         """Return whether a failure needs no report: the client got an error, or has left."""
@@ -238,7 +251,8 @@ def _error_for(failure: Exception | None) -> ErrorDetail | None:
 
 def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     """Return the answer for this `http.response.start`."""
-    headers = start.get("headers", [])
+    start = {"headers": [], **start}  # they are optional
+    headers = start["headers"]
     content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
     encoding = get_header(headers, b"content-encoding")
     is_stream = content_type == EVENT_STREAM
@@ -251,7 +265,7 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
             if context.hide_unread
             else PassedAnswer(start, context.client)
         )
-    inflate = Inflater(context.limit).feed if encoding else bytes
+    inflate = Inflater(encoding, context.limit).feed if encoding else bytes
     return (
         StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
     )

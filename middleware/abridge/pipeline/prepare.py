@@ -12,7 +12,13 @@ from abridge.apis.display import DAMAGED_CODE
 from abridge.apis.json import dumps, string
 from abridge.config.settings import Settings
 from abridge.errors import RequestError
-from abridge.http.asgi import BYPASSING_EXTENSIONS, drop_headers
+from abridge.http.asgi import (
+    BODY_HEADERS,
+    BYPASSING_EXTENSIONS,
+    FRAMING_HEADERS,
+    drop_headers,
+    get_header,
+)
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import MetricsSink
@@ -135,13 +141,14 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
 def _app_scope(draft: RequestDraft, body: bytes, *, engaged: bool) -> Scope:
     """Return the scope for the application.
 
-    It has the length of a changed body; if `engaged`, nothing in it lets the response go out unread
-    or compressed.
+    It describes the body that the application receives; if `engaged`, nothing in it lets the
+    response go out unread or compressed.
     """
     scope, headers = dict(draft.scope), draft.scope["headers"]
     if draft.changed or engaged:
         length = (b"content-length", str(len(body)).encode())
-        headers = [*drop_headers(headers, (b"content-length", b"content-encoding")), length]
+        replaced = draft.changed or get_header(headers, b"content-encoding")
+        headers = [*drop_headers(headers, BODY_HEADERS if replaced else FRAMING_HEADERS), length]
     if engaged:
         headers = drop_headers(headers, (b"accept-encoding",))
         extensions = scope.get("extensions") or {}

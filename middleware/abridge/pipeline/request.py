@@ -139,7 +139,7 @@ def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
             param="content-encoding",
         )
     try:
-        return Inflater(limit).feed(received)
+        return Inflater(encoding, limit).feed(received)
     except ValueError as error:
         raise RequestError(f"The request body cannot be decoded: {error}.") from None
 

@@ -86,6 +86,10 @@ class SummaryRunner:
         for event in events:
             self._perform(self.sequencer.upstream(event, self._clock.now()))
 
+    def stop_waiting(self) -> None:
+        """Let the answer wait for its summary no longer."""
+        self._perform(self.sequencer.stop_waiting(self._clock.now()))
+
     def stop(self) -> None:
         """Cancel everything that runs and start nothing more."""
         self._stopped = True

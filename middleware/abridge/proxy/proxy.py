@@ -9,12 +9,14 @@ server runs the app is never cancelled from here.
 
 A failure before the headers becomes an error response in the API's error shape. After them it is
 too late for one: `UpstreamBroken` is raised, and the server breaks the client's connection as
-upstream broke its own. Likewise a cancelled request gets an error response only before the headers.
+upstream broke its own. Likewise a request that a stopping server cancels gets an error response
+only before the headers; one that is cancelled otherwise is left to whoever cancelled it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import cast
 
@@ -25,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from abridge.config.settings import ROUTE, Settings
 from abridge.http.transport import Transport
 from abridge.observability.metrics import metrics_for
-from abridge.observability.record import RECORD, SHUTTING_DOWN, Record
+from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
 from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
@@ -39,7 +41,11 @@ from abridge.proxy.models import is_models_request, join_models
 from abridge.proxy.targets import UpstreamTarget, end_to_end_headers
 
 NOTICE_SECONDS = 1.0
-"""Seconds for a cancelled request to send its error response."""
+"""Seconds for a request that a stopping server cancels to send its error response."""
+
+
+READ_AHEAD = 256 << 10
+"""Bytes of a request body that are read before upstream takes them."""
 
 
 class Proxy:
@@ -126,19 +132,19 @@ class Proxy:
         send: Send,
     ) -> None:
         call = asyncio.create_task(self._call_upstream(target, scope, body))
-        watcher = asyncio.create_task(client.wait_for_disconnect(call))
+        watcher = asyncio.create_task(client.watch(call))
         response = None
         try:
             response = await call
             _update_record(scope, status=response.status_code)
             with suppress(OSError):  # how a server reports that the client has left
                 await _send_response(response, send)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not client.disconnected:
-                _update_record(
-                    scope, status=None if response is not None else 503, code=SHUTTING_DOWN
-                )
-                if response is None:
+                cause = cancellation_cause(error)
+                unanswered = cause == SHUTTING_DOWN and response is None
+                _update_record(scope, status=503 if unanswered else None, code=cause)
+                if unanswered:
                     await _send_shutdown_notice(send)
                 raise
         except OSError:
@@ -169,13 +175,18 @@ class Proxy:
 
 
 class _ClientStream(httpx.AsyncByteStream):
-    """Reads the client's `receive`: first the request body, then the disconnect."""
+    """Reads the client's `receive`: first the request body, then the disconnect.
+
+    Once `watch` runs, it alone reads, at most `READ_AHEAD` bytes ahead of upstream: so it notices
+    that the client has left even if upstream does not read the body.
+    """
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._chunk: bytes | None = None
+        self._chunks: deque[bytes] = deque()
+        self._unread_bytes = 0
         self._more_body = True
-        self._body_received = asyncio.Event()
+        self._changed = asyncio.Event()  # set by each message received, and each chunk taken
         self.disconnected = False
 
     async def read_body(self) -> bytes | _ClientStream | None:
@@ -183,36 +194,49 @@ class _ClientStream(httpx.AsyncByteStream):
         await self._receive_message()
         if self.disconnected:
             return None
-        return self if self._more_body else self._chunk
+        return self if self._more_body else self._take_chunk()
 
     def __aiter__(self) -> _ClientStream:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._chunk is None and self._more_body:
-            await self._receive_message()
+        while self._more_body and not self._chunks:
+            self._changed.clear()
+            await self._changed.wait()
         if self.disconnected:
             raise OSError("the client has left")
-        if self._chunk is None:
+        if not self._chunks:
             raise StopAsyncIteration
-        chunk, self._chunk = self._chunk, None
-        return chunk
+        return self._take_chunk()
 
-    async def wait_for_disconnect(self, call: asyncio.Task[httpx.Response]) -> None:
+    async def watch(self, call: asyncio.Task[httpx.Response]) -> None:
         """Wait for the client to leave; then cancel the call, or close the response it returned."""
-        await self._body_received.wait()
-        while not self.disconnected:
-            await self._receive_message()
-        call.cancel()
+        try:
+            while not self.disconnected:
+                await self._wait_for_room()
+                await self._receive_message()
+        finally:
+            call.cancel()
         await _close_response(call)
+
+    async def _wait_for_room(self) -> None:
+        while self._unread_bytes >= READ_AHEAD:
+            self._changed.clear()
+            await self._changed.wait()
 
     async def _receive_message(self) -> None:
         message = await self._receive()
         self.disconnected = message["type"] == "http.disconnect"
-        self._chunk = message.get("body", b"")
+        self._chunks.append(message.get("body", b""))
+        self._unread_bytes += len(self._chunks[-1])
         self._more_body = message.get("more_body", False)
-        if not self._more_body:
-            self._body_received.set()
+        self._changed.set()
+
+    def _take_chunk(self) -> bytes:
+        chunk = self._chunks.popleft()
+        self._unread_bytes -= len(chunk)
+        self._changed.set()
+        return chunk
 
 
 def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
@@ -234,7 +258,7 @@ async def _send_response(response: httpx.Response, send: Send) -> None:
 
 
 async def _send_shutdown_notice(send: Send) -> None:
-    """Tell the client that the server cancels its request, within `NOTICE_SECONDS`."""
+    """Tell the client that the server is stopping, within `NOTICE_SECONDS`."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(NOTICE_SECONDS):
             await _send_response(

@@ -20,7 +20,7 @@ from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.loading import read_secret
 from abridge.config.settings import UpstreamSettings
 from abridge.errors import SettingsError
-from abridge.http.asgi import PATH_SAFE, encoded_path
+from abridge.http.asgi import PATH_SAFE, encoded_path, quote_non_ascii
 from abridge.providers.catalog import PROFILES
 
 HOP_BY_HOP = frozenset(
@@ -104,7 +104,7 @@ class UpstreamTarget:
         url = _parse_url(self.origin, path)
         return httpx.Request(
             scope["method"],
-            url.copy_with(query=query) if query else url,
+            url.copy_with(query=quote_non_ascii(query).encode()) if query else url,
             headers=self._headers(scope["headers"], body),
             stream=httpx.ByteStream(body) if isinstance(body, bytes) else body,
             extensions={"target": path + b"?" + query if query else path},

@@ -27,6 +27,7 @@ from abridge.app import Abridge
 from abridge.config.settings import LimitSettings, ServerSettings, Settings
 from abridge.observability.admin import AdminEndpoints
 from abridge.observability.metrics import metrics_for
+from abridge.observability.record import SHUTTING_DOWN
 from abridge.observability.tracing import exporting_spans
 from abridge.proxy.calls import log_in_one_line
 from abridge.server.http_protocol import protocol_factory
@@ -90,7 +91,7 @@ class HttpServer(uvicorn.Server):
     def cancel_requests(self) -> None:
         """Cancel the requests that still run; each may still send a response."""
         for task in list(self.server_state.tasks):
-            task.cancel()
+            task.cancel(SHUTTING_DOWN)
 
     def abort_connections(self) -> None:
         """Abort the connections that are still open."""

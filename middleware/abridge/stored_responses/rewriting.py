@@ -77,8 +77,8 @@ class _BufferedAnswer:
         if self._replaced:
             return
         if message["type"] == "http.response.start":
-            self._start = message
-            await self._begin(message)
+            self._start = {"headers": [], **message}  # they are optional
+            await self._begin(self._start)
         elif self.passing:
             await self._send(message)
         elif message["type"] == "http.response.body" and self._start is not None:
@@ -94,7 +94,7 @@ class _BufferedAnswer:
         await self._replace(json_start(504 if error.code == TIMEOUT_CODE else 502, body), body)
 
     async def _begin(self, start: Message) -> None:
-        headers = start.get("headers", [])
+        headers = start["headers"]
         content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
         encoding = get_header(headers, b"content-encoding")
         is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
@@ -145,7 +145,7 @@ class _BufferedAnswer:
         """Return the body without its content encoding. Raises ValueError."""
         body = bytes(self._buffer)
         encoding = get_header(start["headers"], b"content-encoding")
-        return Inflater(self._rewriting.limit).feed(body) if encoding else body
+        return Inflater(encoding, self._rewriting.limit).feed(body) if encoding else body
 
     async def _pass_or_refuse(self, start: Message, *, more: bool) -> None:
         """Pass on an answer that cannot be read, or send an error where nothing unread may get

@@ -76,7 +76,7 @@ class TranslatedError:
         translate = self._context.translate_error or bytes
         encoding = get_header(self._start["headers"], b"content-encoding")
         try:
-            inflate = Inflater(self._context.limit).feed if encoding else bytes
+            inflate = Inflater(encoding, self._context.limit).feed if encoding else bytes
             return _only_error(translate(inflate(bytes(self._buffer))))
         except ValueError:
             return dumps(self._context.write_error(UNREADABLE.message, code=UNREADABLE.code))

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from abridge.apis.api import Api
 from abridge.config.settings import SummarizerSettings
 from abridge.http.app_transport import AppTransport
+from abridge.http.asgi import quote_non_ascii
 from abridge.providers.profile import Profile
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.summarizer import ModelSummarizer
@@ -57,8 +58,8 @@ def upstream_summarizer(
 def _client_url(scope: Mapping[str, Any]) -> str:
     """Return the URL that the client called; its host is a placeholder and is never resolved."""
     raw_path: bytes | None = scope.get("raw_path")
-    path = raw_path.decode("latin-1") if raw_path else quote(scope["path"])
-    query = scope.get("query_string", b"").decode("latin-1")
+    path = quote_non_ascii(raw_path) if raw_path else quote(scope["path"])
+    query = quote_non_ascii(scope.get("query_string", b""))
     return f"http://inner{path}?{query}" if query else f"http://inner{path}"
 
 

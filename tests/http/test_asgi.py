@@ -1,0 +1,99 @@
+"""Test the helpers for ASGI messages, headers and content encodings."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Callable
+
+import pytest
+from starlette.types import Message
+
+from abridge.http.asgi import SLICE, Inflater, receive_until
+from tests.support.servers import soon
+
+EVENTS = [b"data: %d\n\n" % number for number in range(5)]
+LIMIT = 1 << 20
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+PACKINGS = pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        (b"gzip", gzip.compress),
+        (b" X-Gzip ", gzip.compress),
+        (b"deflate", zlib.compress),
+        (b"deflate", raw_deflate),
+    ],
+)
+
+
+class TestInflater:
+    @PACKINGS
+    def test_a_body_in_one_piece(self, encoding: bytes, pack: Callable[[bytes], bytes]) -> None:
+        body = b"".join(EVENTS) * SLICE
+        assert Inflater(encoding, len(body)).feed(pack(body)) == body
+
+    @PACKINGS
+    def test_a_body_byte_by_byte(self, encoding: bytes, pack: Callable[[bytes], bytes]) -> None:
+        inflater = Inflater(encoding, LIMIT)
+        body = b"".join(EVENTS)
+        assert b"".join(inflater.feed(bytes([byte])) for byte in pack(body)) == body
+
+    @PACKINGS
+    def test_each_event_in_a_member_of_its_own(
+        self, encoding: bytes, pack: Callable[[bytes], bytes]
+    ) -> None:
+        inflater = Inflater(encoding, LIMIT)
+        assert [inflater.feed(pack(event)) for event in EVENTS] == EVENTS
+
+    @PACKINGS
+    @pytest.mark.parametrize("size", [1, 7, LIMIT])
+    def test_members_are_split_anywhere(
+        self, encoding: bytes, pack: Callable[[bytes], bytes], size: int
+    ) -> None:
+        packed = b"".join(map(pack, EVENTS))
+        inflater = Inflater(encoding, LIMIT)
+        pieces = [packed[start : start + size] for start in range(0, len(packed), size)]
+        assert b"".join(map(inflater.feed, pieces)) == b"".join(EVENTS)
+
+    def test_zeros_after_a_member_are_padding(self) -> None:
+        inflater = Inflater(b"gzip", LIMIT)
+        assert inflater.feed(gzip.compress(b"a") + bytes(9)) == b"a"
+        assert inflater.feed(bytes(9) + gzip.compress(b"b")) == b"b"
+        assert inflater.feed(bytes(9)) == b""
+
+    @pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"a") + b"rubbish", bytes(9)])
+    def test_anything_else_is_an_error(self, data: bytes) -> None:
+        with pytest.raises(ValueError, match="while decompressing"):
+            Inflater(b"gzip", LIMIT).feed(data)
+
+    @PACKINGS
+    @pytest.mark.parametrize("members", [1, 4])
+    def test_the_limit_holds_for_all_members_of_a_call(
+        self, encoding: bytes, pack: Callable[[bytes], bytes], members: int
+    ) -> None:
+        packed, size = pack(bytes(1000)) * members, 1000 * members
+        assert Inflater(encoding, size).feed(packed) == bytes(size)
+        with pytest.raises(ValueError, match="unpacks to more than"):
+            Inflater(encoding, size - 1).feed(packed)
+
+
+class TestReceiveUntil:
+    async def test_messages_pass_until_the_end(self) -> None:
+        messages = asyncio.Queue[Message]()
+        ended = asyncio.Event()
+        receive = receive_until(ended, messages.get)
+        messages.put_nowait({"type": "http.request", "body": b"1"})
+        assert await soon(receive()) == {"type": "http.request", "body": b"1"}
+        waiting = asyncio.create_task(receive())
+        await asyncio.sleep(0)
+        ended.set()
+        assert await soon(waiting) == {"type": "http.disconnect"}
+        messages.put_nowait({"type": "http.request", "body": b"2"})
+        assert messages.qsize() == 1, "no receive is left that would take it"

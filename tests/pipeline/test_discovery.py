@@ -1,0 +1,62 @@
+"""The trial of an API that upstream may not have."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from tests.support.asgi import begin
+from tests.support.checker import check_responses
+from tests.support.deployments import build_app
+from tests.support.streams import THOUGHT, chat_stream
+from tests.support.summarizers import Scripted
+
+REQUEST: dict[str, Any] = {"model": "m", "input": "Hi", "stream": True}
+
+
+@pytest.mark.parametrize(
+    "asked", [{"reasoning": {"summary": "auto"}}, {}], ids=["engaged", "not engaged"]
+)
+async def test_an_app_that_waits_after_its_404_is_told_of_the_end(asked: dict[str, Any]) -> None:
+    paths = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        paths.append(scope["path"])
+        await receive()
+        missing = scope["path"].endswith("/responses")
+        content_type = b"application/json" if missing else b"text/event-stream"
+        body = b'{"detail": "Not Found"}' if missing else b"".join(chat_stream(THOUGHT, "Hello."))
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 404 if missing else 200,
+                "headers": [(b"content-type", content_type)],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
+        assert (await receive())["type"] == "http.disconnect"
+
+    auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
+    request = await begin(auto, "/v1/responses", {**REQUEST, **asked}).finish()
+    assert paths == ["/v1/responses", "/v1/chat/completions"]
+    assert check_responses(request.data).text == "Hello."
+
+
+async def test_a_404_about_the_model_reaches_the_client_whole() -> None:
+    error = {"error": {"message": "no such model", "code": "model_not_found"}}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 404, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+        async with asyncio.timeout(20):
+            await receive()
+
+    auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
+    request = await begin(auto, "/v1/responses", REQUEST).finish()
+    assert (request.status, request.json) == (404, error)
