@@ -199,9 +199,10 @@ async def test_without_a_name_it_has_its_classs(
 async def test_one_that_ignores_being_cancelled_keeps_no_request_open(
     asking: Asking, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = asyncio.Event()
+    begun, gate = asyncio.Event(), asyncio.Event()
 
     async def summarize(_: Any) -> AsyncIterator[str]:
+        begun.set()
         while not gate.is_set():
             with suppress(asyncio.CancelledError):
                 await gate.wait()
@@ -212,7 +213,8 @@ async def test_one_that_ignores_being_cancelled_keeps_no_request_open(
         answer = await asking.answer(Summarizer(summarize), summary={"grace": 0.01})
         assert asking.read(answer) == asking.read(plain)
         assert asking.error_code(answer) == "deadline"
-        assert "summarizer broken does not stop and is left behind" in caplog.text
+        left_behind = "summarizer broken does not stop and is left behind" in caplog.text
+        assert left_behind == begun.is_set()
     finally:
         gate.set()
         await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})

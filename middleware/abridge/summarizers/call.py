@@ -25,6 +25,9 @@ MAX_PART_CHARS = 32_000
 MAX_TOKENS = 1 << 53
 """No count is larger; a larger one is taken for not reported."""
 
+QUOTE_CHARS = 20
+"""Characters in one line that two texts have in common only if one quotes the other."""
+
 Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
@@ -39,33 +42,39 @@ class GuardedCall:
     """Write one part, and have it reviewed.
 
     `output` receives clean text, then the `Outcome`; what is left to do then is closing the
-    summarizer's iterator. `on_close_failure` is called with what that raises.
+    summarizer's iterator.
     """
 
     def __init__(
-        self,
-        summarizer: Summarizer,
-        passage: Passage,
-        review: Review | None,
-        on_close_failure: Callable[[BaseException], None],
+        self, summarizer: Summarizer, passage: Passage, review: Review | None = None
     ) -> None:
         self.output: asyncio.Queue[str | Outcome] = asyncio.Queue()
         self.usage: SummarizerUsage | None = None
         self.reviewing = False  # the summarizer is done, and its text is at the review
         self.withheld = False
         self.ended = False  # the outcome is known
+        self.close_error: BaseException | None = None
+        self._passage = passage
         self._review = review
-        self._on_close_failure = on_close_failure
         self._cleaner = Cleaner()
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
         self._has_text = False
-        self.task = asyncio.create_task(self._run(summarizer, passage))
+        self.task = asyncio.create_task(self._run(summarizer))
 
-    async def _run(self, summarizer: Summarizer, passage: Passage) -> None:
+    def is_quoted_in(self, text: str) -> bool:
+        """Return whether a text repeats some of what the summarizer or the review was given."""
+        given = [self._passage.before, self._passage.text, *self._unreviewed]
+        given_words = " ".join(" ".join(given).split())
+        return any(
+            text[start : start + QUOTE_CHARS] in given_words
+            for start in range(0, len(text) - QUOTE_CHARS + 1, QUOTE_CHARS // 2)
+        )
+
+    async def _run(self, summarizer: Summarizer) -> None:
         source: Any = None
         try:
-            source = summarizer.summarize(passage)
+            source = summarizer.summarize(self._passage)
             source = aiter(source)
             await self._read(source)
             if self._review is not None:
@@ -125,7 +134,7 @@ class GuardedCall:
             elif (aclose := getattr(source, "aclose", None)) is not None:
                 await aclose()
         except BaseException as error:  # noqa: BLE001 -- as above
-            self._on_close_failure(error)
+            self.close_error = error
             _let_pass(error)
 
 

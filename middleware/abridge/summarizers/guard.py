@@ -17,8 +17,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from functools import partial
-from traceback import format_exception_only
+from traceback import format_exception_only, format_tb
 
 from prometheus_client import CollectorRegistry
 
@@ -110,12 +109,8 @@ class Guard:
 
     def note_late_start(self, summarizer: Summarizer) -> None:
         """Count a call as failed that was cancelled because it had not started in time."""
-        self._note_failure(f"summarizer {summarizer.name}", "it did not begin in time")
-
-    def _note_failure(self, author: str, cause: str) -> None:
-        # The breaker limits the number of these log lines.
         self._update_breaker(self._breaker.note_failure)
-        _log.warning("%s failed: %s", author, cause)
+        _log.warning("summarizer %s failed: it did not begin in time", summarizer.name)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
         """Update the breaker, and its gauge if that opened or closed it."""
@@ -131,9 +126,7 @@ class Guard:
         Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
-        call = GuardedCall(
-            summarizer, passage, self._review, partial(_log_close_failure, summarizer)
-        )
+        call = GuardedCall(summarizer, passage, self._review)
         timer = asyncio.get_running_loop().call_later(
             self._timeout, call.output.put_nowait, TimeoutError()
         )
@@ -157,26 +150,25 @@ class Guard:
         if not call.ended:
             call.task.cancel()
         try:
-            await asyncio.wait([call.task], timeout=CLOSE_SECONDS)
+            if not call.task.done():
+                await asyncio.wait([call.task], timeout=CLOSE_SECONDS)
         finally:
             if not call.task.done():
                 _log.warning("summarizer %s does not stop and is left behind", summarizer.name)
                 call.task.cancel()
                 self._left_behind.add(call.task)
                 call.task.add_done_callback(self._left_behind.discard)
+        if call.close_error is not None:
+            cause = _describe(call, summarizer, call.close_error)
+            _log.warning("summarizer %s could not be closed: %s", summarizer.name, cause)
 
     def _failure(
         self, call: GuardedCall, summarizer: Summarizer, error: BaseException
     ) -> SummarizerError:
-        """Count and log a failure; return it as the client may see it.
-
-        The message of an exception is logged only if a user's code raised it: another might quote a
-        key or a prompt.
-        """
-        kind, author = "summarizer", f"summarizer {summarizer.name}"
-        if call.reviewing:
-            kind = author = "review"
-        users = call.reviewing or isinstance(summarizer, UserSummarizer)
+        """Count and log a failure; return it as the client may see it."""
+        # The breaker limits the number of these log lines.
+        self._update_breaker(self._breaker.note_failure)
+        kind = "review" if call.reviewing else "summarizer"
         if isinstance(error, SummarizerError):
             failure = _as_reported(error)
             cause = _in_one_line(f"{failure} ({failure.code})")
@@ -185,22 +177,25 @@ class Guard:
             cause = "it took too long"
         else:
             failure = SummarizerError("upstream_error", f"The {kind} failed.")
-            cause = _describe(error) if users else type(error).__name__
-        self._note_failure(author, cause)
-        if users:
-            _log.debug("%s failed:", author, exc_info=error)
+            cause = _describe(call, summarizer, error)
+        if call.reviewing:
+            _log.warning("review failed: %s", cause)
+        else:
+            _log.warning("summarizer %s failed: %s", summarizer.name, cause)
+        _log.debug("the %s failed here:\n%s", kind, "".join(format_tb(error.__traceback__)))
         return _with_usage(failure, call.usage)
 
 
-def _log_close_failure(summarizer: Summarizer, error: BaseException) -> None:
-    users = isinstance(summarizer, UserSummarizer)
-    cause = _describe(error) if users else type(error).__name__
-    _log.warning("summarizer %s could not be closed: %s", summarizer.name, cause)
+def _describe(call: GuardedCall, summarizer: Summarizer, error: BaseException) -> str:
+    """Return an exception's type and its message, if that is a user's own.
 
-
-def _describe(error: BaseException) -> str:
-    """Return an exception's type and message, even if it has no message that can be read."""
-    return _in_one_line("".join(format_exception_only(error)))
+    Another message might quote a key, and a user's a prompt.
+    """
+    if call.reviewing or isinstance(summarizer, UserSummarizer):
+        described = _in_one_line("".join(format_exception_only(error)))
+        if not call.is_quoted_in(described):
+            return described
+    return type(error).__name__
 
 
 def _in_one_line(text: str) -> str:
