@@ -16,15 +16,11 @@ HEALTH = (
     ),
     Panel(
         "Shed: nothing",
-        "Summaries left out because summarizer.max_in_flight calls were in flight (shed) or too "
-        "much of an answer was held (pressed, limits.held); requests refused because of "
-        "limits.in_flight or limits.bodies (overloaded).",
+        "Summaries left out because summarizer.max_in_flight calls were in flight; requests "
+        "refused because of limits.in_flight or limits.bodies (overloaded).",
         "ops",
         [
-            Query(
-                rate("summaries_total", 'outcome=~"shed|pressed"', by="outcome"),
-                "summaries {{outcome}}",
-            ),
+            Query(rate("summaries_total", 'outcome="shed"'), "summaries shed"),
             Query(rate("refusals_total", 'code="overloaded"'), "requests overloaded"),
         ],
         steps={0.01: "red"},

@@ -35,7 +35,7 @@ from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buf
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
-from abridge.summarizers.guard import Review
+from abridge.summarizers.call import Review
 from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:

@@ -445,14 +445,42 @@ class TestFallback:
 
 
 class TestBounds:
-    def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+    def test_bytes_end_no_hold_but_fill_the_sequencer(self) -> None:
         driver = SequencerDriver(replace(PARTS, held_limit=100))
         driver.think("short thought")
-        for _ in range(5):
-            driver.upstream(Passthrough(0, b"x" * 30))
-        assert driver.emitted_labels == ["started", "raw", "closed: deadline", *["other"] * 5]
-        assert driver.sequencer.held_bytes == 0
-        assert driver.sequencer.over_held_limit
+        for _ in range(3):
+            assert not driver.sequencer.is_full
+            driver.upstream(Passthrough(0, b"x" * 40))
+        assert driver.sequencer.is_full
+        driver.upstream(Passthrough(0, b"x" * 1_000_000))
+        assert driver.sequencer.holding
+        assert driver.sequencer.deadline == driver.plan.first_token_timeout
+        driver.write(1, "sum")
+        assert driver.emitted_labels[2:] == [
+            "part 0",
+            "0: sum",
+            "part 0 done",
+            "closed",
+            *["other"] * 4,
+        ]
+        assert not driver.sequencer.is_full
+
+    def test_a_full_sequencer_has_room_again_at_the_deadline(self) -> None:
+        driver = SequencerDriver(replace(PARTS, held_limit=10, grace=1.0))
+        for lane in (0, 1):
+            driver.think("short thought", lane=lane)
+            driver.answer("x" * 20, lane=lane)
+        driver.end()
+        assert driver.sequencer.is_full
+        driver.wait(1.0)
+        assert not driver.sequencer.is_full
+        assert driver.sequencer.done
+
+    def test_what_is_emitted_at_once_takes_no_room(self) -> None:
+        driver = SequencerDriver(replace(PARTS, held_limit=10))
+        driver.upstream(Passthrough(0, b"x" * 1000))
+        driver.answer("x" * 1000)
+        assert not driver.sequencer.is_full
 
     def test_held_bytes_are_counted_on_frames(self, driver: SequencerDriver) -> None:
         driver.think("short thought")
@@ -470,16 +498,16 @@ class TestBounds:
         ],
         ids=lambda event: type(event).__name__,
     )
-    def test_translated_events_count_against_the_held_limit(
-        self, driver: SequencerDriver, event: Event
-    ) -> None:
+    def test_translated_events_take_room(self, driver: SequencerDriver, event: Event) -> None:
         driver = SequencerDriver(replace(PARTS, held_limit=1000))
         driver.upstream(ReasoningStarted(0, None, 0))
         driver.upstream(ReasoningDelta(0, None, 0, "short thought"))
         driver.upstream(ReasoningEnded(0, None, 0))
         for _ in range(10):
             driver.upstream(event)
-        assert driver.sequencer.over_held_limit
+        assert driver.sequencer.is_full
+        assert len(driver.emitted) == 2
+        driver.wait(2.0)
         assert driver.sequencer.held_bytes == 0
         assert len(driver.emitted) == 13
 

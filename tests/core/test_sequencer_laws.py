@@ -68,7 +68,7 @@ def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.Data
         tail_chars=20,
         grace=draw(st.sampled_from([0.0, 1.0, 5.0])),
         first_token_timeout=draw(st.sampled_from([0.5, 2.0])),
-        held_limit=draw(st.sampled_from([60, 10_000])),
+        held_limit=draw(st.sampled_from([0, 60, 10_000])),
         max_overhead=draw(st.sampled_from([None, 0.1, 1.0])),
         fallback=draw(st.sampled_from([None, lambda _: "an extract"])),
         fail_response=draw(st.booleans()),
@@ -98,18 +98,23 @@ def test_every_interleaving_is_legal(
 def play(
     driver: SequencerDriver, lanes: list[list[Event]], data: st.DataObject, *, ok: bool
 ) -> list[Event]:
-    """Run everything in an order that Hypothesis chooses; return upstream's events."""
+    """Run everything in an order that Hypothesis chooses; return upstream's events.
+
+    As long as the Sequencer is full, upstream is not read.
+    """
     waiting = [list(lane) for lane in lanes]
     broken_at = None if ok else data.draw(st.integers(0, sum(map(len, lanes))))
     upstream_events: list[Event] = []
     while any(waiting) and len(upstream_events) != broken_at:
-        choices = ["upstream", "upstream"] + ["summarizer"] * bool(driver.requested) + ["time"]
+        choices = ["upstream", "upstream"] * (not driver.sequencer.is_full)
+        choices += ["summarizer"] * bool(driver.requested) + ["time"]
         match data.draw(st.sampled_from(choices)):
             case "upstream":
                 lane = data.draw(st.sampled_from([lane for lane in waiting if lane]))
                 event = replace(lane.pop(0), frame=driver.frame())
                 upstream_events.append(event)
                 driver.upstream(event)
+                check_room(driver, len(event.frame or b""))
             case "summarizer":
                 summarize(driver, data)
             case _:
@@ -143,6 +148,12 @@ def drain(driver: SequencerDriver) -> None:
             return
         driver.wait(deadline - driver.now)
     raise AssertionError("deadlines without end")
+
+
+def check_room(driver: SequencerDriver, read: int) -> None:
+    """Check that no more waits than the limit and what one read brings, and not for ever."""
+    assert driver.sequencer.held_bytes <= driver.plan.held_limit + read
+    assert not driver.sequencer.is_full or driver.sequencer.deadline is not None
 
 
 def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) -> None:

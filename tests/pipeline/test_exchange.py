@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -170,13 +171,13 @@ class TestHold:
         assert caplog.text.count("scripted failed: it did not begin in time") == 2
 
     async def test_a_part_requested_and_cancelled_in_one_batch(self) -> None:
-        """The byte ceiling ends the hold at once, and the breaker admits no call."""
+        """The first-token timeout is over at once, and the breaker admits no call."""
         writer = Scripted(error=SummarizerError("upstream_error", "No."))
         app = build_app(
             "mounted",
             Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])),
             writer=writer,
-            limits={"held": 1},
+            summary={"first_token": 0},
             summarizer={"breaker_failures": 1},
         )
         for _ in range(2):
@@ -200,26 +201,155 @@ class TestHold:
         assert request.headers["x-abridge-summary"] == "failed"
         assert request.json["output"][0]["summary_error"]["code"] == "deadline"
 
-    async def test_the_oldest_hold_is_released_at_the_ceiling(self) -> None:
+
+LIMIT = 10 * 1024
+READ = 2000
+"""Bytes of text that one read brings."""
+
+FLOOD = 100 * LIMIT
+
+
+class Flood:
+    """An answer that goes on and on: reasoning, then text as long as anyone reads, up to `FLOOD`.
+
+    `choices` of them reason. `text` is what each has said, `pushed` its characters altogether.
+    """
+
+    def __init__(self, *, choices: int = 1) -> None:
+        self.open = True
+        self.text = ""
+        self.pushed = 0
+        self._choices = range(choices)
+
+    def steps(self) -> Iterator[Step]:
+        for index in self._choices:
+            yield chunk({"role": "assistant", "content": ""}, index=index)
+            yield chunk({"reasoning_content": THOUGHT}, index=index)
+        while self.open and self.pushed < FLOOD:
+            piece = f"{len(self.text)} ".ljust(READ, "x")
+            self.text += piece
+            for index in self._choices:
+                self.pushed += READ
+                yield chunk({"content": piece}, index=index)
+        for index in self._choices:
+            yield chunk({}, finish="stop", index=index)
+        yield b"data: [DONE]\n\n"
+
+
+class TestHeldLimit:
+    """Upstream is not read while too much waits, and nothing is lost by that."""
+
+    def flood(
+        self, writer: Scripted, *, choices: int = 1, **summary: float
+    ) -> tuple[Flood, Upstream, Call]:
+        flood = Flood(choices=choices)
+        upstream = Upstream(Answer(flood.steps()))
+        patient = {"grace": 60, "first_token": 60, **summary}
+        return flood, upstream, ask(upstream, writer, summary=patient, limits={"held": LIMIT})
+
+    @pytest.mark.parametrize("choices", [1, 3])
+    async def test_no_more_is_read_than_the_limit_and_one_message(self, choices: int) -> None:
+        gate = asyncio.Event()
+        flood, upstream, request = self.flood(Scripted(gate=gate), choices=choices)
+        await upstream.until_stalled()
+        assert LIMIT - READ < flood.pushed <= LIMIT + READ
+        assert b"xxx" not in request.data
+        flood.open = False
+        gate.set()
+        await request.finish()
+        seen = check_chat(request.data)
+        assert [choice.text for choice in seen.choices.values()] == [flood.text] * choices
+        for choice in seen.choices.values():
+            assert choice.fields["reasoning_content"] == SUMMARY
+
+    async def test_it_is_read_again_from_the_deadline_on(self) -> None:
+        flood, upstream, request = self.flood(Scripted(gate=asyncio.Event()), grace=0.05)
+        await request.until(b"xxx")
+        await until(lambda: upstream.sent > 3 * LIMIT)
+        flood.open = False
+        await request.finish()
+        seen = check_chat(request.data).choices[0]
+        assert seen.text == flood.text
+        assert seen.summary_error is not None
+        assert seen.summary_error["code"] == "deadline"
+
+    async def test_the_gauge_says_how_much_waits(self) -> None:
         registry = CollectorRegistry()
+        gate = asyncio.Event()
+        app = build_app(
+            "mounted",
+            Upstream(Answer(chat_stream(THOUGHT, "x" * 2 * LIMIT))),
+            writer=Scripted(gate=gate),
+            registry=registry,
+            summary={"grace": 60, "first_token": 60},
+            limits={"held": LIMIT},
+        )
+        request = begin(app, PATHS["chat"], CHAT)
+        await until(lambda: (registry.get_sample_value("abridge_held_bytes") or 0) > LIMIT)
+        gate.set()
+        await request.finish()
+        assert registry.get_sample_value("abridge_held_bytes") == 0
+        assert total(registry, "summaries_total", outcome="ok") == 1
+
+    async def test_a_client_that_leaves_is_not_waited_for(self) -> None:
         writer = Scripted(gate=asyncio.Event())
+        _, upstream, request = self.flood(writer)
+        await upstream.until_stalled()
+        request.left.set()
+        await request.finish()
+        assert (upstream.running, upstream.left, writer.running) == (0, 1, 0)
+
+    async def test_a_shutdown_ends_the_wait(self) -> None:
+        _, upstream, request = self.flood(Scripted(gate=asyncio.Event()))
+        await upstream.until_stalled()
+        assert request.task is not None
+        request.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request.finish()
+        assert request.complete
+        assert b"shutting down" in request.data
+
+    async def test_an_app_that_stops_sending_meanwhile_ends_the_wait(self) -> None:
+        """It gives its `send` up after a while of its own, and returns."""
+        flood = Flood()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            headers = [(b"content-type", b"text/event-stream")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    for step in flood.steps():
+                        await send({"type": "http.response.body", "body": step, "more_body": True})
+
+        patient = {"grace": 60, "first_token": 60}
         request = begin(
             build_app(
                 "mounted",
-                Upstream(Answer(chat_stream(THOUGHT, "x" * 20_000))),
-                writer=writer,
-                registry=registry,
-                summary={"grace": 60, "first_token": 60},
-                limits={"held": "10KiB"},
+                app,  # type: ignore[arg-type]
+                writer=Scripted(gate=asyncio.Event()),
+                summary=patient,
+                limits={"held": LIMIT},
             ),
-            "/v1/chat/completions",
+            PATHS["chat"],
             CHAT,
         )
         await request.finish()
-        assert check_chat(request.data).choices[0].text == "x" * 20_000
-        labels = {"api": "chat", "upstream": "default", "style": "auto", "summarizer": "scripted"}
-        assert total(registry, "summaries_total", **labels, outcome="pressed") == 1
-        assert registry.get_sample_value("abridge_held_bytes") == 0
+        seen = check_chat(request.data)
+        assert seen.error is not None
+        assert seen.choices[0].text == flood.text
+
+    async def test_while_the_client_is_slow_the_grace_lasts_on(self) -> None:
+        gate = asyncio.Event()
+        flood, upstream, request = self.flood(Scripted(gate=gate), grace=0.2)
+        request.gate.clear()
+        await upstream.until_stalled()
+        await asyncio.sleep(0.5)
+        flood.open = False
+        gate.set()
+        request.gate.set()
+        await request.finish()
+        seen = check_chat(request.data).choices[0]
+        assert (seen.text, seen.fields["reasoning_content"]) == (flood.text, SUMMARY)
 
 
 class TestDisconnects:
@@ -679,11 +809,7 @@ class TestSlowClient:
         request = ask(upstream, Scripted())
         await request.until(b"xxx")
         request.gate.clear()
-        before = -1
-        while before != upstream.sent:
-            before = upstream.sent
-            for _ in range(50):
-                await asyncio.sleep(0)
+        await upstream.until_stalled()
         assert upstream.sent - len(request.data) < 2 * HIGH_WATER
         request.gate.set()
         await request.finish()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -15,7 +15,12 @@ from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.summarizers.guard import MAX_PART_CHARS, Guard, Permit, Review
+from abridge.summarizers.call import MAX_PART_CHARS, Review
+from abridge.summarizers.guard import Guard, Permit
+from abridge.summarizers.summarizer import UserSummarizer
+from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Closing, Iterator
+from tests.support.broken import Summarizer as Broken
+from tests.support.servers import until
 
 SPENT = SummarizerUsage(Tokens(3, 2, 5), "small-1")
 PASSAGE = Passage("why")
@@ -56,6 +61,14 @@ def guard(review: Review | None = None, clock: Clock | None = None, **settings: 
 
 async def collect_output(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
     return [piece async for piece in made.summarize(Scripted(*script), PASSAGE)]
+
+
+async def written(made: Guard, summarizer: Any) -> list[str | SummarizerUsage]:
+    return [piece async for piece in made.summarize(summarizer, PASSAGE)]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
 async def error(made: Guard, *script: Any) -> SummarizerError:
@@ -133,27 +146,14 @@ async def test_a_cost_reported_before_a_failure_is_kept() -> None:
     assert (failed.spent, failed.model) == (SPENT.tokens, SPENT.model)
 
 
-async def test_a_foreign_exception_is_named_in_the_log_but_never_quoted(
+async def test_an_exception_of_our_own_is_named_in_the_log_but_never_quoted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         failed = await error(guard(), SPENT, ValueError("secret sk-123"))
     assert (failed.code, failed.spent) == ("upstream_error", SPENT.tokens)
     assert "sk-123" not in f"{failed}{caplog.text}"
-    assert [record.getMessage() for record in caplog.records] == [
-        "summarizer scripted failed: ValueError"
-    ]
-
-
-async def test_an_invalid_summarizer_fails_like_any_other() -> None:
-    class Broken:
-        name = "broken"
-
-        def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-            return None  # type: ignore[return-value]
-
-    with pytest.raises(SummarizerError, match="The summarizer failed"):
-        await anext(guard().summarize(Broken(), PASSAGE))
+    assert warnings(caplog) == ["summarizer scripted failed: ValueError"]
 
 
 async def test_a_call_has_a_total_timeout() -> None:
@@ -230,6 +230,196 @@ async def test_a_review_shares_the_time_of_its_call() -> None:
         return text
 
     assert (await error(guard(review, timeout=0.01), "So it is.")).code == "timeout"
+
+
+# What is broken
+
+
+@pytest.mark.parametrize(("broken", "cause"), SUMMARIZERS.values(), ids=SUMMARIZERS)
+async def test_a_broken_summarizer_fails_and_the_log_says_why_in_one_line(
+    broken: Any, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = guard(breaker_failures=1)
+    with pytest.raises(SummarizerError) as failed:
+        await written(made, UserSummarizer(broken))
+    assert failed.value.code in ("upstream_error", "timeout")
+    (line,) = warnings(caplog)
+    assert line.startswith(f"summarizer {UserSummarizer(broken).name} failed: {cause}")
+    assert made.is_open
+
+
+@pytest.mark.parametrize(("broken", "cause"), REVIEWS.values(), ids=REVIEWS)
+async def test_a_broken_review_fails_the_part_and_the_log_names_it(
+    broken: Any, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = guard(broken, breaker_failures=1)
+    failed = await error(made, "So it is.", SPENT)
+    assert failed.code in ("upstream_error", "timeout")
+    assert failed.spent == SPENT.tokens
+    (line,) = warnings(caplog)
+    assert line.startswith(f"review failed: {cause}")
+    assert made.is_open
+
+
+@pytest.mark.parametrize(("careless", "cause"), CARELESS.values(), ids=CARELESS)
+async def test_a_part_is_not_lost_by_what_comes_after_its_text(
+    careless: Any, cause: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    *texts, last = await written(guard(), UserSummarizer(careless))
+    if isinstance(last, SummarizerUsage):
+        assert last.tokens in (None, Tokens())
+        assert last.model in (None, "mini")
+    else:
+        texts.append(last)
+    assert "".join(map(str, texts)) == TEXT
+    lines = warnings(caplog)
+    assert len(lines) == bool(cause)
+    assert all(line.startswith(f"summarizer broken could not be closed: {cause}") for line in lines)
+
+
+async def test_an_exceptions_traceback_is_logged_at_debug_level(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def review(_: str) -> str:
+        raise ValueError("no good")
+
+    with caplog.at_level(logging.DEBUG):
+        await error(guard(review), "So it is.")
+    warning, trace = caplog.records
+    assert warning.getMessage() == "review failed: ValueError: no good"
+    assert trace.levelname == "DEBUG"
+    assert 'raise ValueError("no good")' in trace.getMessage()
+
+
+@pytest.mark.parametrize("start", range(15))
+async def test_a_message_that_quotes_the_prompt_is_not_logged(
+    start: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    passage = Passage("The reasoning of\n somebody, and what else they think.", before="Earlier.")
+    quoted = ValueError(f"{passage.text[start : start + 36]!s} is too long")
+    with caplog.at_level(logging.DEBUG), pytest.raises(SummarizerError):
+        async for _ in guard().summarize(UserSummarizer(Scripted(quoted)), passage):
+            pass
+    assert warnings(caplog) == ["summarizer scripted failed: ValueError"]
+    assert "somebody" not in caplog.text
+
+
+async def test_a_reviews_message_that_quotes_the_summary_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def review(text: str) -> str:
+        raise ValueError(f"refused: {text}")
+
+    await error(guard(review), "So it is, as they have ", "said all along.")
+    assert warnings(caplog) == ["review failed: ValueError"]
+
+
+async def test_a_long_message_is_cut_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    broken = UserSummarizer(Scripted(ValueError("x" * 10_000)))
+    with pytest.raises(SummarizerError):
+        await written(guard(), broken)
+    assert len(warnings(caplog)[0]) < 400
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("place", ["summarizer", "review", "aclose"])
+def test_what_ends_the_process_is_left_alone(stop: type[BaseException], place: str) -> None:
+    class Ending(Closing):
+        def __init__(self) -> None:
+            super().__init__(end if place == "aclose" else None)
+
+        async def __anext__(self) -> Any:
+            return end() if place == "summarizer" else await super().__anext__()
+
+    def end(*_: Any) -> Any:
+        raise stop
+
+    async def write() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # would log it as lost
+        made = guard(end if place == "review" else None)
+        await written(made, UserSummarizer(Broken(lambda _: Ending())))
+
+    with pytest.raises(stop):
+        asyncio.run(write())
+
+
+class Stubborn:
+    """Ignores being cancelled until `gate` is set, as a review or in a summarizer."""
+
+    def __init__(self) -> None:
+        self.begun, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _: str = "") -> str:
+        self.begun.set()
+        while not self.gate.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.gate.wait()
+        return TEXT
+
+    async def summarize(self, _: Any) -> AsyncIterator[str]:
+        yield await self()
+
+    async def close_slowly(self, _: Any) -> AsyncIterator[str]:
+        try:
+            self.begun.set()
+            yield TEXT
+            await asyncio.Event().wait()
+        finally:
+            await self()
+
+
+class TestCallsThatDoNotStop:
+    """They are left behind, and take up a place until they end."""
+
+    @pytest.fixture(autouse=True)
+    def hasty(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("abridge.summarizers.guard.CLOSE_SECONDS", 0.01)
+
+    async def test_an_iterator_that_never_closes_costs_no_text(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        closing = Broken(lambda _: Closing(asyncio.Event().wait))
+        assert await written(guard(), UserSummarizer(closing)) == [TEXT]
+        assert warnings(caplog) == ["summarizer broken does not stop and is left behind"]
+
+    @pytest.mark.parametrize("place", ["summarizer", "review", "aclose"])
+    async def test_one_that_ignores_being_cancelled_is_left_behind(
+        self, place: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stubborn = Stubborn()
+        made = guard(stubborn if place == "review" else None, max_in_flight=1)
+        one = {"summarizer": stubborn.summarize, "aclose": stubborn.close_slowly}.get(
+            place, lambda _: Iterator(TEXT)
+        )
+        task = asyncio.create_task(written(made, UserSummarizer(Broken(one))))
+        await stubborn.begun.wait()
+        task.cancel()
+        await asyncio.wait([task], timeout=20)
+        assert task.cancelled()
+        assert warnings(caplog) == ["summarizer broken does not stop and is left behind"]
+        assert refusal(made) == "shed"
+        stubborn.gate.set()
+        await until(lambda: isinstance(made.admit(), Permit))
+
+    async def test_one_that_ignores_its_timeout_is_left_behind(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        stubborn, made = Stubborn(), guard(max_in_flight=1, timeout=0.01)
+        with pytest.raises(SummarizerError, match="took too long"):
+            await written(made, UserSummarizer(Broken(stubborn.summarize)))
+        assert warnings(caplog)[0] == "summarizer broken does not stop and is left behind"
+        assert refusal(made) == "shed"
+        stubborn.gate.set()
+        await until(lambda: isinstance(made.admit(), Permit))
+
+    async def test_one_that_never_waits_for_anything_runs_into_its_timeout(self) -> None:
+        async def generate(_: Any) -> AsyncIterator[str]:
+            while True:
+                yield ""
+
+        with pytest.raises(SummarizerError) as failed:
+            await written(guard(timeout=0.01), UserSummarizer(Broken(generate)))
+        assert failed.value.code == "timeout"
 
 
 # Concurrency

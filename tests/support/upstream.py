@@ -92,6 +92,14 @@ class Upstream:
             gone.cancel()
             await asyncio.wait([gone])
 
+    async def until_stalled(self) -> None:
+        """Wait until something was sent and nothing more is, as its `send` waits or all is sent."""
+        before = 0
+        while not before or before != self.sent:
+            before = self.sent
+            for _ in range(50):
+                await asyncio.sleep(0)
+
     def answer(self, request: ReceivedRequest) -> Answer:
         """Return the answer to a request; a subclass may compute it."""
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]

@@ -199,7 +199,10 @@ class LimitSettings(Table):
 
     body: Size = ByteSize(32 * MiB)  # one request body
     bodies: Size = ByteSize(512 * MiB)  # all buffered request bodies together; beyond it, 503
-    held: Size = ByteSize(256 * KiB)  # of an answer while it waits for a summary
+    held: Size = ByteSize(256 * KiB)
+    """Of an answer that waits for its summary, after which upstream is not read until it waits no
+    more: at the end of `summary.grace`, if not before. That is more than a fast model streams
+    within the default grace."""
     reasoning: Size = ByteSize(4 * MiB)  # raw reasoning kept of one answer
     event: Size = ByteSize(16 * MiB)  # one event from upstream
     connect: PositiveFloat = 5.0  # to connect to upstream

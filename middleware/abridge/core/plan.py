@@ -38,7 +38,7 @@ class SummaryPlan:
     reasoning_limit: int = 4 << 20  # the most that is gathered for one part
     grace: float = 5.0  # time that a lane's answer may wait, in total
     first_token_timeout: float = 2.0  # time within the grace that a part without text gets
-    held_limit: int = 256 << 10  # bytes of the answer that may wait
+    held_limit: int = 256 << 10  # bytes that may wait before upstream is no longer read
     max_overhead: float | None = None
     """The most the summary may cost, as a share of the model's own tokens; None: no limit."""
     fallback: Fallback | None = None  # makes a part's text if its summarizer failed

@@ -13,10 +13,10 @@ On emission the events of a lane leave its queue in the order in which they arri
 of event can wait at the head of a queue:
 
 * `ReasoningEnded` waits until every summary part due by then is closed. Meanwhile the lane *holds*:
-  what follows queues up behind the event. A hold ends when the parts are done. It is ended by the
-  lane's deadline, at which its grace is used up, or when too many bytes are held: a part whose text
-  is complete is then emitted whole, one that is being emitted is closed as it stands, and the rest
-  is cancelled. A part without any text is given up earlier, after the first-token timeout.
+  what follows queues up behind the event. A hold ends when the parts are done, and no later than
+  at the lane's deadline, at which its grace is used up: a part whose text is complete is then
+  emitted whole, one that is being emitted is closed as it stands, and the rest is cancelled. A part
+  without any text is given up earlier, after the first-token timeout.
 * `NativeSummary` waits while a part of ours is being emitted, since a part must be closed before
   the next one opens.
 
@@ -25,6 +25,10 @@ parts are emitted as their text comes in, one after the other, the lowest first.
 
 Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
 `ResponseEnded` wait there until the queues of all lanes are empty.
+
+Patience and memory are two limits. Only time ends a hold. While so many bytes wait that the
+Sequencer `is_full`, whoever feeds it should read no more of upstream; what is fed all the same
+waits like the rest. Something waits only while a lane holds, so a full Sequencer has a deadline.
 
 Times are in seconds, on a clock that stands still while the client is not reading.
 """
@@ -58,8 +62,6 @@ from abridge.core.plan import OverheadBudget, Passage, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
 
 DEADLINE_PASSED = ErrorDetail("deadline", "The summary was not ready in time.")
-
-OVER_HELD_LIMIT = ErrorDetail("deadline", "Too much of the answer was waiting for the summary.")
 
 FIRST_TOKEN_TIMEOUT = ErrorDetail("timeout", "The summarizer did not begin in time.")
 
@@ -110,7 +112,6 @@ class Sequencer:
         self.held_bytes = 0  # bytes that wait, as on the wire
         self.holding = 0  # number of lanes that hold
         self.missed_deadline = False  # a hold ended by timeout
-        self.over_held_limit = False  # a hold ended because too many bytes were held
         self.done = False  # ResponseEnded was emitted
 
     # State
@@ -119,6 +120,11 @@ class Sequencer:
     def held_seconds(self) -> float:
         """Seconds for which the answer has waited, in the lane that waited longest."""
         return max((lane.held_seconds for lane in self._lanes.values()), default=0.0)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether so much waits that no more of upstream should be read."""
+        return self.held_bytes > self._plan.held_limit
 
     @property
     def spent(self) -> Tokens:
@@ -330,8 +336,6 @@ class Sequencer:
         """Emit what may leave: of one lane, if nothing can have changed in the others."""
         for lane in self._lanes.values() if only_lane is None else (only_lane,):
             self._emit_lane(lane, now)
-        if self.held_bytes > self._plan.held_limit:
-            self._release_holds(now)
         if self._shared_queue:
             self._emit_shared()
         return self._take_effects()
@@ -444,13 +448,3 @@ class Sequencer:
                 self._cancel_part(part, timed_out=error is FIRST_TOKEN_TIMEOUT)
                 self._give_up_part(lane.open_item, part, error)
         return bool(parts)
-
-    def _release_holds(self, now: float) -> None:
-        """Release the oldest holds until no more than the limit is held."""
-        holding = [lane for lane in self._lanes.values() if lane.held_since is not None]
-        for lane in sorted(holding, key=lambda lane: lane.held_since or 0.0):
-            self.over_held_limit = True
-            self._give_up_parts(lane, lane.blocking_parts(), OVER_HELD_LIMIT)
-            self._emit_lane(lane, now)
-            if self.held_bytes <= self._plan.held_limit:
-                return

@@ -108,10 +108,7 @@ class ExchangeRecorder:
         record.dropped_response_fields, record.reader_faults = reader.dropped, reader.faults
         record.final_text_mismatches = reader.mismatches
         if record.style != "off":
-            record.summaries = Counter(
-                summary_outcome(summary, over_held_limit=sequencer.over_held_limit)
-                for summary in self._summaries
-            )
+            record.summaries = Counter(map(summary_outcome, self._summaries))
 
     def _record_reasoning(self, text: str) -> None:
         if text:
@@ -145,7 +142,7 @@ def _extend_span(now: float, span: tuple[float, float] | None) -> tuple[float, f
     return (now if span is None else span[0], now)
 
 
-def summary_outcome(summary: ItemSummary, *, over_held_limit: bool = False) -> str:
+def summary_outcome(summary: ItemSummary) -> str:
     """Return the outcome of one item's summary, as in the metrics."""
     if summary.native:
         return "native"
@@ -154,8 +151,6 @@ def summary_outcome(summary: ItemSummary, *, over_held_limit: bool = False) -> s
     if summary.parts:
         return "partial"
     code = summary.error.code
-    if code == "deadline" and over_held_limit:
-        return "pressed"
     return code if code in NAMED_OUTCOMES else "failed"
 
 

@@ -20,7 +20,8 @@ from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
-from abridge.summarizers.guard import GraceBackoff, Guard, Review
+from abridge.summarizers.call import Review
+from abridge.summarizers.guard import GraceBackoff, Guard
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 

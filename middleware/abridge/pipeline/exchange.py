@@ -135,6 +135,8 @@ class Exchange:
         elif message["type"] == "http.response.body" and self._answer is not None:
             self._feed(self._answer, message)
             self._recorder.note_held(self._sequencer.held_bytes)
+            if not self._body_complete:
+                await self._summary_runner.wait_for_room()
             await self._client.drain()
 
     # The answer

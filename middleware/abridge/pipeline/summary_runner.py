@@ -75,6 +75,8 @@ class SummaryRunner:
         self._observer = observer
         self._effects: list[Effect] | None = None
         self._stopped = False
+        self._room = asyncio.Event()  # cleared while the Sequencer is full
+        self._room.set()
         self._calls: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: float | None = None
@@ -90,9 +92,14 @@ class SummaryRunner:
         """Let the answer wait for its summary no longer."""
         self._perform(self.sequencer.stop_waiting(self._clock.now()))
 
+    async def wait_for_room(self) -> None:
+        """Wait while the Sequencer is full: until a hold ends, or everything stops."""
+        await self._room.wait()
+
     def stop(self) -> None:
         """Cancel everything that runs and start nothing more."""
         self._stopped = True
+        self._room.set()
         for part, call in self._calls.items():
             self._stop_call(part, call, "cancelled")
         self._calls.clear()
@@ -142,6 +149,10 @@ class SummaryRunner:
             self._effects = None
         if self.sequencer.deadline != self._timer_due:
             self.set_timer()
+        if self.sequencer.is_full and not self._stopped:
+            self._room.clear()
+        else:
+            self._room.set()
 
     def _cancel(self, cancel: CancelPart) -> None:
         """Cancel a call. There is none if the part was requested and refused in one batch."""

@@ -4,7 +4,7 @@ All requests of a process that use the same summarizer share one `Guard`. It lim
 concurrent calls (a bulkhead: fewer calls than requests, so that a slow summarizer cannot take the
 proxy down), stops calling a failing summarizer for a while (a circuit breaker), enforces a timeout,
 and passes on only clean, non-blank text. Every failure becomes a `SummarizerError` whose message a
-client may read, whatever the summarizer raised.
+client may read, whatever a user's summarizer or review raised; the log says whose code failed.
 
 A summarizer that misses the grace delays every answer by all of it. So after two consecutive misses
 `GraceBackoff` suspends the grace of a route for a while; the first answer after that tries again.
@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from traceback import format_exception_only, format_tb
 
 from prometheus_client import CollectorRegistry
 
@@ -28,11 +29,14 @@ from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.http.breaker import CircuitBreaker
 from abridge.observability.metrics import Metrics, metrics_for
-from abridge.summarizers.cleaning import Cleaner
-from abridge.summarizers.summarizer import Summarizer, closing_iterator
+from abridge.summarizers.call import GuardedCall, Review, checked_usage
+from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
-MAX_PART_CHARS = 32_000
-"""Maximum characters of a part; the call is ended when a summarizer exceeds them."""
+CLOSE_SECONDS = 0.25
+"""Seconds for which an ended call is waited for while it cleans up; then it is left behind."""
+
+MAX_CAUSE_CHARS = 300
+"""Maximum characters of an exception in a log line."""
 
 BREAKER_OPEN = ErrorDetail(
     "breaker_open", "The summarizer failed too often and is not called for a while."
@@ -44,10 +48,6 @@ BACKOFF_SECONDS = 30.0
 
 MAX_ROUTES = 1024
 """Maximum routes remembered; beyond that, the route whose last miss is oldest is forgotten."""
-
-Review = Callable[[str], Awaitable[str | None]]
-"""Receives each complete part before the client does; returns the text to show, or None to withhold
-it."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +84,7 @@ class Guard:
         self._timeout = settings.timeout
         self._review = review
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
+        self._left_behind: set[asyncio.Task[None]] = set()
         self.in_flight = 0
 
     @property
@@ -92,7 +93,7 @@ class Guard:
 
     def admit(self) -> Permit | ErrorDetail:
         """Return a permit for a call, which must be released, or the reason there is none."""
-        if self.in_flight >= self._max_in_flight:
+        if self.in_flight + len(self._left_behind) >= self._max_in_flight:
             return OVERLOADED
         permit = Permit(self)
         if not self._breaker.admit(permit):
@@ -108,12 +109,8 @@ class Guard:
 
     def note_late_start(self, summarizer: Summarizer) -> None:
         """Count a call as failed that was cancelled because it had not started in time."""
-        self._note_failure(summarizer, "it did not begin in time")
-
-    def _note_failure(self, summarizer: Summarizer, cause: object) -> None:
-        # The breaker limits the number of these log lines.
         self._update_breaker(self._breaker.note_failure)
-        _log.warning("summarizer %s failed: %s", summarizer.name, cause)
+        _log.warning("summarizer %s failed: it did not begin in time", summarizer.name)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
         """Update the breaker, and its gauge if that opened or closed it."""
@@ -129,91 +126,104 @@ class Guard:
         Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
-        call = _GuardedCall(self._timeout)
-        pieces = call.stream_text(summarizer, passage)
-        if self._review is not None:
-            pieces = call.review_text(pieces, self._review)
+        call = GuardedCall(summarizer, passage, self._review)
+        timer = asyncio.get_running_loop().call_later(
+            self._timeout, call.output.put_nowait, TimeoutError()
+        )
         try:
-            async with closing_iterator(pieces):
-                async for text in pieces:
-                    yield text
-        except SummarizerError as error:
-            self._note_failure(summarizer, f"{error} ({error.code})")
-            raise call.add_usage(error) from None
-        except TimeoutError:
-            self._note_failure(summarizer, "it took too long")
-            raise call.error("timeout", "The summarizer took too long.") from None
-        except Exception as error:  # noqa: BLE001 - a user's summarizer may raise anything
-            self._note_failure(summarizer, type(error).__name__)
-            raise call.error("upstream_error", "The summarizer failed.") from None
+            while isinstance(outcome := await call.output.get(), str):
+                yield outcome
+        finally:
+            timer.cancel()
+            await self._end(call, summarizer)
+        if outcome is not None:
+            raise self._failure(call, summarizer, outcome)
         self._update_breaker(self._breaker.note_success)
         if call.withheld:
-            raise call.error("empty", "The summary was withheld.")
+            raise _with_usage(SummarizerError("empty", "The summary was withheld."), call.usage)
         if call.usage is not None:
             yield call.usage
 
+    async def _end(self, call: GuardedCall, summarizer: Summarizer) -> None:
+        """Stop the call if it has not ended, and wait until its task is done; not for long, since a
+        user's code may ignore that it is cancelled, or never finish closing."""
+        if not call.ended:
+            call.task.cancel()
+        try:
+            if not call.task.done():
+                await asyncio.wait([call.task], timeout=CLOSE_SECONDS)
+        finally:
+            if not call.task.done():
+                _log.warning("summarizer %s does not stop and is left behind", summarizer.name)
+                call.task.cancel()
+                self._left_behind.add(call.task)
+                call.task.add_done_callback(self._left_behind.discard)
+        if call.close_error is not None:
+            cause = _describe(call, summarizer, call.close_error)
+            _log.warning("summarizer %s could not be closed: %s", summarizer.name, cause)
 
-class _GuardedCall:
-    """One call: cleans its text and remembers its usage. `deadline` is in the loop's time."""
+    def _failure(
+        self, call: GuardedCall, summarizer: Summarizer, error: BaseException
+    ) -> SummarizerError:
+        """Count and log a failure; return it as the client may see it."""
+        # The breaker limits the number of these log lines.
+        self._update_breaker(self._breaker.note_failure)
+        kind = "review" if call.reviewing else "summarizer"
+        if isinstance(error, SummarizerError):
+            failure = _as_reported(error)
+            cause = _in_one_line(f"{failure} ({failure.code})")
+        elif isinstance(error, TimeoutError):
+            failure = SummarizerError("timeout", f"The {kind} took too long.")
+            cause = "it took too long"
+        else:
+            failure = SummarizerError("upstream_error", f"The {kind} failed.")
+            cause = _describe(call, summarizer, error)
+        if call.reviewing:
+            _log.warning("review failed: %s", cause)
+        else:
+            _log.warning("summarizer %s failed: %s", summarizer.name, cause)
+        _log.debug("the %s failed here:\n%s", kind, "".join(format_tb(error.__traceback__)))
+        return _with_usage(failure, call.usage)
 
-    def __init__(self, timeout: float) -> None:
-        self.deadline = asyncio.get_running_loop().time() + timeout
-        self.usage: SummarizerUsage | None = None
-        self.withheld = False
-        self._cleaner = Cleaner()
-        self._remaining_chars = MAX_PART_CHARS
-        self._has_text = False
 
-    async def stream_text(self, summarizer: Summarizer, passage: Passage) -> AsyncIterator[str]:
-        async with closing_iterator(aiter(summarizer.summarize(passage))) as output:
-            while (
-                self._remaining_chars > 0 and (piece := await self._next_piece(output)) is not None
-            ):
-                if isinstance(piece, SummarizerUsage):
-                    self.usage = piece
-                elif text := self._clean_piece(piece):
-                    yield text
-        if text := self._strip_start(self._cleaner.end()):
-            yield text
-        if not self._has_text:
-            raise self.error("empty", "The summarizer returned no text.")
+def _describe(call: GuardedCall, summarizer: Summarizer, error: BaseException) -> str:
+    """Return an exception's type and its message, if that is a user's own.
 
-    async def review_text(self, pieces: AsyncIterator[str], review: Review) -> AsyncIterator[str]:
-        """Collect the whole text and yield what `review` returns for it."""
-        async with closing_iterator(pieces):
-            whole = "".join([text async for text in pieces])
-        async with asyncio.timeout_at(self.deadline):
-            approved = await review(whole)
-        self.withheld = approved is None or not approved.strip()
-        if approved is not None and not self.withheld:
-            yield approved
+    Another message might quote a key, and a user's a prompt.
+    """
+    if call.reviewing or isinstance(summarizer, UserSummarizer):
+        described = _in_one_line("".join(format_exception_only(error)))
+        if not call.is_quoted_in(described):
+            return described
+    return type(error).__name__
 
-    def error(self, code: str, message: str) -> SummarizerError:
-        return self.add_usage(SummarizerError(code, message))
 
-    def add_usage(self, error: SummarizerError) -> SummarizerError:
-        """Add the usage of the call to an error that does not state it."""
-        if self.usage is not None:
-            error.spent = error.spent or self.usage.tokens
-            error.model = error.model or self.usage.model
-        return error
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())[:MAX_CAUSE_CHARS]
 
-    async def _next_piece(
-        self, output: AsyncIterator[str | SummarizerUsage]
-    ) -> str | SummarizerUsage | None:
-        async with asyncio.timeout_at(self.deadline):
-            return await anext(output, None)
 
-    def _clean_piece(self, piece: str) -> str:
-        piece = piece[: self._remaining_chars]
-        self._remaining_chars -= len(piece)
-        return self._strip_start(self._cleaner.feed(piece))
+def _as_reported(error: SummarizerError) -> SummarizerError:
+    """Return the error with what it should have; a user's may lack anything."""
+    code, spent, model = (getattr(error, name, None) for name in ("code", "spent", "model"))
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 -- a user's may raise anything
+        message = "The summarizer failed."
+    usage = checked_usage(SummarizerUsage(spent, model))
+    return SummarizerError(
+        code if isinstance(code, str) else "upstream_error",
+        message,
+        spent=usage.tokens,
+        model=usage.model,
+    )
 
-    def _strip_start(self, text: str) -> str:
-        """Strip whitespace before the first word of the part."""
-        text = text if self._has_text else text.lstrip()
-        self._has_text = self._has_text or bool(text)
-        return text
+
+def _with_usage(error: SummarizerError, usage: SummarizerUsage | None) -> SummarizerError:
+    """Add the usage of the call to an error that does not state it."""
+    if usage is not None:
+        error.spent = error.spent or usage.tokens
+        error.model = error.model or usage.model
+    return error
 
 
 @dataclass(slots=True)

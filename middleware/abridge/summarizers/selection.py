@@ -16,7 +16,7 @@ from abridge.providers.profile import Profile
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.model.upstream import upstream_summarizer
-from abridge.summarizers.summarizer import Summarizer
+from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import Tracing
@@ -45,12 +45,14 @@ class SummarizerSelection:
         )
         if tracing is not None:
             self._transport = tracing.wrap_transport(self._transport)
-        self._shared_summarizer = override
-        if override is None and settings.kind == "extractive":
+        self._shared_summarizer: Summarizer | None = None
+        if override is not None:
+            self._shared_summarizer = UserSummarizer(override)
+        elif settings.kind == "extractive":
             self._shared_summarizer = ExtractiveSummarizer()
-        elif override is None and settings.kind == "model":
+        elif settings.kind == "model":
             self._shared_summarizer = self._model_summarizer()
-        elif override is None and settings.kind == "object":
+        elif settings.kind == "object":
             raise SettingsError("summarizer.kind: 'object' needs one handed to the middleware")
 
     def for_request(

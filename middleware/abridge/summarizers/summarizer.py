@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeGuard, TypeVar
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
@@ -25,10 +25,35 @@ class Summarizer(Protocol):
     def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         """Yield the part's text in pieces, then at most one `SummarizerUsage`.
 
-        Raises SummarizerError on failure; any other exception counts as `upstream_error`. The
-        iterator is closed early (`aclose`) when the part is no longer needed.
+        Raises SummarizerError on failure; any other exception counts as `upstream_error`. Each call
+        runs in a task of its own, which is cancelled when the part is no longer needed; then the
+        iterator is closed (`aclose`).
         """
         ...
+
+
+class UserSummarizer:
+    """A summarizer of a user's, under a name: its own, or its class's if it has none."""
+
+    def __init__(self, summarizer: Summarizer) -> None:
+        self._summarizer = summarizer
+        self.name = _find_name(summarizer)
+
+    def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+        return self._summarizer.summarize(passage)
+
+
+def _find_name(summarizer: Summarizer) -> str:
+    try:
+        name: object = summarizer.name
+    except Exception:  # noqa: BLE001 -- it may be missing, or a property that fails
+        name = None
+    return name if is_name(name) else type(summarizer).__name__
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Return whether a value may stand as a name in metrics and in a line of a log."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
 T = TypeVar("T")

@@ -1,0 +1,163 @@
+"""One call of a summarizer, and of the review, in a task of its own.
+
+Both may be a user's code, which may do anything: raise what is no `Exception`, cancel its own task,
+ignore being cancelled, never finish closing. In a task of its own it does so without being noticed
+by the tasks that answer the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import fields
+from typing import Any
+
+from abridge.core.plan import Passage
+from abridge.core.usage import SummarizerUsage, Tokens
+from abridge.errors import SummarizerError
+from abridge.summarizers.cleaning import Cleaner
+from abridge.summarizers.summarizer import Summarizer, is_name
+
+MAX_PART_CHARS = 32_000
+"""Maximum characters of a part; the call is ended when a summarizer exceeds them."""
+
+MAX_TOKENS = 1 << 53
+"""No count is larger; a larger one is taken for not reported."""
+
+QUOTE_CHARS = 20
+"""Characters in one line that two texts have in common only if one quotes the other."""
+
+Review = Callable[[str], Awaitable[str | None]]
+"""Receives each complete part before the client does; returns the text to show, or None to withhold
+it."""
+
+Outcome = BaseException | None
+"""What ended a call: an exception, or the end of its text."""
+
+_END = object()
+
+
+class GuardedCall:
+    """Write one part, and have it reviewed.
+
+    `output` receives clean text, then the `Outcome`; what is left to do then is closing the
+    summarizer's iterator.
+    """
+
+    def __init__(
+        self, summarizer: Summarizer, passage: Passage, review: Review | None = None
+    ) -> None:
+        self.output: asyncio.Queue[str | Outcome] = asyncio.Queue()
+        self.usage: SummarizerUsage | None = None
+        self.reviewing = False  # the summarizer is done, and its text is at the review
+        self.withheld = False
+        self.ended = False  # the outcome is known
+        self.close_error: BaseException | None = None
+        self._passage = passage
+        self._review = review
+        self._cleaner = Cleaner()
+        self._remaining_chars = MAX_PART_CHARS
+        self._unreviewed: list[str] = []
+        self._has_text = False
+        self.task = asyncio.create_task(self._run(summarizer))
+
+    def is_quoted_in(self, text: str) -> bool:
+        """Return whether a text repeats some of what the summarizer or the review was given."""
+        given = [self._passage.before, self._passage.text, *self._unreviewed]
+        given_words = " ".join(" ".join(given).split())
+        return any(
+            text[start : start + QUOTE_CHARS] in given_words
+            for start in range(0, len(text) - QUOTE_CHARS + 1, QUOTE_CHARS // 2)
+        )
+
+    async def _run(self, summarizer: Summarizer) -> None:
+        source: Any = None
+        try:
+            source = summarizer.summarize(self._passage)
+            source = aiter(source)
+            await self._read(source)
+            if self._review is not None:
+                await self._have_reviewed(self._review)
+            self._end(None)
+        except BaseException as error:  # noqa: BLE001 -- a user's code may raise anything
+            self._end(error)
+            _let_pass(error)
+        finally:
+            await self._close(source)
+
+    def _end(self, outcome: Outcome) -> None:
+        self.ended = True
+        self.output.put_nowait(outcome)
+
+    async def _read(self, pieces: AsyncIterator[Any]) -> None:
+        while self._remaining_chars > 0 and (piece := await anext(pieces, _END)) is not _END:
+            if isinstance(piece, SummarizerUsage):
+                self.usage = checked_usage(piece)
+            elif isinstance(piece, str):
+                self._take(piece)
+            else:
+                raise TypeError(f"summarize yielded {_type_name(piece)}, which is no text")
+            await asyncio.sleep(0)  # for a summarizer that never waits for anything
+        self._put(self._cleaner.end())
+        if not self._has_text:
+            raise SummarizerError("empty", "The summarizer returned no text.")
+
+    def _take(self, piece: str) -> None:
+        piece = piece[: self._remaining_chars]
+        self._remaining_chars -= len(piece)
+        self._put(self._cleaner.feed(piece))
+
+    def _put(self, text: str) -> None:
+        """Pass text on, without whitespace before the first word of the part."""
+        text = text if self._has_text else text.lstrip()
+        self._has_text = self._has_text or bool(text)
+        if text and self._review is None:
+            self.output.put_nowait(text)
+        elif text:
+            self._unreviewed.append(text)
+
+    async def _have_reviewed(self, review: Review) -> None:
+        self.reviewing = True
+        approved: Any = await review("".join(self._unreviewed))
+        if not (approved is None or isinstance(approved, str)):
+            raise TypeError(f"the review returned {_type_name(approved)}, which is no text")
+        self.withheld = not (approved and approved.strip())
+        if not self.withheld:
+            self.output.put_nowait(approved)
+
+    async def _close(self, source: Any) -> None:
+        """Close what `summarize` returned, whatever that is."""
+        try:
+            if inspect.iscoroutine(source):
+                source.close()
+            elif (aclose := getattr(source, "aclose", None)) is not None:
+                await aclose()
+        except BaseException as error:  # noqa: BLE001 -- as above
+            self.close_error = error
+            _let_pass(error)
+
+
+def _let_pass(error: BaseException) -> None:
+    """Raise what is not to be caught: it is meant for the whole process."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+
+
+def _type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def checked_usage(usage: SummarizerUsage) -> SummarizerUsage:
+    """Return the usage without what cannot be one."""
+    tokens = usage.tokens
+    if isinstance(tokens, Tokens):
+        counts = {field.name: getattr(tokens, field.name) for field in fields(Tokens)}
+        tokens = Tokens(**{name: count for name, count in counts.items() if _is_count(count)})
+    else:
+        tokens = None
+    return SummarizerUsage(tokens, usage.model if is_name(usage.model) else None)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MAX_TOKENS
