@@ -54,6 +54,10 @@ class TagSplitter:
         """From now on look for these tags only: reasoning has come in a field of its own."""
         self._tags, self._prefilled = tags, False
 
+    def passes(self, _text: str) -> bool:
+        """Return whether `feed` would return just this text."""
+        return self.is_answering
+
     def feed(self, text: str) -> list[TagPiece]:
         if self.is_answering:
             return [TagPiece("text", text)]

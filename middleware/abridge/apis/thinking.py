@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from abridge.apis.tags import TagPiece
 
@@ -218,6 +218,45 @@ class ThinkingFilter:
             if self._open_form is not None or not _is_quoted(buffer, match)
         ]
         return min(found, default=None)
+
+
+class BlockFilter(ThinkingFilter):
+    """Separate thinking from a text that may mention its tags, as the arguments of a call may.
+
+    Only a closed block is thinking. So it is held back, at most `limit` characters of it.
+    """
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(may_begin_inside=False, limit=limit)
+
+    def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
+        while self._buffer:
+            buffer = self._buffer
+            before, tag, self._buffer = self._find_tag(at_end=at_end)
+            read = buffer[: len(buffer) - len(self._buffer)]
+            if self._open_form is not None:
+                yield from self._read_block(read, is_closed=tag is not None)
+            elif tag is not None and tag.opens:
+                yield TagPiece("text", before)
+                self._open_form = tag.form
+                self._held, self._held_size = [read[len(before) :]], len(read)
+            else:
+                yield TagPiece("text", read)
+            if tag is None:
+                break
+        if at_end:
+            yield from self._take_block("text")
+
+    def _read_block(self, text: str, *, is_closed: bool) -> Iterator[TagPiece]:
+        self._held.append(text)
+        self._held_size += len(text)
+        if is_closed or self._held_size > self._limit:
+            yield from self._take_block("raw" if is_closed else "text")
+
+    def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        held, self._held, self._held_size = "".join(self._held), [], 0
+        self._open_form = None
+        return [TagPiece(kind, held)]
 
 
 class _FoundTag(NamedTuple):

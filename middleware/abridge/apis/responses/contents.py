@@ -126,6 +126,14 @@ def event_text(event: Json, content_kind: ContentKind) -> str:
     )
 
 
+def with_event_text(event: Json, content_kind: ContentKind, text: str) -> Json:
+    """Return an event that has the text of a whole part with another one."""
+    part = event.get("part")
+    if isinstance(part, dict):
+        return {**event, "part": {**part, content_kind.text_field: text}}
+    return {**event, content_kind.text_field: text}
+
+
 def contents_of(item: Json, item_type: str) -> list[tuple[ContentKind, str]]:
     """Return the content of an item of this type, part by part."""
     kinds = CONTENT_KINDS.get(item_type, ())

@@ -11,7 +11,8 @@ Everything is in one lane. An item's number is its `output_index`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -24,6 +25,8 @@ from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import change_frame, with_event_name
 from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.history import record_joined_turn, record_turns
+from abridge.apis.responses.inline import FramedEvent, InlineThinking
+from abridge.apis.responses.inline_text import begins_with_thinking
 from abridge.apis.responses.item_reader import ItemReader
 from abridge.apis.responses.items import OutputItems
 from abridge.apis.responses.lifecycle import ResponseLifecycle
@@ -68,10 +71,14 @@ class ResponsesReader:
     def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
         self._framing = framing
         self._carries_frames = framing.carries_frames
+        self._profile = profile
         self._summary_is_raw = profile.summary_is_raw
         self._hides_raw = not display.show_raw
         self._output = OutputItems(limit, framing.make_frame)
         self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
+        self._inline: InlineThinking | None = None
+        if display.hides_raw or profile.inline_on_responses:
+            self._inline = InlineThinking(profile, display, limit, self._output, framing.make_frame)
         self._lifecycle = ResponseLifecycle()
         self._response: bytes | None = None
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
@@ -81,7 +88,7 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        return self._output.dropped
+        return self._output.dropped + (self._inline.dropped if self._inline is not None else 0)
 
     @property
     def faults(self) -> int:
@@ -94,15 +101,20 @@ class ResponsesReader:
             return self._read_other_frame(data, frame)
         self._output.frame_size = len(frame)
         carried = with_event_name(frame, event) if self._carries_frames else None
-        delta = self._items.read_delta(event, carried)
-        return self._read_event(event, carried) if delta is None else [delta]
+        if event.get("type") == "response.output_item.done":
+            self._observe(event.get("item"))
+        if self._inline is None:
+            return self._read_event(event, carried)
+        return self._read_events(self._inline.read(event, carried))
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
+        events = self._read_events(self._inline.end()) if self._inline is not None else []
         self._ended = True
         error = self._error or error or CONNECTION_LOST
         return [
+            *events,
             *self._items.abort(),
             ResponseEnded(None, self._missing_end(error), ok=False, error=error),
         ]
@@ -115,6 +127,8 @@ class ResponsesReader:
         for item in response["output"]:
             self._observe(item)
         renamed = rename_raw_summary_in_response(response, always=self._summary_is_raw)
+        if self._inline is not None:
+            renamed = {**renamed, "output": self._inline.split_output(renamed["output"])}
         if renamed != response:
             response = renamed
             frame = dumps(renamed) if self._carries_frames else None
@@ -134,9 +148,13 @@ class ResponsesReader:
 
     # Events
 
+    def _read_events(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
+        return [event for framed in framed_events for event in self._read_event(*framed)]
+
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
-        if event.get("type") == "response.output_item.done":
-            self._observe(event.get("item"))
+        delta = self._items.read_delta(event, frame)
+        if delta is not None:
+            return [delta]
         if self._summary_is_raw:
             event = rename_raw_summary_in_event(event)
             frame = change_frame(frame, rename_raw_summary_in_event)
@@ -182,7 +200,10 @@ class ResponsesReader:
     def _observe(self, item: Any) -> None:
         """Observe a finished item as upstream sent it."""
         if is_reasoning(item) and summary_text(item).strip():
-            self._observation = Observation(summary_is_raw=is_raw_summary(item))
+            is_raw = is_raw_summary(item)
+            self._observation = replace(self._observation, summary_is_raw=is_raw)
+        if begins_with_thinking(item, self._profile):
+            self._observation = replace(self._observation, inline_on_responses=True)
 
     # Beginning
 
