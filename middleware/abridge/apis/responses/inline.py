@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from abridge.apis.display import Display
@@ -31,7 +31,13 @@ from abridge.apis.responses.contents import (
     without_content,
 )
 from abridge.apis.responses.frames import MakeFrame, change_frame
-from abridge.apis.responses.inline_text import ItemText, Splitter, TextRules, split_item
+from abridge.apis.responses.inline_text import (
+    ItemText,
+    SplitItem,
+    TextPart,
+    TextRules,
+    split_item,
+)
 from abridge.apis.responses.items import OutputItems, upstream_id
 from abridge.apis.responses.reasoning import is_reasoning, raw_parts, raw_text, summary_text
 from abridge.apis.tags import TagPiece
@@ -48,30 +54,6 @@ END_TYPES = ("response.completed", "response.incomplete", "response.failed")
 
 REASONING_PREFIX = "response.reasoning"
 
-ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
-
-
-@dataclass(slots=True)
-class _Part:
-    """A content part, or the arguments of a call, as it streams."""
-
-    kind: ContentKind
-    splitter: Splitter
-    before: ItemText  # its item's text when it began
-    address: Json = field(default_factory=dict)
-    is_fed: bool = False  # it has text
-    is_ended: bool = False
-
-    def passes(self, event: Json) -> bool:
-        text = event.get("delta")
-        return (
-            event.get("type") == self.kind.delta_type
-            and isinstance(text, str)
-            and all(event.get(key) == self.address.get(key) for key in ADDRESS_FIELDS)
-            and not self.is_ended
-            and self.splitter.passes(text)
-        )
-
 
 @dataclass(slots=True)
 class _Item:
@@ -81,7 +63,7 @@ class _Item:
     text: ItemText
     held: list[FramedEvent] | None = None  # a message's own events, until it begins
     is_added: bool = False  # upstream has sent its beginning
-    part: _Part | None = None
+    part: TextPart | None = None
     reasoning_id: str = ""  # of the reasoning item that its thinking became
 
     @property
@@ -177,7 +159,7 @@ class InlineThinking:
         """Read the beginning or the end of an item."""
         if is_done:
             yield from self._end_part(item)
-            raw, _ = self._split_item(event["item"], item)
+            raw = self._split_item(event["item"], item).raw
             if raw and item.held is not None and not item.text.has_raw:
                 yield from self._reason(item, raw)
             yield from self._begin(item)
@@ -185,7 +167,7 @@ class InlineThinking:
         item.is_added = True
 
         def change(event: Json) -> Json:
-            return {**event, "item": self._split_item(event["item"], item)[1]}
+            return {**event, "item": self._split_item(event["item"], item).item}
 
         yield from self._pass(item, *_changed(event, frame, change))
 
@@ -212,8 +194,8 @@ class InlineThinking:
         goes_on = part is not None and part.kind is kind and stage != "added"
         if part is None or not goes_on or (part.is_ended and stage == "delta"):
             yield from self._end_part(item)
-            part = item.part = _Part(kind, item.text.make_splitter(kind), copy(item.text))
-        part.address = {key: event[key] for key in ADDRESS_FIELDS if key in event}
+            part = item.part = TextPart(kind, item.text.make_splitter(kind), copy(item.text))
+        part.note_address(event)
         if stage == "delta":
             yield from self._read_delta(item, part, event, frame)
         elif stage == "added":
@@ -225,7 +207,7 @@ class InlineThinking:
             item.part = None if stage == "done" else part
 
     def _read_delta(
-        self, item: _Item, part: _Part, event: Json, frame: bytes | None
+        self, item: _Item, part: TextPart, event: Json, frame: bytes | None
     ) -> Iterator[FramedEvent]:
         text = string(event.get("delta"))
         pieces = self._feed(item, part, text)
@@ -236,7 +218,7 @@ class InlineThinking:
             yield from self._show(item, part, pieces)
 
     def _read_part_end(
-        self, item: _Item, part: _Part, event: Json, frame: bytes | None
+        self, item: _Item, part: TextPart, event: Json, frame: bytes | None
     ) -> Iterator[FramedEvent]:
         """Read an event with the whole text of a part, which may be the only one that has it."""
         text = event_text(event, part.kind) or ""
@@ -246,7 +228,7 @@ class InlineThinking:
         _, visible = copy(part.before).split(part.kind, text)
         yield from self._pass(item, *_with_text(event, frame, part.kind, text, visible))
 
-    def _feed(self, item: _Item, part: _Part, text: str) -> list[TagPiece]:
+    def _feed(self, item: _Item, part: TextPart, text: str) -> list[TagPiece]:
         part.is_fed = part.is_fed or bool(text)
         return [*item.text.sort(part.splitter.feed(text))]
 
@@ -258,7 +240,9 @@ class InlineThinking:
             pieces = [*item.text.end_part(part.splitter.end())]
             yield from self._show(item, part, pieces)
 
-    def _show(self, item: _Item, part: _Part, pieces: Iterable[TagPiece]) -> Iterator[FramedEvent]:
+    def _show(
+        self, item: _Item, part: TextPart, pieces: Iterable[TagPiece]
+    ) -> Iterator[FramedEvent]:
         for kind, text in pieces:
             if kind == "raw":
                 yield from self._reason(item, text)
@@ -292,15 +276,15 @@ class InlineThinking:
                 yield self._make(ITEM_ADDED, {**item.address, "item": item.added})
         yield from held
 
+    def _make(self, event_type: str, fields: Json) -> FramedEvent:
+        return {"type": event_type, **fields}, self._make_frame(event_type, fields)
+
     def _leave_current(self) -> Iterator[FramedEvent]:
         """Begin the message that streams, though it has no text yet: another item follows."""
         item = self._current
         if item is not None and item.type == "message":
             yield from self._end_part(item)
             yield from self._begin(item)
-
-    def _make(self, event_type: str, fields: Json) -> FramedEvent:
-        return {"type": event_type, **fields}, self._make_frame(event_type, fields)
 
     # Items
 
@@ -365,7 +349,7 @@ class InlineThinking:
         if item is None or item.type != entry.get("type"):
             item = self._add(entry, place)
         self._note_reasoning({}, entry)
-        raw, cleaned = self._split_item(entry, item)
+        raw, cleaned, _ = self._split_item(entry, item)
         if not raw or (item.held is None and not item.reasoning_id):
             return [cleaned]
         item.reasoning_id = item.reasoning_id or mint_id("rs_")
@@ -375,10 +359,12 @@ class InlineThinking:
         """Return an item of an unfinished output without its thinking."""
         if not isinstance(entry, dict):
             return entry
-        return self._split_item(entry, self._make_item(entry, None))[1]
+        return self._split_item(entry, self._make_item(entry, None)).item
 
-    def _split_item(self, entry: Json, item: _Item) -> tuple[str, Json]:
-        return split_item(entry, self._rules, follows_reasoning=item.follows_reasoning)
+    def _split_item(self, entry: Json, item: _Item) -> SplitItem:
+        split = split_item(entry, self._rules, follows_reasoning=item.follows_reasoning)
+        item.text.has_dropped = item.text.has_dropped or split.has_dropped
+        return split
 
     def _note_reasoning(self, event: Json, entry: Any) -> None:
         """Note that reasoning came in an item of its own."""

@@ -8,8 +8,8 @@ thinking, and only at the beginning of a message, if the profile says so (`inlin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from abridge.apis.json import string
 from abridge.apis.responses.contents import TEXT, ContentKind, contents_of, with_contents
@@ -17,6 +17,8 @@ from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
 from abridge.apis.thinking import BlockFilter, ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
+
+ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
 
 CALL_TYPES = ("function_call", "custom_tool_call")
 
@@ -108,8 +110,40 @@ class ItemText:
             self._blank = text
 
 
-def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> tuple[str, Json]:
-    """Split an item into the thinking before its answer, and the item without any thinking."""
+@dataclass(slots=True)
+class TextPart:
+    """A content part, or the arguments of a call, as it streams."""
+
+    kind: ContentKind
+    splitter: Splitter
+    before: ItemText  # its item's text when it began
+    address: Json = field(default_factory=dict)
+    is_fed: bool = False  # it has text
+    is_ended: bool = False
+
+    def note_address(self, event: Json) -> None:
+        self.address = {key: event[key] for key in ADDRESS_FIELDS if key in event}
+
+    def passes(self, event: Json) -> bool:
+        """Return whether an event only adds text without thinking."""
+        text = event.get("delta")
+        return (
+            event.get("type") == self.kind.delta_type
+            and isinstance(text, str)
+            and all(event.get(key) == self.address.get(key) for key in ADDRESS_FIELDS)
+            and not self.is_ended
+            and self.splitter.passes(text)
+        )
+
+
+class SplitItem(NamedTuple):
+    raw: str  # the thinking before the answer
+    item: Json  # without any thinking
+    has_dropped: bool  # there was some after the answer's beginning
+
+
+def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> SplitItem:
+    """Split an item of which all is known."""
     item_type = string(item.get("type"))
     contents = contents_of(item, item_type) if rules.apply_to(item_type) else []
     item_text = ItemText(rules, item_type, follows_reasoning=follows_reasoning)
@@ -118,9 +152,9 @@ def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> tupl
         thought, rest = item_text.split(kind, text or "")
         raw += thought
         visible.append((kind, rest))
-    if visible == [(kind, text or "") for kind, text in contents]:
-        return raw, item
-    return raw, with_contents(item, item_type, visible)
+    if visible != [(kind, text or "") for kind, text in contents]:
+        item = with_contents(item, item_type, visible)
+    return SplitItem(raw, item, item_text.has_dropped)
 
 
 def begins_with_thinking(item: Any, profile: Profile) -> bool:
