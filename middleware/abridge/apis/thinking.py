@@ -193,17 +193,22 @@ class ThinkingFilter:
         """
         buffer = self._buffer
         tag = self._next_tag(buffer)
-        if tag is not None and not (tag.end == len(buffer) and self._may_go_on(tag, at_end=at_end)):
+        if tag is not None and (at_end or not self._may_go_on(tag)):
             return buffer[: tag.start], tag, buffer[tag.end :]
         end = len(buffer) if at_end else _settled_length(buffer)
         if tag is not None:
             end = min(end, _with_quote(buffer, tag.start))
         return buffer[:end], None, buffer[end:]
 
-    def _may_go_on(self, tag: _FoundTag, *, at_end: bool) -> bool:
-        """Return whether a tag may go on, as harmony's end does, or may turn out to be quoted."""
-        quoted = _with_quote(self._buffer, tag.start) < tag.start
-        return not at_end and (quoted or self._buffer.endswith("<|end|>"))
+    def _may_go_on(self, tag: _FoundTag) -> bool:
+        """Return whether a tag may yet turn out to be quoted, to be longer, as harmony's end, or to
+        be inside of one that begins before it.
+        """
+        buffer = self._buffer
+        if _settled_length(buffer) < tag.start:
+            return True
+        quoted = _with_quote(buffer, tag.start) < tag.start
+        return tag.end == len(buffer) and (quoted or buffer.endswith("<|end|>"))
 
     def _next_tag(self, buffer: str) -> _FoundTag | None:
         """Find the next tag that counts: any, or inside a block the one that closes it."""
