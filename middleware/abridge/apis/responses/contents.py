@@ -126,14 +126,6 @@ def event_text(event: Json, content_kind: ContentKind) -> str:
     )
 
 
-def with_event_text(event: Json, content_kind: ContentKind, text: str) -> Json:
-    """Return an event that has the text of a whole part with another one."""
-    part = event.get("part")
-    if isinstance(part, dict):
-        return {**event, "part": {**part, content_kind.text_field: text}}
-    return {**event, content_kind.text_field: text}
-
-
 def contents_of(item: Json, item_type: str) -> list[tuple[ContentKind, str]]:
     """Return the content of an item of this type, part by part."""
     kinds = CONTENT_KINDS.get(item_type, ())
@@ -153,6 +145,14 @@ def without_content(item: Json) -> Json:
     if not kinds:
         return item
     return {**item, "content": []} if kinds[0].is_part else {**item, kinds[0].text_field: ""}
+
+
+def with_event_text(event: Json, content_kind: ContentKind, text: str) -> Json:
+    """Return an event that has the text of a whole part with another one."""
+    part = event.get("part")
+    if isinstance(part, dict):
+        return {**event, "part": {**part, content_kind.text_field: text}}
+    return {**event, content_kind.text_field: text}
 
 
 def with_contents(item: Json, item_type: str, texts: list[tuple[ContentKind, str]]) -> Json:
