@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.thinking import ThinkingFilter, without_thinking
+from abridge.apis.thinking import BlockFilter, ThinkingFilter, without_thinking
 
 LIMIT = 1000
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
@@ -69,6 +69,48 @@ def test_any_split_of_the_text_gives_the_same(
     pieces = [text[start:end] for start, end in pairwise(ends)]
     whole = split([text], may_begin_inside=may_begin_inside)
     assert split(pieces, may_begin_inside=may_begin_inside) == whole
+
+
+def split_blocks(pieces: list[str], limit: int = LIMIT) -> tuple[str, str]:
+    found = BlockFilter(limit=limit)
+    out = [piece for text in pieces for piece in found.feed(text)] + found.end()
+    raw = "".join(piece.text for piece in out if piece.kind == "raw")
+    return raw, "".join(piece.text for piece in out if piece.kind == "text")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>a</think>{}", "{}"),
+        ('{"a": "b<think>c</think>d"}', '{"a": "bd"}'),
+        ("<think>a</think>b<think>", "b<think>"),
+        ("a</think>b", "a</think>b"),
+        ("`<think>`a</think>", "`<think>`a</think>"),
+        ("<think>\n a", "<think>\n a"),
+    ],
+)
+def test_only_closed_blocks_are_taken_out_of_a_text_that_may_mention_tags(
+    text: str, answer: str
+) -> None:
+    assert split_blocks([text])[1] == answer
+    assert split_blocks(list(text))[1] == answer
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=12),
+    st.lists(st.integers(0, 90), max_size=6),
+)
+def test_any_split_of_a_text_that_may_mention_tags_gives_the_same(
+    words: list[str], cuts: list[int]
+) -> None:
+    text = "".join(words)
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    assert split_blocks([text[start:end] for start, end in pairwise(ends)]) == split_blocks([text])
+
+
+def test_a_block_longer_than_the_limit_is_text() -> None:
+    text = f"<think>{'a' * LIMIT}</think>b"
+    assert split_blocks(list(text)) == ("", text)
 
 
 def test_a_text_that_may_begin_inside_a_block_is_held_back() -> None:

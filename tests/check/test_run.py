@@ -27,6 +27,7 @@ from tests.support.streams import (
     message_item,
     reasoning_item,
     response,
+    responses_stream,
 )
 from tests.support.upstream import Answer, Upstream
 
@@ -230,6 +231,17 @@ class TestProbing:
         assert received.header("x-api-key") == "sk-theirs"
         assert received.header("authorization") is None
         assert received.header("anthropic-version")
+
+    @pytest.mark.parametrize("profile", ["auto", "transformers"])
+    async def test_reasoning_inside_messages_is_told_apart(self, profile: str) -> None:
+        answer = Answer(responses_stream([message_item(0, f"<think>{THOUGHT}</think>9.9")]))
+        server = Server(models=MODELS, responses=answer)
+        upstream = {"profile": profile, "api": "responses"}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        text = about(findings, "Responses").text
+        assert text.startswith("streams; reasoning in tags inside its messages; first word after")
+        (request,) = server.apps["responses"].requests
+        assert ("store" in request.json) == (profile == "auto"), "rejected fields are not sent"
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await findings_for(Server(models=MODELS), probing=True)

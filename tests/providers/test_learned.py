@@ -122,6 +122,35 @@ def test_a_responses_reader_sees_whether_a_summary_is_one(
         assert reader.observed() == Observation(summary_is_raw=is_raw)
 
 
+INLINE = f"<think>\n{THOUGHT}\n</think>\n\nHi"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_inline"),
+    [
+        (INLINE, True),
+        ("Hi", False),
+        (f"Hi\n{INLINE}", False),
+        ("<think>\n\n</think>\n\nHi", False),
+        (f"<think>\n{THOUGHT}", False),
+    ],
+)
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_responses_reader_sees_reasoning_inside_messages(
+    text: str, *, is_inline: bool, raw: bool
+) -> None:
+    output = [message_item(0, text), message_item(1, "So.")]
+    for answer in (responses_stream(output), response(output)):
+        seen = seen_in(RESPONSES, answer, raw=raw)
+        assert seen == Observation(inline_on_responses=is_inline)
+
+
+def test_a_responses_reader_sees_several_things_in_one_response() -> None:
+    output = [reasoning_item(0, "", summary=SUMMARY), message_item(1, INLINE)]
+    expected = Observation(summary_is_raw=False, inline_on_responses=True)
+    assert seen_in(RESPONSES, responses_stream(output)) == expected
+
+
 # Conclusions
 
 
@@ -168,6 +197,15 @@ def test_a_raw_summary_is_remembered_until_a_real_one_comes() -> None:
     assert learned.refine(AUTO, "m").summary_is_raw
     learned.record("m", Observation(summary_is_raw=False))
     assert not learned.refine(AUTO, "m").summary_is_raw
+
+
+def test_reasoning_inside_messages_is_looked_for_once_it_was_seen() -> None:
+    learned = Learned()
+    assert not AUTO.inline_on_responses
+    for seen in (Observation(inline_on_responses=True), NO_OBSERVATION):
+        learned.record("m", seen)
+        assert learned.refine(AUTO, "m").inline_on_responses
+    assert not learned.refine(AUTO, "another").inline_on_responses
 
 
 @pytest.mark.parametrize("name", ["openai", "ollama"])

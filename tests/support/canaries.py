@@ -39,9 +39,6 @@ NAMES = frozenset(
 TEXTS = frozenset({"content", "text", "delta", "refusal", "arguments"})
 """Keys of texts that are shown, in which only a block is a canary's place."""
 
-FREE = frozenset({"metadata", "tools", "text_format"})
-"""Keys whose values are the client's own, with keys of its own."""
-
 Plant = Callable[[Random, dict[str, Any]], None]
 
 
@@ -53,17 +50,13 @@ def unknown_value(random: Random) -> Any:
     )
 
 
-def objects_in(value: Any, key: str = "") -> Iterator[dict[str, Any]]:
-    """Yield all objects in a value whose keys are the API's."""
-    if key in FREE:
-        return
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects in a value."""
     if isinstance(value, dict):
         yield value
-        for name, inner in value.items():
-            yield from objects_in(inner, name)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from objects_in(inner, key)
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list):
+            yield from objects_in(inner)
 
 
 def add_key(random: Random, holder: dict[str, Any]) -> None:

@@ -208,6 +208,7 @@ class Api:
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
+    echoed_fields: tuple[str, ...]  # request fields that an answer repeats
     upstream: UpstreamApi  # this API as upstreams speak it
     fallbacks: tuple[ApiName, ...]
     """The APIs to try, in order, where an upstream turns out not to have this one."""

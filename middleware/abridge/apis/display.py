@@ -9,7 +9,7 @@ else's and left alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from abridge.core.conversation import Json, Turn
@@ -30,6 +30,8 @@ class Display:
     hides_raw: bool = False
     """Raw reasoning must not get through, so nothing may that was not understood. Without it, raw
     reasoning that is not shown is replaced, and everything beside it passes."""
+    request: Json = field(default_factory=dict)
+    """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
     show_summary: bool = True  # summaries are shown
     style: str | None = "auto"  # the requested summary; None if none is made
     merge_usage: bool = True  # the totals include the summarizer's tokens

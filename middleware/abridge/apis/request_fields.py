@@ -133,7 +133,7 @@ THINKING_FIELDS: Mapping[str, Shape] = {
         ("include_reasoning", "separate_reasoning", "reasoning_split", "stream_reasoning"),
         only(True),
     ),
-    "reasoning_format": only("parsed", "hidden", "auto", "deepseek"),
+    "reasoning_format": only("parsed", "hidden", "auto"),
 }
 """Whether and how long to think. Not where to put it: `exclude`, Gemini's `thought_tag_marker`,
 other formats (Groq, llama.cpp), a template or other arguments for it."""

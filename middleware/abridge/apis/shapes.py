@@ -29,8 +29,9 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
         "numbers of usage": "figures under names that are identifiers; only servers count",
         "opaque state": "ciphertext and signatures, in the alphabet of base64: nobody can read it",
         "arguments as an object": "the client's own tool names their keys; models write them to it",
-        "the request's echo": "tools, metadata and the like come back as the client sent them",
-        "tool schemas": "what an MCP server says of its tools; no model writes it",
+        "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
+        "file attributes": "what the client itself noted of its files",
+        "the environment": "variables of a shell, under names of its own",
         "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
         "addresses": "URLs of images and sources, without white space",
         "media": "the bytes of images, audio and files, as base64",
@@ -110,9 +111,12 @@ def nothing(value: Any, rebuilding: Rebuilding) -> Any:
     rebuilding.leave_out(value)
 
 
-def anything(value: Any, _: Rebuilding) -> Any:
-    """A value for which `PASSES_UNKNOWN` has a reason."""
-    return value
+def unknown(entry: str) -> Shape:
+    """Return the shape of a value that passes as it is, for the reason that `PASSES_UNKNOWN` has
+    under `entry`."""
+    if entry not in PASSES_UNKNOWN:
+        raise KeyError(entry)
+    return lambda value, _: value
 
 
 def figures(value: Any, rebuilding: Rebuilding) -> Any:

@@ -54,6 +54,10 @@ class TagSplitter:
         """Look for no more tags: reasoning has come in a field of its own."""
         self._tags, self._prefilled = (), False
 
+    def passes(self, _text: str) -> bool:
+        """Return whether `feed` would return just this text."""
+        return self.is_answering
+
     def feed(self, text: str) -> list[TagPiece]:
         if self.is_answering:
             return [TagPiece("text", text)]

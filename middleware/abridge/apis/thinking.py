@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from abridge.apis.tags import TagPiece
 from abridge.providers.profile import Profile
@@ -97,20 +97,16 @@ class ThinkingFilter:
         may_begin_inside: bool,
         limit: int,
         begins_inside: bool = False,
-        keeps_blocks: bool = False,
     ) -> None:
         self._undecided = may_begin_inside and not begins_inside
-        self._keeps_blocks = keeps_blocks
         self._limit = limit
         self._buffer = ""
         self._held: list[str] = []  # the undecided text but for the buffer
         self._held_size = 0
         self._open_form: Form | None = FORMS[0] if begins_inside else None
         self._is_assumed = begins_inside  # that the block is open; nothing of it has come
-        self._block: list[str] = []  # the open block as it came, if it may be abandoned
         self._block_has_text = False
         self._blank: str | None = None  # white space after a block, before the answer
-        self.block_size = 0  # characters of the open block that are kept
         self.found = False  # there was thinking in the text
         self.blocks = 0  # blocks that were closed
 
@@ -145,6 +141,8 @@ class ThinkingFilter:
         return self._take_held("text")
 
     def feed(self, text: str) -> list[TagPiece]:
+        if self.passes(text):
+            return [TagPiece("text", text)] if text else []
         self._buffer += text
         pieces = [piece for piece in self._split(at_end=False) if piece.text]
         if self._held_size > self._limit:
@@ -164,13 +162,6 @@ class ThinkingFilter:
             pieces += self._take_held("text")
         return [piece for piece in pieces if piece.text]
 
-    def abandon_block(self) -> str:
-        """Take the open block for text after all; return it as it came, with its tag."""
-        block, self._block, self.block_size = "".join(self._block), [], 0
-        if self._open_form is not None:
-            block, self._buffer, self._open_form = block + self._buffer, "", None
-        return block
-
     def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
         while self._buffer:
             before, tag, rest = self._find_tag(at_end=at_end)
@@ -189,13 +180,7 @@ class ThinkingFilter:
         else:
             yield TagPiece("text", self._take_answer(text))
 
-    def _keep_block(self, text: str) -> None:
-        if self._keeps_blocks:
-            self._block.append(text)
-            self.block_size += len(text)
-
     def _take_raw(self, text: str, form: Form) -> TagPiece:
-        self._keep_block(text)
         if self._is_assumed:
             text = form.opening.sub("", text.lstrip(), count=1)
         if not self._block_has_text:
@@ -221,12 +206,10 @@ class ThinkingFilter:
         an opening one text."""
         if self._open_form is not None:
             self._open_form, self._blank, self._is_assumed = None, "", False
-            self._block, self.block_size = [], 0
             self.blocks += 1
         elif tag.opens:
             yield from self._take_held("text")
             self._open_form, self._block_has_text = tag.form, False
-            self._keep_block(tag.text)
         else:
             yield from self._take_held("raw")
             self._blank = ""
@@ -251,17 +234,22 @@ class ThinkingFilter:
         """
         buffer = self._buffer
         tag = self._next_tag(buffer)
-        if tag is not None and not (tag.end == len(buffer) and self._may_go_on(tag, at_end=at_end)):
+        if tag is not None and (at_end or not self._may_go_on(tag)):
             return buffer[: tag.start], tag, buffer[tag.end :]
         end = len(buffer) if at_end else _settled_length(buffer)
         if tag is not None:
             end = min(end, _with_quote(buffer, tag.start))
         return buffer[:end], None, buffer[end:]
 
-    def _may_go_on(self, tag: _FoundTag, *, at_end: bool) -> bool:
-        """Return whether a tag may go on, as harmony's end does, or may turn out to be quoted."""
-        quoted = _with_quote(self._buffer, tag.start) < tag.start
-        return not at_end and (quoted or self._buffer.endswith("<|end|>"))
+    def _may_go_on(self, tag: _FoundTag) -> bool:
+        """Return whether a tag may yet turn out to be quoted, to be longer, as harmony's end, or to
+        be inside of one that begins before it.
+        """
+        buffer = self._buffer
+        if _settled_length(buffer) < tag.start:
+            return True
+        quoted = _with_quote(buffer, tag.start) < tag.start
+        return tag.end == len(buffer) and (quoted or buffer.endswith("<|end|>"))
 
     def _next_tag(self, buffer: str) -> _FoundTag | None:
         """Find the next tag that counts: any, or inside a block the one that closes it."""
@@ -269,7 +257,7 @@ class ThinkingFilter:
             return None
         forms = FORMS if self._open_form is None else (self._open_form,)
         found = [
-            _FoundTag(match.start(), match.end(), match[0], form, opens)
+            _FoundTag(match.start(), match.end(), form, opens)
             for form in forms
             for opens in ((True, False) if self._open_form is None else (False,))
             for match in (form.opening if opens else form.closing).finditer(buffer)
@@ -278,40 +266,49 @@ class ThinkingFilter:
         return min(found, default=None)
 
 
-class ArgumentsFilter:
-    """Take the thinking out of a call's arguments.
+class BlockFilter(ThinkingFilter):
+    """Separate thinking from a text that may mention its tags, as the arguments of a call may.
 
-    An opening tag that nothing closes is a mention there, as in code that a model writes: what
-    follows it is held back, at most `limit` characters, and then released as it came.
+    Only a closed block is thinking. So it is held back, at most `limit` characters of it.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._filter = ThinkingFilter(may_begin_inside=False, limit=limit, keeps_blocks=True)
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(may_begin_inside=False, limit=limit)
 
-    @property
-    def blocks(self) -> int:
-        """The number of blocks that were taken out."""
-        return self._filter.blocks
+    def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
+        while self._buffer:
+            buffer = self._buffer
+            before, tag, self._buffer = self._find_tag(at_end=at_end)
+            read = buffer[: len(buffer) - len(self._buffer)]
+            if self._open_form is not None:
+                yield from self._read_block(read, is_closed=tag is not None)
+            elif tag is not None and tag.opens:
+                yield TagPiece("text", before)
+                self._open_form = tag.form
+                self._held, self._held_size = [read[len(before) :]], len(read)
+            else:
+                yield TagPiece("text", read)
+            if tag is None:
+                break
+        if at_end:
+            yield from self._take_block("text")
 
-    def feed(self, text: str) -> str:
-        """Return the arguments that are settled by now."""
-        return text if self._filter.passes(text) else self._settle(self._filter.feed(text))
+    def _read_block(self, text: str, *, is_closed: bool) -> Iterator[TagPiece]:
+        self._held.append(text)
+        self._held_size += len(text)
+        if is_closed or self._held_size > self._limit:
+            self.blocks += is_closed
+            yield from self._take_block("raw" if is_closed else "text")
 
-    def end(self) -> str:
-        """Return the arguments that were held back."""
-        return self._settle(self._filter.end()) + self._filter.abandon_block()
-
-    def _settle(self, pieces: list[TagPiece]) -> str:
-        settled = shown(pieces)
-        over_limit = self._filter.block_size > self._limit
-        return settled + self._filter.abandon_block() if over_limit else settled
+    def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        held, self._held, self._held_size = "".join(self._held), [], 0
+        self._open_form = None
+        return [TagPiece(kind, held)]
 
 
 class _FoundTag(NamedTuple):
     start: int
     end: int
-    text: str
     form: Form
     opens: bool
 

@@ -63,6 +63,7 @@ class _ProbeResult:
     first_text_after: float | None = None  # seconds to the first text
     has_raw: bool = False
     has_native: bool = False
+    is_inline: bool = False  # messages on Responses begin with reasoning in tags
     is_broken: bool = False
     has_usage: bool = False
     reasoning_fields: set[str] = field(default_factory=set)
@@ -89,6 +90,7 @@ async def probe(
     """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
     subject = f"{subject}, {API_NAMES[api.name]}"
     body = {"model": model, "stream": True, **REQUEST_BODIES[api.name](profile)}
+    profile.drop_rejected(body, model)
     result, reader = (
         _ProbeResult(monotonic()),
         api.translating_reader(profile, Display(), MAX_TOKENS * 64),
@@ -99,6 +101,7 @@ async def probe(
             streams = content_type.startswith("text/event-stream")
             if response.status_code == 200:
                 await (_read_stream if streams else _read_whole)(response, reader, result)
+        result.is_inline = reader.observed().inline_on_responses
     except httpx.TransportError as error:
         return Finding(subject, describe_error(error), "fault")
     if response.status_code in (404, 405):
@@ -143,11 +146,13 @@ def _reasoning_fields(data: bytes) -> set[str]:
 def _describe(result: _ProbeResult, *, streams: bool) -> str:
     parts = ["streams" if streams else "answers, but does not stream"]
     fields = " and ".join(sorted(result.reasoning_fields))
-    if result.has_raw:
+    if result.is_inline:
+        parts.append("reasoning in tags inside its messages")
+    elif result.has_raw:
         parts.append(f"reasoning in {fields or 'items of its own or in tags'}")
     if result.has_native:
         parts.append("summaries of its own")
-    if not (result.has_raw or result.has_native):
+    if not (result.has_raw or result.has_native or result.is_inline):
         parts.append("no reasoning seen")
     if result.first_text_after is not None:
         parts.append(f"first word after {result.first_text_after:.2f} s")

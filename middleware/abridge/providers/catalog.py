@@ -188,6 +188,7 @@ _ROWS = (
     Profile(
         "llamacpp",
         reasoning_in=IN_REASONING_CONTENT,
+        inline_on_responses=True,  # without its reasoning parser
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         source="llama.cpp tools/server/README.md; issues 11607, 16934",
@@ -277,6 +278,7 @@ _ROWS = (
         reasoning_in=("tags",),
         tags=TAGS[:1],
         prefilled=True,
+        inline_on_responses=True,
         returns=ReasoningReturn("tags"),  # the templates remove them
         thinking_off=_TEMPLATE_OFF,
         source="DeepSeek-R1 and Qwen3 Thinking 2507 chat templates end in <think>, served without "
@@ -306,8 +308,27 @@ _ROWS = (
         source="docs.together.ai: inference/chat/reasoning, glm-5.3-quickstart",
     ),
     Profile(
+        "transformers",
+        reasoning_in=("tags", "reasoning_content"),  # depends on its version
+        inline_on_responses=True,
+        returns=ReasoningReturn("tags"),
+        effort_field="",
+        # cli/serving: `UNUSED_CHAT_COMPLETION_FIELDS`, `UNUSED_RESPONSE_FIELDS`
+        rejects=(
+            RejectedFields(
+                (
+                    *("include", "reasoning_effort", "service_tier", "store", "stream_options"),
+                    *("top_logprobs", "truncation", "user"),
+                )
+            ),
+        ),
+        apis=("chat", "responses"),
+        source="huggingface/transformers cli/serving/chat_completion.py, response.py",
+    ),
+    Profile(
         "vllm",
         reasoning_in=("reasoning", "reasoning_content", "tags"),
+        inline_on_responses=True,  # without its reasoning parser
         returns=ReasoningReturn("reasoning"),
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,

@@ -27,6 +27,8 @@ class Observation:
     summary_is_raw: bool | None = None
     """True if its "summary" was the reasoning itself; None if it had no summary."""
     unopened_tags: int = 0  # answers in a row whose text closed a block that nothing opened
+    inline_on_responses: bool = False
+    """A message on Responses began with reasoning in tags."""
 
     def merged_with(self, earlier: Observation) -> Observation:
         """Merge with earlier observations."""
@@ -37,7 +39,10 @@ class Observation:
             earlier.summary_is_raw if self.summary_is_raw is None else self.summary_is_raw
         )
         return Observation(
-            place, summary_is_raw, earlier.unopened_tags + 1 if self.unopened_tags else 0
+            place,
+            summary_is_raw,
+            earlier.unopened_tags + 1 if self.unopened_tags else 0,
+            self.inline_on_responses or earlier.inline_on_responses,
         )
 
 
@@ -77,6 +82,8 @@ class Learned:
             profile = replace(profile, reasoning_in=reasoning_in, returns=returns)
         if observation.summary_is_raw is not None:
             profile = replace(profile, summary_is_raw=observation.summary_is_raw)
+        if observation.inline_on_responses:
+            profile = replace(profile, inline_on_responses=True)
         return profile
 
     def seems_prefilled(self, model: str) -> bool:

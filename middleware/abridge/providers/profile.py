@@ -124,6 +124,8 @@ class Profile:
     tags: tuple[Tag, ...] = TAGS  # inline tags to look for
     prefilled: bool = False
     """The prompt's template opens the first tag, so that only its closing tag appears."""
+    inline_on_responses: bool = False
+    """Its messages on Responses may begin with reasoning in tags."""
     parses_text: bool = False
     """Its text holds no reasoning that nothing opens: its servers parse what their models write.
     Any other may begin inside a block, as with `prefilled`, which only its end tells.

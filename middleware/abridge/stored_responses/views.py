@@ -12,7 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.hiding import ITEM_LIST, RESPONSE
+from abridge.apis.responses.hiding import ITEM_LIST, rebuild_response
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -131,7 +131,7 @@ def response_as_shown(
     is_raw = profile is not None and summary_is_raw(profile, display)
     response = rename_raw_summary_in_response(response, always=is_raw)
     if profile is not None and display.hides_raw:
-        response = RESPONSE(response, Rebuilding())
+        response = rebuild_response(response, Rebuilding(), {})
     style = as_object(response.get("reasoning")).get("summary")
     shown = snapshot(response, replace(display, style=style))
     if not display.show_summary:

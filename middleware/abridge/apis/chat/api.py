@@ -53,6 +53,7 @@ CHAT = Api(
     write_error=error_body,
     effort_field="",
     verbosity_field="verbosity",
+    echoed_fields=(),
     upstream=UpstreamApi(
         name="chat",
         path="/chat/completions",

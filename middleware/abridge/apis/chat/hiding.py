@@ -21,7 +21,7 @@ from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import rebuild_error
 from abridge.apis.shapes import Rebuilding, rebuild
 from abridge.apis.tags import TagPiece
-from abridge.apis.thinking import ArgumentsFilter, ThinkingFilter, shown
+from abridge.apis.thinking import BlockFilter, ThinkingFilter, shown
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -86,7 +86,10 @@ _STATE = shapes.fields(  # ai.google.dev: thought signatures
 )
 
 _FUNCTION = shapes.fields(
-    {"name": shapes.name, "arguments": shapes.either(shapes.text, shapes.anything)}
+    {
+        "name": shapes.name,
+        "arguments": shapes.either(shapes.text, shapes.unknown("arguments as an object")),
+    }
 )
 
 _CALL = shapes.fields(
@@ -274,7 +277,7 @@ class ShownTexts:
         self._content = ThinkingFilter.for_answer(profile, limit)
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
-        self._arguments: dict[tuple[int, str], ArgumentsFilter] = {}
+        self._arguments: dict[tuple[int, str], BlockFilter] = {}
         self._has_field = False
         self._repeated = 0
 
@@ -363,19 +366,19 @@ class ShownTexts:
         for kind, name in ARGUMENTS_FIELDS.items():
             payload = call.get(kind)
             if isinstance(payload, dict) and isinstance(text := payload.get(name), str):
-                shown = self._filter(index, kind).feed(text)
-                call = {**call, kind: {**payload, name: shown}}
+                pieces = self._filter(index, kind).feed(text)
+                call = {**call, kind: {**payload, name: shown(pieces)}}
         return call
 
-    def _filter(self, index: Any, kind: str) -> ArgumentsFilter:
+    def _filter(self, index: Any, kind: str) -> BlockFilter:
         key = index if isinstance(index, int) else 0, kind
         if key not in self._arguments:
-            self._arguments[key] = ArgumentsFilter(self._limit)
+            self._arguments[key] = BlockFilter(limit=self._limit)
         return self._arguments[key]
 
     def _release_arguments(self, fields: Json) -> Json:
         for (index, kind), arguments in self._arguments.items():
-            if not (held := arguments.end()):
+            if not (held := shown(arguments.end())):
                 continue
             name = ARGUMENTS_FIELDS[kind]
             if index == LEGACY:

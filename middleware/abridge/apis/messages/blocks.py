@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
-from abridge.apis.thinking import ArgumentsFilter, ThinkingFilter, shown
+from abridge.apis.thinking import BlockFilter, ThinkingFilter, shown
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -47,9 +47,9 @@ class MessageState:
             thinking.note_reasoning()
         return thinking
 
-    def new_arguments_filter(self) -> ArgumentsFilter | None:
+    def new_arguments_filter(self) -> BlockFilter | None:
         """Return what keeps thinking out of a call's arguments, if that is hidden."""
-        return ArgumentsFilter(self._limit) if self._hides_raw else None
+        return BlockFilter(limit=self._limit) if self._hides_raw else None
 
     @property
     def is_complete(self) -> bool:
@@ -227,7 +227,7 @@ class ToolUseBlock(Block):
             return []
         self._has_no_input = False
         self._state.keep_text(self._fragments, fragment)
-        return self._show(fragment if self._filter is None else self._filter.feed(fragment))
+        return self._show(fragment if self._filter is None else shown(self._filter.feed(fragment)))
 
     def stop(self) -> list[Event]:
         self.is_open = False
@@ -237,7 +237,7 @@ class ToolUseBlock(Block):
             events = self.add_delta({"partial_json": given})
         if self._filter is None:
             return events
-        rest = self._filter.end()
+        rest = shown(self._filter.end())
         self._state.hidden_blocks += self._filter.blocks
         return [*events, *self._show(rest)]
 

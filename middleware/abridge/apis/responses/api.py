@@ -12,6 +12,7 @@ from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.framing import OriginalFrames
+from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import (
@@ -61,6 +62,7 @@ RESPONSES = Api(
     wants_state=wants_state,
     translating_writer=_make_translating_writer,
     write_error=error_body,
+    echoed_fields=tuple(ECHOED),
     upstream=UpstreamApi(
         name="responses",
         path="/responses",

@@ -149,6 +149,14 @@ def without_content(item: Json) -> Json:
     return {**item, "content": []} if kinds[0].is_part else {**item, kinds[0].text_field: ""}
 
 
+def with_event_text(event: Json, content_kind: ContentKind, text: str) -> Json:
+    """Return an event that has the text of a whole part with another one."""
+    part = event.get("part")
+    if isinstance(part, dict):
+        return {**event, "part": {**part, content_kind.text_field: text}}
+    return {**event, content_kind.text_field: text}
+
+
 def with_contents(item: Json, item_type: str, texts: list[tuple[ContentKind, str]]) -> Json:
     """Return the item with this content."""
     if texts and not texts[0][0].is_part:

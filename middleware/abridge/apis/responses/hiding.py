@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from abridge.apis.json import string
+from abridge.apis.json import as_object, string
+from abridge.apis.openai import UPSTREAM_FAILED
 from abridge.apis.responses.items import upstream_id
 from abridge.apis.responses.reasoning import SHOWN_ITEM
 from abridge.apis.shapes import (
@@ -23,7 +24,6 @@ from abridge.apis.shapes import (
     Rebuilding,
     Shape,
     address,
-    anything,
     by_type,
     each,
     either,
@@ -34,12 +34,9 @@ from abridge.apis.shapes import (
     number,
     opaque,
     text,
+    unknown,
 )
 from abridge.core.conversation import Json
-
-UPSTREAM_ERROR = "Upstream reported an error."
-"""Takes the place of what upstream says of an error."""
-
 
 # Values
 
@@ -47,6 +44,10 @@ UPSTREAM_ERROR = "Upstream reported an error."
 def _unused(_value: Any, _: Rebuilding) -> Any:
     """A value that is known, but says nothing."""
     return LEFT_OUT
+
+
+def _echoed(_value: Any, _: Rebuilding) -> Any:
+    """A value that repeats the request. See `ECHOED`."""
 
 
 def _no_logprobs(value: Any, rebuilding: Rebuilding) -> Any:
@@ -58,7 +59,7 @@ def _no_logprobs(value: Any, rebuilding: Rebuilding) -> Any:
 
 
 def _error_message(value: Any, _: Rebuilding) -> Any:
-    return value if value is None else UPSTREAM_ERROR
+    return value if value is None else UPSTREAM_FAILED
 
 
 _SHOWN_EARLY = ("id", "call_id", "status", "summary")
@@ -91,7 +92,7 @@ def _all(keys: str, shape: Shape) -> dict[str, Shape]:
     return dict.fromkeys(keys.split(), shape)
 
 
-ARGUMENTS = either(text, anything)
+ARGUMENTS = either(text, unknown("arguments as an object"))
 
 ERROR = either(
     _error_message,
@@ -169,7 +170,8 @@ _COMPUTER_ACTION = fields(
 )
 
 _SEARCH_RESULT = fields(
-    {"file_id": name, "filename": text, "text": text, "score": number, "attributes": anything}
+    {"file_id": name, "filename": text, "text": text, "score": number}
+    | {"attributes": unknown("file attributes")}
 )
 
 _WEB_ACTION = fields(
@@ -179,7 +181,7 @@ _WEB_ACTION = fields(
 
 _LOCAL_SHELL_ACTION = fields(
     {"type": name, "user": name, "working_directory": text, "timeout_ms": number}
-    | {"command": each(text), "env": anything}
+    | {"command": each(text), "env": unknown("the environment")}
 )
 
 _SHELL_ACTION = fields({"commands": each(text)} | _all("timeout_ms max_output_length", number))
@@ -195,7 +197,7 @@ _SHELL_OUTPUT = fields(
 )
 
 _MCP_TOOL = fields(
-    {"name": name, "description": text, "input_schema": anything, "annotations": anything}
+    {"name": name, "description": text} | _all("input_schema annotations", unknown("tool schemas"))
 )
 
 _MCP_ERROR = either(
@@ -215,8 +217,8 @@ ITEMS: Mapping[str, Shape] = {
     "custom_tool_call": _item(input=text),
     "custom_tool_call_output": _TOOL_OUTPUT,
     "tool_search_call": _item(arguments=ARGUMENTS),
-    "tool_search_output": _item(tools=anything),
-    "additional_tools": _item(tools=anything),
+    "tool_search_output": _item(tools=unknown("tool schemas")),
+    "additional_tools": _item(tools=unknown("tool schemas")),
     "program": _item(code=text),
     "program_output": _item(result=text),
     "file_search_call": _item(queries=each(text), results=each(_SEARCH_RESULT)),
@@ -271,24 +273,19 @@ _MODERATION = fields(
     | {"category_applied_input_types": _under_names(each(name))}
 )
 
-_INSTRUCTIONS = by_type({**INPUT_ITEMS, "reasoning": _unused})
-
-RESPONSE = fields(
+_RESPONSE = fields(
     _all("id object status model previous_response_id service_tier truncation", name)
     | _all("user safety_identifier prompt_cache_key prompt_cache_retention", name)
     | _all("created_at completed_at background store max_output_tokens max_tool_calls", number)
     | _all("parallel_tool_calls temperature top_p top_logprobs", number)
     | _all("presence_penalty frequency_penalty", number)
-    | _all("metadata prompt tools", anything)
+    | _all("instructions metadata prompt text tool_choice tools", _echoed)
     | {
-        "tool_choice": either(name, anything),
-        "text": fields({"format": anything, "verbosity": name}),
         "reasoning": fields(_all("effort summary generate_summary mode context", name)),
         "prompt_cache_options": fields({"mode": name, "ttl": name}),
         "conversation": fields({"id": name}),
         "billing": fields({"payer": name}),
         "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
-        "instructions": either(text, each(_INSTRUCTIONS)),
         "incomplete_details": fields({"reason": name}),
         "error": ERROR,
         "usage": figures,
@@ -296,6 +293,31 @@ RESPONSE = fields(
         "output_text": _unused,
     }
 )
+
+
+ECHOED: Mapping[str, Any] = {
+    "instructions": None,
+    "metadata": {},
+    "prompt": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+}
+"""Fields in which a response repeats the request, and their values where that has none. They are
+taken from the request itself, since they hold keys of the client's own."""
+
+
+def repeat_request(rebuilt: Json, request: Json) -> Json:
+    """Return a rebuilt response with what it repeats of the request."""
+    repeated = {name: request.get(name) or ECHOED[name] for name in ECHOED if name in rebuilt}
+    if "text" in repeated:
+        repeated["text"] = {**ECHOED["text"], **as_object(repeated["text"])}
+    return {**rebuilt, **repeated}
+
+
+def rebuild_response(response: Json, rebuilding: Rebuilding, request: Json) -> Json:
+    """Rebuild a whole response to a request."""
+    return repeat_request(_RESPONSE(response, rebuilding), request)
 
 
 # Events
@@ -313,11 +335,11 @@ def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
 
 
 RESPONSE_EVENTS: Mapping[str, Shape] = {
-    **_events("created queued in_progress completed incomplete failed", response=RESPONSE),
+    **_events("created queued in_progress completed incomplete failed", response=_RESPONSE),
     "error": fields(
         _all("type param", name)
         | {"sequence_number": number, "code": name_or_number, "message": _error_message}
-        | {"error": ERROR, "response": RESPONSE}
+        | {"error": ERROR, "response": _RESPONSE}
     ),
 }
 """Events about the whole response."""
@@ -375,8 +397,9 @@ class EventRebuilder:
     name it, even those of a known type.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, request: Json) -> None:
         self.rebuilding = Rebuilding()
+        self._request = request
         self._is_known: dict[str | int | None, bool] = {}
         """Whether an item's type is known, by its id and `output_index`; of the last one by None,
         since some servers give neither."""
@@ -391,6 +414,8 @@ class EventRebuilder:
             self.rebuilding.leave_out(event)
             return None
         rebuilt: Json = shape(event, self.rebuilding)
+        if isinstance(rebuilt.get("response"), dict):
+            rebuilt["response"] = repeat_request(rebuilt["response"], self._request)
         if "item" in event:
             self._note_item(event, is_known="item" in rebuilt)
         return rebuilt if all(key in rebuilt for key in _CONTENTS if key in event) else None

@@ -11,7 +11,7 @@ Everything is in one lane. An item's number is its `output_index`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
@@ -29,12 +29,14 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.openai import error_in
+from abridge.apis.openai import UPSTREAM_FAILED, error_in
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import change_frame, encode_event, with_event_name
 from abridge.apis.responses.framing import Framing
-from abridge.apis.responses.hiding import RESPONSE, UPSTREAM_ERROR, EventRebuilder
+from abridge.apis.responses.hiding import EventRebuilder, rebuild_response
 from abridge.apis.responses.history import record_joined_turn, record_turns
+from abridge.apis.responses.inline import FramedEvent, InlineThinking
+from abridge.apis.responses.inline_text import begins_with_thinking
 from abridge.apis.responses.item_reader import ItemReader
 from abridge.apis.responses.items import OutputItems
 from abridge.apis.responses.lifecycle import ResponseLifecycle
@@ -80,13 +82,18 @@ class ResponsesReader:
     def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
         self._framing = framing
         self._carries_frames = framing.carries_frames
+        self._profile = profile
         self._summary_is_raw = summary_is_raw(profile, display)
         self._hides_raw = display.hides_raw
         # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
-        self._rebuilder = EventRebuilder()
+        self._display = display
+        self._rebuilder = EventRebuilder(display.request)
         self._output = OutputItems(limit, framing.make_frame)
         self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
+        self._inline: InlineThinking | None = None
+        if display.hides_raw or profile.inline_on_responses:
+            self._inline = InlineThinking(profile, display, limit, self._output, framing.make_frame)
         self._lifecycle = ResponseLifecycle()
         self._response: bytes | None = None
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
@@ -96,7 +103,8 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        return self._rebuilder.rebuilding.dropped
+        inline = self._inline.dropped if self._inline is not None else 0
+        return self._rebuilder.rebuilding.dropped + inline
 
     @property
     def faults(self) -> int:
@@ -118,19 +126,21 @@ class ResponsesReader:
         event, carried = self._hide(sent) if self._hides_raw else self._rename(sent, frame)
         if event is None:
             return []
+        if self._inline is not None:
+            return self._read_events(self._inline.read(event, carried))
         delta = self._items.read_delta(event, carried)
         if delta is not None:
             return [delta]
-        if not self._hides_raw:
-            event = self._renamed(parse_object(data, loads_exact) or sent)
-        return self._read_event(event, carried)
+        return self._read_event(self._renamed(parse_object(data, loads_exact) or sent), carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
+        events = self._read_events(self._inline.end()) if self._inline is not None else []
         self._ended = True
         error = self._error or error or CONNECTION_LOST
         return [
+            *events,
             *self._items.abort(),
             ResponseEnded(None, self._missing_end(error), ok=False, error=error),
         ]
@@ -148,7 +158,9 @@ class ResponsesReader:
             sent, self._raw_part_type, always=self._summary_is_raw
         )
         if self._hides_raw:
-            response = RESPONSE(response, self._rebuilder.rebuilding)
+            response = rebuild_response(response, self._rebuilder.rebuilding, self._display.request)
+        if self._inline is not None:
+            response = {**response, "output": self._inline.split_output(response["output"])}
         if self._carries_frames and (self._hides_raw or response != sent):
             frame = dumps(response)
         events = self._start(response, None)
@@ -191,6 +203,14 @@ class ResponsesReader:
         if not self._summary_is_raw:
             return event
         return rename_raw_summary_in_event(event, self._raw_part_type)
+
+    def _read_events(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
+        """Read what became of an event whose thinking was taken out."""
+        events: list[Event] = []
+        for event, frame in framed_events:
+            delta = self._items.read_delta(event, frame)
+            events += self._read_event(event, frame) if delta is None else [delta]
+        return events
 
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
         event_type = string(event.get("type"))
@@ -243,7 +263,10 @@ class ResponsesReader:
     def _observe(self, item: Any) -> None:
         """Observe a finished item as upstream sent it."""
         if is_reasoning(item) and summary_text(item).strip():
-            self._observation = Observation(summary_is_raw=is_raw_summary(item))
+            is_raw = is_raw_summary(item)
+            self._observation = replace(self._observation, summary_is_raw=is_raw)
+        if begins_with_thinking(item, self._profile):
+            self._observation = replace(self._observation, inline_on_responses=True)
 
     # Beginning
 
@@ -282,7 +305,7 @@ class ResponsesReader:
 
     def _error_in(self, body: Json | None) -> ErrorDetail | None:
         error = error_in(body)
-        return replace(error, message=UPSTREAM_ERROR) if error and self._hides_raw else error
+        return replace(error, message=UPSTREAM_FAILED) if error and self._hides_raw else error
 
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         error = event.get("error")

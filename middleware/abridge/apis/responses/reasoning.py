@@ -19,7 +19,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, string
-from abridge.apis.shapes import Rebuilding, anything, by_type, each, fields, name, opaque, text
+from abridge.apis.shapes import Rebuilding, by_type, each, fields, name, opaque, text, unknown
 from abridge.core.conversation import Json
 from abridge.core.events import ItemSummary
 from abridge.providers.profile import Profile
@@ -31,7 +31,7 @@ SHOWN_ITEM = fields(
     {
         **dict.fromkeys(("id", "type", "status"), name),
         "summary": each(by_type({"summary_text": fields({"type": name, "text": text})})),
-        "content": anything,  # the raw reasoning, which is not shown
+        "content": unknown("reasoning items"),  # the raw reasoning, which is not shown
         "encrypted_content": opaque,
     }
 )

@@ -1,0 +1,166 @@
+"""Split the text of an output item into thinking and the answer.
+
+Where raw reasoning is hidden, whatever looks like thinking is taken for it, wherever it stands: in
+messages, in refusals, in the arguments of calls. Elsewhere only blocks in the profile's tags are
+thinking, and only at the beginning of a message, if the profile says so (`inline_on_responses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from abridge.apis.json import string
+from abridge.apis.responses.contents import TEXT, ContentKind, contents_of, with_contents
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
+from abridge.apis.thinking import BlockFilter, ThinkingFilter
+from abridge.core.conversation import Json
+from abridge.providers.profile import Profile
+
+ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
+
+CALL_TYPES = ("function_call", "custom_tool_call")
+
+
+class Splitter(Protocol):
+    """Separate thinking from one text that arrives in pieces."""
+
+    def passes(self, text: str) -> bool:
+        """Return whether `feed` would return just this text."""
+
+    def feed(self, text: str) -> list[TagPiece]: ...
+
+    def end(self) -> list[TagPiece]:
+        """End the text; return what was held back."""
+
+
+@dataclass(slots=True, frozen=True)
+class TextRules:
+    """What counts as thinking in one response."""
+
+    profile: Profile
+    hides_raw: bool
+    limit: int  # so many characters of a text may be held back
+
+    def apply_to(self, item_type: str) -> bool:
+        return item_type == "message" or (self.hides_raw and item_type in CALL_TYPES)
+
+
+class ItemText:
+    """The text of one item, part by part.
+
+    Only a message may begin with thinking that becomes a reasoning item, and if raw reasoning is
+    shown, only one that no reasoning item came before: after it, tags belong to the answer.
+    """
+
+    def __init__(self, rules: TextRules, item_type: str, *, follows_reasoning: bool) -> None:
+        self.has_begun = item_type != "message" or (follows_reasoning and not rules.hides_raw)
+        """The answer has begun, so that thinking can become no reasoning item any more."""
+        self.has_raw = False  # there was thinking before the answer
+        self.has_dropped = False  # there was some after its beginning, which was left out
+        self._rules = rules
+        self._follows_reasoning = follows_reasoning
+        self._blank = ""  # white space before the answer, which thinking may follow
+
+    def make_splitter(self, kind: ContentKind) -> Splitter:
+        """Make a splitter for the next part."""
+        rules, profile = self._rules, self._rules.profile
+        if rules.hides_raw:
+            if not kind.is_part:
+                return BlockFilter(limit=rules.limit)
+            may_begin_inside = not (profile.parses_text or self._follows_reasoning)
+            return ThinkingFilter(may_begin_inside=may_begin_inside, limit=rules.limit)
+        if kind is not TEXT or self.has_begun:
+            return TagSplitter(())
+        return TagSplitter(profile.tags, prefilled=profile.prefilled and not self.has_raw)
+
+    def sort(self, pieces: Iterable[TagPiece]) -> Iterator[TagPiece]:
+        """Yield what becomes of the next pieces: thinking before the answer, or the answer."""
+        for kind, text in pieces:
+            if kind == "text":
+                yield from self._sort_text(text)
+            elif self.has_begun:
+                self.has_dropped = True
+            else:
+                self.has_raw, self._blank = True, ""
+                yield TagPiece("raw", text)
+
+    def end_part(self, pieces: Iterable[TagPiece]) -> Iterator[TagPiece]:
+        """Yield what becomes of the last pieces of a part. A blank part may be an answer, too."""
+        yield from self.sort(pieces)
+        blank, self._blank = self._blank, ""
+        if blank and not self.has_raw:
+            self.has_begun = True
+            yield TagPiece("text", blank)
+
+    def split(self, kind: ContentKind, text: str) -> tuple[str, str]:
+        """Split the whole text of the next part into thinking before the answer, and the answer."""
+        splitter = self.make_splitter(kind)
+        pieces = [*self.end_part([*splitter.feed(text), *splitter.end()])]
+        raw = "".join(piece.text for piece in pieces if piece.kind == "raw")
+        return raw, "".join(piece.text for piece in pieces if piece.kind == "text")
+
+    def _sort_text(self, text: str) -> Iterator[TagPiece]:
+        text, self._blank = self._blank + text, ""
+        if self.has_begun or text.strip() or len(text) > MAX_LEADING_BLANKS:
+            self.has_begun = True
+            yield TagPiece("text", text)
+        else:
+            self._blank = text
+
+
+@dataclass(slots=True)
+class TextPart:
+    """A content part, or the arguments of a call, as it streams."""
+
+    kind: ContentKind
+    splitter: Splitter
+    before: ItemText  # its item's text when it began
+    address: Json = field(default_factory=dict)
+    is_fed: bool = False  # it has text
+    is_ended: bool = False
+
+    def note_address(self, event: Json) -> None:
+        self.address = {key: event[key] for key in ADDRESS_FIELDS if key in event}
+
+    def passes(self, event: Json) -> bool:
+        """Return whether an event only adds text without thinking."""
+        text = event.get("delta")
+        return (
+            event.get("type") == self.kind.delta_type
+            and isinstance(text, str)
+            and all(event.get(key) == self.address.get(key) for key in ADDRESS_FIELDS)
+            and not self.is_ended
+            and self.splitter.passes(text)
+        )
+
+
+class SplitItem(NamedTuple):
+    raw: str  # the thinking before the answer
+    item: Json  # without any thinking
+    has_dropped: bool  # there was some after the answer's beginning
+
+
+def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> SplitItem:
+    """Split an item of which all is known."""
+    item_type = string(item.get("type"))
+    contents = contents_of(item, item_type) if rules.apply_to(item_type) else []
+    item_text = ItemText(rules, item_type, follows_reasoning=follows_reasoning)
+    raw, visible = "", []
+    for kind, text in contents:
+        thought, rest = item_text.split(kind, text or "")
+        raw += thought
+        visible.append((kind, rest))
+    if visible != [(kind, text or "") for kind, text in contents]:
+        item = with_contents(item, item_type, visible)
+    return SplitItem(raw, item, item_text.has_dropped)
+
+
+def begins_with_thinking(item: Any, profile: Profile) -> bool:
+    """Return whether the text of a message begins with a closed block of thinking."""
+    if not isinstance(item, dict) or item.get("type") != "message":
+        return False
+    splitter = TagSplitter(profile.tags)
+    pieces = splitter.feed("".join(text or "" for _, text in contents_of(item, "message")[:1]))
+    return any(piece.kind == "raw" for piece in pieces) and not splitter.is_inside
