@@ -216,12 +216,6 @@ class Sequencer:
         """Take note of the time."""
         return self._emit_ready(now)
 
-    def stop_waiting(self, now: float) -> list[Effect]:
-        """End all holds as at their deadlines."""
-        for lane in self._lanes.values():
-            lane.grace_left = 0.0
-        return self._emit_ready(now)
-
     # Arrival
 
     def _get_lane(self, number: int) -> Lane:

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from abridge.core.events import ErrorDetail, Event
-from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.sequencer import (
+    DEADLINE_PASSED,
+    CancelPart,
+    Effect,
+    RequestPart,
+    Sequencer,
+)
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.pipeline.client import Clock
@@ -89,8 +95,11 @@ class SummaryRunner:
             self._perform(self.sequencer.upstream(event, self._clock.now()))
 
     def stop_waiting(self) -> None:
-        """Let the answer wait for its summary no longer."""
-        self._perform(self.sequencer.stop_waiting(self._clock.now()))
+        """Give up the parts that are being written, as at their deadline."""
+        while self._calls:
+            part, call = self._calls.popitem()
+            self._stop_call(part, call, "cancelled")
+            self._perform(self.sequencer.summary_failed(part, DEADLINE_PASSED, self._clock.now()))
 
     async def wait_for_room(self) -> None:
         """Wait while the Sequencer is full: until a hold ends, or everything stops."""

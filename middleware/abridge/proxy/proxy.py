@@ -272,9 +272,8 @@ async def _close_response(call: asyncio.Task[httpx.Response]) -> None:
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:
+    """Cancel a task; raise what it raised before."""
     task.cancel()
-    try:
-        await task
-    except asyncio.CancelledError:
-        if (current := asyncio.current_task()) is not None and current.cancelling():
-            raise
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
