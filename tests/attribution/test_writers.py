@@ -14,6 +14,7 @@ from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
 from abridge.apis.registry import APIS
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
 from tests.support.attribution import (
     ARGUMENTS,
     Step,
@@ -318,7 +319,8 @@ def test_a_native_summary_is_attributed_as_summary() -> None:
     sent = [chunk({"role": "assistant", "content": ""}), chunk(thought)]
     sent += [chunk({"tool_calls": [call("look", ARGUMENTS)]}), chunk({}, finish="tool_calls"), DONE]
     body = completion({**thought, "tool_calls": [call("look", ARGUMENTS)]})
-    for how in ({}, {"expose": "summary"}, {"plan": SummaryPlan(style=None)}):
+    hidden = {"expose": "summary", "profile": PROFILES["openrouter"]}
+    for how in ({}, hidden, {"plan": SummaryPlan(style=None)}):
         said = pipeline("chat", "chat", **how).stream(b"".join(sent))
         assert read_attributions("chat", said, stream=True) == [[part]]
         said = pipeline("chat", "chat", **how).whole(json.dumps(body).encode())

@@ -79,8 +79,9 @@ def upstream_settings(api: str) -> dict[str, Any]:
 class TestResponses:
     @RESPONSES
     async def test_plain_iteration(self, api: str) -> None:
-        upstream = Upstream(turn(api, WORDS, thought=thinking(4000)))
-        async with connect(upstream, **upstream_settings(api)) as client:
+        answer = turn(api, WORDS, thought=thinking(4000))
+        answer.steps = [step for each in answer.steps for step in (each, 0.0)]  # no single burst
+        async with connect(Upstream(answer), **upstream_settings(api)) as client:
             stream = await client.responses.create(**ASK, stream=True)
             events = [event async for event in stream]
         kinds = [event.type for event in events]

@@ -14,6 +14,8 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.display import ENVELOPE_PREFIX, Exposure
 from abridge.apis.registry import APIS
 from abridge.core.model_request import ReasoningPart
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.pipeline import Pipeline, translating
@@ -31,6 +33,12 @@ STREAMS = [
 READABLE = [recording for recording in STREAMS if not recording.name.startswith("mistral")]
 """Those without content lists, which this client loses in streams."""
 EXPOSURES: list[Exposure] = ["auto", "none"]
+
+
+def profile_of(recording: Recording) -> Profile:
+    """Return the profile of who vouches for the summaries that were recorded."""
+    vouching = (profile for profile in PROFILES.values() if profile.makes_summaries)
+    return next((one for one in vouching if recording.name.startswith(one.name)), PROFILES["auto"])
 
 
 async def next_request(api: Api, stream: bytes) -> Json:
@@ -55,7 +63,7 @@ def _sent(items: Json) -> Json:
 @pytest.mark.parametrize("expose", EXPOSURES)
 async def test_every_recording(recording: Recording, expose: Exposure) -> None:
     api = next(api for api in APIS if api.name == recording.api)
-    pipeline = Pipeline(api, seal=sealer().seal, expose=expose)
+    pipeline = Pipeline(api, seal=sealer().seal, expose=expose, profile=profile_of(recording))
     body = await next_request(api, pipeline.stream(recording.data))
     given = body["messages" if api is CHAT else "input"]
     for recorded in pipeline.recorded_turns():
@@ -68,7 +76,8 @@ async def test_every_recording(recording: Recording, expose: Exposure) -> None:
 @pytest.mark.parametrize("expose", EXPOSURES)
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 async def test_every_recording_translated(recording: Recording, api: Api, expose: Exposure) -> None:
-    pipeline = translating(str(recording.api), api, echo=ECHO, seal=sealer().seal, expose=expose)
+    options = {"echo": ECHO, "seal": sealer().seal, "profile": profile_of(recording)}
+    pipeline = translating(str(recording.api), api, expose=expose, **options)
     body = await next_request(api, pipeline.stream(recording.data))
     parts = [part for speech in api.read_request(body).messages for part in speech.parts]
     thoughts = [part.text for part in parts if isinstance(part, ReasoningPart)]

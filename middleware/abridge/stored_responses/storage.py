@@ -7,6 +7,7 @@ from typing import Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, packed, string
+from abridge.apis.responses.hiding import ECHOED
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
 from abridge.stored_responses.repository import (
@@ -18,7 +19,8 @@ from abridge.stored_responses.repository import (
 from abridge.stored_responses.views import find_summaries
 
 CHANGED_RESPONSE_FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
-"""Fields of a response that differ where a summary was made."""
+"""Fields of a response that differ where a summary was made. What a response repeats of its request
+is noted where raw reasoning is hidden, since upstream's own account of that is not shown."""
 
 
 class StorageAction(Protocol):
@@ -59,7 +61,8 @@ class NoteUpstream:
             return
         if response.get("store") is False:
             return
-        fields = {key: response[key] for key in CHANGED_RESPONSE_FIELDS if key in response}
+        names = (*CHANGED_RESPONSE_FIELDS, *(ECHOED if display.hides_raw else ()))
+        fields = {key: response[key] for key in names if key in response}
         item_summaries = find_summaries(response.get("output")) if has_summary else {}
         await self.repository.save_upstream(
             response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)

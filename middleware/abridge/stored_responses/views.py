@@ -12,7 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.hiding import ITEM_LIST, rebuild_response
+from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, rebuild_response
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -135,7 +135,7 @@ def response_as_shown(
     style = as_object(response.get("reasoning")).get("summary")
     shown = snapshot(response, replace(display, style=style))
     if not display.show_summary:
-        return shown
+        return {**shown, **{key: fields[key] for key in ECHOED if key in fields}}
     return {
         **shown,
         **fields,
