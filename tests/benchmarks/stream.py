@@ -1,5 +1,5 @@
-"""Four hundred events, one every 5 ms or all at once: the cost of rewriting them, and of
-translating them from an upstream that speaks the other API."""
+"""Four hundred events, one every 5 ms or all at once: the cost of rewriting them, of translating
+them from an upstream that speaks the other API, and of hiding their reasoning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tests.benchmarks.rounds import run_jobs, run_undisturbed
 from tests.benchmarks.scripts import events
 from tests.benchmarks.turns import APIS, ENGAGED, PATHS, body
 
-WAYS = {"passed": {}, "rewritten": ENGAGED, "bridged": ENGAGED}
+WAYS = {"passed": {}, "rewritten": ENGAGED, "bridged": ENGAGED, "hidden": {}}
+HIDING = {"ABRIDGE_REASONING__EXPOSE": "none"}
 OTHER = {"chat": "responses", "responses": "chat"}
 STREAMS = 32
 
@@ -24,10 +25,11 @@ STREAMS = 32
 def run(options: Options) -> Iterator[Row]:
     with contenders.upstream() as upstream, ExitStack() as stack:
         plain = stack.enter_context(contenders.abridge(upstream.port))
+        hiding = stack.enter_context(contenders.abridge(upstream.port, HIDING))
         for api in PATHS:
             other = OTHER[api]
             bridge = stack.enter_context(contenders.abridge(upstream.port, None, "--api", other))
-            sidecars = {"passed": plain, "rewritten": plain, "bridged": bridge}
+            sidecars = {"passed": plain, "rewritten": plain, "bridged": bridge, "hidden": hiding}
             for pace, each in (("paced", 1), ("burst", options.rounds(5, 3))):
                 yield from _compare(api, pace, each, sidecars, options)
 
@@ -89,7 +91,7 @@ class Case:
 def findings(rows: list[Row]) -> Iterator[Finding]:
     for pace, words in (("paced", "5 ms apart"), ("burst", "in one burst")):
         for api, name in APIS.items():
-            passed, rewritten, bridged = (
+            passed, rewritten, bridged, hidden = (
                 middle(rows, "cpu_us", api=api, pace=pace, way=way) for way in WAYS
             )
             most = 25.0 if pace == "burst" else None
@@ -97,6 +99,7 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
             yield Finding(f"{label}: passed through, CPU an event", passed, "µs")
             yield Finding(f"{label}: rewritten", rewritten, "µs", most)
             yield Finding(f"{label}: bridged from the other API", bridged, "µs")
+            yield Finding(f"{label}: hidden, without a summary", hidden, "µs")
             if pace == "paced":
                 yield Finding(
                     f"{label}: rewritten, relative to passed through",
@@ -106,4 +109,7 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
                 )
                 yield Finding(
                     f"{label}: bridged, relative to passed through", bridged / passed, "×", most=2.0
+                )
+                yield Finding(
+                    f"{label}: hidden, relative to passed through", hidden / passed, "×", most=2.0
                 )

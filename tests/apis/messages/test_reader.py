@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis import sse
+from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
-from abridge.core.events import ContentDelta, Event, ResponseStarted, ToolCallDelta
+from abridge.apis.messages.reader import MessagesReader
+from abridge.core.events import ContentDelta, ErrorReported, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
 from tests.apis.messages.legality import ReadAnswer, check_events
 from tests.apis.messages.scripts import (
     Block,
@@ -511,3 +514,34 @@ def contents(events: list[dict[str, Any]]) -> list[Block]:
                 if key != "type":
                     blocks[each["index"]][key] += value
     return blocks
+
+
+class TestHidden:
+    """Thinking inside the texts of an answer, where reasoning is hidden."""
+
+    DISPLAY = Display(show_raw=False, hides_raw=True)
+
+    def events(self, text: str) -> list[Event]:
+        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        body = {"type": "message", "content": [{"type": "text", "text": text}]}
+        return reader.read_whole(json.dumps(body).encode())
+
+    @pytest.mark.parametrize("text", ["<think>odd</think>So.", "odd</think>So."])
+    def test_thinking_in_a_text_is_left_out(self, text: str) -> None:
+        texts = [event.text for event in self.events(text) if isinstance(event, ContentDelta)]
+        assert "".join(texts) == "So."
+
+    def test_thinking_in_arguments_is_left_out(self) -> None:
+        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        call = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": "<think>odd</think>b"}}
+        events = reader.read_whole(json.dumps({"type": "message", "content": [call]}).encode())
+        arguments = [event.arguments for event in events if isinstance(event, ToolCallDelta)]
+        assert json.loads("".join(arguments)) == {"a": "b"}
+        assert reader.dropped == 1
+
+    def test_an_error_is_told_in_other_words(self) -> None:
+        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        error = {"type": "error", "error": {"type": "api_error", "message": "odd"}}
+        (reported,) = reader.read(b"data: %s\n\n" % json.dumps(error).encode())
+        assert isinstance(reported, ErrorReported)
+        assert reported.error.message == "Upstream reported an error."
