@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from abridge.apis.tags import TagPiece
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece
 from abridge.providers.profile import Profile
 
 MAX_TAG = 96
@@ -62,9 +62,16 @@ FORMS = (
 )
 """The sources are those of `providers.profile.TAGS`."""
 
+_TAGS = tuple(
+    (form, opens, form.opening if opens else form.closing)
+    for form in FORMS
+    for opens in (True, False)
+)
+
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
-_STARTERS = re.compile(r"[<\[◁\\]")
+_STARTERS = re.compile(r"<(?=[/|a-z]|\Z)|\[(?=[/tr]|\Z)|◁|\\(?=u|\Z)", re.IGNORECASE)
+"""Where a tag may begin."""
 
 _INCOMPLETE = re.compile(
     r"</?[a-z_:]{0,32}(?:\s[^<>]{0,60})?"
@@ -163,13 +170,19 @@ class ThinkingFilter:
         return [piece for piece in pieces if piece.text]
 
     def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
-        while self._buffer:
-            before, tag, rest = self._find_tag(at_end=at_end)
-            yield from self._take_text(before)
-            self._buffer = rest
-            if tag is None:
-                return
+        """Split what has come, and keep what may be the beginning of a tag."""
+        buffer, position = self._buffer, 0
+        settled = len(buffer) if at_end else _settled_length(buffer)
+        tag = self._next_tag(buffer, position)
+        while tag is not None and (at_end or not _may_go_on(buffer, tag, settled)):
+            yield from self._take_text(buffer[position : tag.start])
             yield from self._take_tag(tag)
+            position = tag.end
+            tag = self._next_tag(buffer, position)
+        end = settled if tag is None else min(settled, _with_quote(buffer, tag.start))
+        end = max(end, position)
+        yield from self._take_text(buffer[position:end])
+        self._buffer = buffer[end:]
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self._open_form is not None:
@@ -181,10 +194,10 @@ class ThinkingFilter:
             yield TagPiece("text", self._take_answer(text))
 
     def _take_raw(self, text: str, form: Form) -> TagPiece:
-        if self._is_assumed:
-            text = form.opening.sub("", text.lstrip(), count=1)
         if not self._block_has_text:
             text = text.lstrip()
+        if self._is_assumed and (opening := form.opening.match(text)) is not None:
+            text = text[opening.end() :].lstrip()
         if text and not self._block_has_text:
             self._is_assumed = False
             text = (form.separator if self.found else "") + text
@@ -196,7 +209,7 @@ class ThinkingFilter:
         if self._blank is None:
             return text
         self._blank += text
-        if not self._blank.strip():
+        if not self._blank.strip() and len(self._blank) <= MAX_LEADING_BLANKS:
             return ""
         text, self._blank = _BLANK_LINES.sub("", self._blank), None
         return text
@@ -227,43 +240,17 @@ class ThinkingFilter:
         self.found = self.found or (kind == "raw" and bool(held))
         return [TagPiece("raw" if kind == "raw" else "text", held)] if held else []
 
-    def _find_tag(self, *, at_end: bool) -> tuple[str, _FoundTag | None, str]:
-        """Return the text before the next tag, the tag, and what follows.
-
-        Without a tag that is the text that can be none, and what may be the beginning of one.
-        """
-        buffer = self._buffer
-        tag = self._next_tag(buffer)
-        if tag is not None and (at_end or not self._may_go_on(tag)):
-            return buffer[: tag.start], tag, buffer[tag.end :]
-        end = len(buffer) if at_end else _settled_length(buffer)
-        if tag is not None:
-            end = min(end, _with_quote(buffer, tag.start))
-        return buffer[:end], None, buffer[end:]
-
-    def _may_go_on(self, tag: _FoundTag) -> bool:
-        """Return whether a tag may yet turn out to be quoted, to be longer, as harmony's end, or to
-        be inside of one that begins before it.
-        """
-        buffer = self._buffer
-        if _settled_length(buffer) < tag.start:
-            return True
-        quoted = _with_quote(buffer, tag.start) < tag.start
-        return tag.end == len(buffer) and (quoted or buffer.endswith("<|end|>"))
-
-    def _next_tag(self, buffer: str) -> _FoundTag | None:
+    def _next_tag(self, buffer: str, position: int) -> _FoundTag | None:
         """Find the next tag that counts: any, or inside a block the one that closes it."""
-        if _STARTERS.search(buffer) is None:
-            return None
-        forms = FORMS if self._open_form is None else (self._open_form,)
-        found = [
-            _FoundTag(match.start(), match.end(), form, opens)
-            for form in forms
-            for opens in ((True, False) if self._open_form is None else (False,))
-            for match in (form.opening if opens else form.closing).finditer(buffer)
-            if self._open_form is not None or not _is_quoted(buffer, match)
-        ]
-        return min(found, default=None)
+        if (form := self._open_form) is not None:
+            closing = form.closing.search(buffer, position)
+            return None if closing is None else _FoundTag.of(closing, form, opens=False)
+        for starter in _STARTERS.finditer(buffer, position):
+            for form, opens, pattern in _TAGS:
+                match = pattern.match(buffer, starter.start())
+                if match is not None and not _is_quoted(buffer, match):
+                    return _FoundTag.of(match, form, opens=opens)
+        return None
 
 
 class BlockFilter(ThinkingFilter):
@@ -275,42 +262,57 @@ class BlockFilter(ThinkingFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(may_begin_inside=False, limit=limit)
 
-    def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
-        while self._buffer:
-            buffer = self._buffer
-            before, tag, self._buffer = self._find_tag(at_end=at_end)
-            read = buffer[: len(buffer) - len(self._buffer)]
-            if self._open_form is not None:
-                yield from self._read_block(read, is_closed=tag is not None)
-            elif tag is not None and tag.opens:
-                yield TagPiece("text", before)
-                self._open_form = tag.form
-                self._held, self._held_size = [read[len(before) :]], len(read)
-            else:
-                yield TagPiece("text", read)
-            if tag is None:
-                break
-        if at_end:
+    def end(self) -> list[TagPiece]:
+        return [*super().end(), *self._take_block("text")]
+
+    def _take_text(self, text: str) -> Iterator[TagPiece]:
+        if self._open_form is None:
+            yield TagPiece("text", text)
+            return
+        self._keep(text)
+        if self._held_size > self._limit:
             yield from self._take_block("text")
 
-    def _read_block(self, text: str, *, is_closed: bool) -> Iterator[TagPiece]:
+    def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
+        if self._open_form is not None:
+            self._keep(tag.text)
+            self.blocks += 1
+            yield from self._take_block("raw")
+        elif tag.opens:
+            self._open_form = tag.form
+            self._keep(tag.text)
+        else:
+            yield TagPiece("text", tag.text)
+
+    def _keep(self, text: str) -> None:
         self._held.append(text)
         self._held_size += len(text)
-        if is_closed or self._held_size > self._limit:
-            self.blocks += is_closed
-            yield from self._take_block("raw" if is_closed else "text")
 
     def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
         held, self._held, self._held_size = "".join(self._held), [], 0
         self._open_form = None
-        return [TagPiece(kind, held)]
+        return [TagPiece(kind, held)] if held else []
 
 
 class _FoundTag(NamedTuple):
     start: int
     end: int
+    text: str
     form: Form
     opens: bool
+
+    @classmethod
+    def of(cls, match: re.Match[str], form: Form, *, opens: bool) -> _FoundTag:
+        return cls(match.start(), match.end(), match[0], form, opens)
+
+
+def _may_go_on(buffer: str, tag: _FoundTag, settled: int) -> bool:
+    """Return whether a tag may yet turn out to be quoted, to be longer, as harmony's end, or to be
+    inside of one that begins before it. The text may go on from `settled`."""
+    if settled < tag.start:
+        return True
+    quoted = _with_quote(buffer, tag.start) < tag.start
+    return tag.end == len(buffer) and (quoted or buffer.endswith("<|end|>"))
 
 
 def _is_quoted(buffer: str, match: re.Match[str]) -> bool:
