@@ -11,7 +11,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.shapes import Rebuilding, rebuild
+from abridge.apis.shapes import DropCount, rebuild
 from tests.support.shared import OPENAPI
 
 Json = dict[str, Any]
@@ -21,8 +21,8 @@ CONVERSATION = {"chat": "messages", "responses": "input"}
 
 def kept(api: Api, body: Json) -> tuple[Json, int]:
     """Return what is kept of a body, and how much was dropped."""
-    rebuilding = Rebuilding()
-    return rebuild(body, api.request_shape, rebuilding), rebuilding.dropped
+    drops = DropCount()
+    return rebuild(body, api.request_shape, drops), drops.count
 
 
 def without_empty(value: Any) -> Any:

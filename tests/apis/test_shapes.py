@@ -1,4 +1,4 @@
-"""Test rebuilding JSON from known keys."""
+"""Test drops JSON from known keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from abridge.apis import shapes
-from abridge.apis.shapes import Rebuilding, Shape, rebuild
+from abridge.apis.shapes import DropCount, Shape, rebuild
 
 PART = shapes.by_type(
     {"text": shapes.fields({"type": shapes.name, "text": shapes.text})},
@@ -57,17 +57,17 @@ CASES: dict[str, tuple[Any, Any, int]] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_only_what_is_known_is_left_and_the_rest_is_counted(case: tuple[Any, Any, int]) -> None:
     value, expected, dropped = case
-    rebuilding = Rebuilding()
-    assert rebuild(value, MESSAGE, rebuilding) == expected
-    assert rebuilding.dropped == dropped
+    drops = DropCount()
+    assert rebuild(value, MESSAGE, drops) == expected
+    assert drops.count == dropped
 
 
 @pytest.mark.parametrize("value", ["text", 1, ["a"], True])
 def test_a_value_of_another_shape_becomes_nothing(value: Any) -> None:
     shape: Shape = MESSAGE
-    rebuilding = Rebuilding()
-    assert rebuild(value, shape, rebuilding) is None
-    assert rebuilding.dropped == 1
+    drops = DropCount()
+    assert rebuild(value, shape, drops) is None
+    assert drops.count == 1
 
 
 def test_each_value_that_passes_unknown_has_its_reason() -> None:

@@ -30,7 +30,7 @@ class Display:
     hides_raw: bool = False
     """Raw reasoning must not get through, so nothing may that was not understood. Without it, raw
     reasoning that is not shown is replaced, and everything beside it passes."""
-    request: Json = field(default_factory=dict)
+    echoed: Json = field(default_factory=dict)
     """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
     show_summary: bool = True  # summaries are shown
     style: str | None = "auto"  # the requested summary; None if none is made

@@ -7,11 +7,9 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from abridge.apis import shapes
 from abridge.apis.api import ApiError
 from abridge.apis.fields import require_object
-from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
-from abridge.apis.shapes import Rebuilding, rebuild
+from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
@@ -66,23 +64,6 @@ def read_error(body: Json) -> ApiError | None:
         string(error.get("param")) or None,
         string(error.get("code")) or None,
     )
-
-
-UPSTREAM_FAILED = "Upstream reported an error."
-"""Stands for what upstream says of an error, where that may repeat raw reasoning."""
-
-
-def rebuild_error(error: Any, rebuilding: Rebuilding) -> Json | None:
-    """Rebuild an error in Abridge's own words, with upstream's type and code. See `Shape`."""
-    if not error:
-        return None
-    given = as_object(error)
-    return {
-        "message": UPSTREAM_FAILED,
-        "type": rebuild(given.get("type"), shapes.name, rebuilding) or "server_error",
-        "param": None,
-        "code": rebuild(given.get("code"), shapes.name_or_number, rebuilding),
-    }
 
 
 def error_in(body: Any) -> ErrorDetail | None:

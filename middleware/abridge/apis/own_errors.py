@@ -1,21 +1,28 @@
 """Errors of upstream where reasoning is hidden, told in Abridge's own words.
 
-An error may quote anything: the answer that failed, or the text that could not be parsed. Of an
-error body only what identifies the error is kept.
+An error may quote anything: the answer that failed, or the text that could not be parsed. Only what
+identifies it is kept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from abridge.apis.api import WriteError
 from abridge.apis.credentials import Header
 from abridge.apis.json import as_object, parse_object, string
+from abridge.apis.shapes import DROPPED, DropCount, either, fields
 from abridge.core.conversation import Json
+from abridge.core.events import ErrorDetail
 
-SENTENCES: Mapping[int, str] = MappingProxyType(
+UPSTREAM_FAILED = "Upstream reported an error."
+"""Stands for what upstream says of an error within an answer."""
+
+MESSAGES_BY_STATUS: Mapping[int, str] = MappingProxyType(
     {
         401: "Upstream did not accept the credential.",
         402: "Upstream asks for payment.",
@@ -54,24 +61,56 @@ KEPT_HEADERS = re.compile(
 )
 """Headers of an error response that say when to retry, who asked, and who may read it."""
 
-_CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-
-_PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,64}")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,64}")
 
 
-def retell_error(status: int, body: bytes, write_error: WriteError) -> Json:
+def message(value: Any, _: DropCount) -> Any:
+    """The shape of an error's message."""
+    return value if value is None else UPSTREAM_FAILED
+
+
+def identifier(value: Any, drops: DropCount) -> Any:
+    """The shape of what identifies an error: its type, its code, the field at fault."""
+    if value is None or isinstance(value, int):
+        return value
+    return _identifier(value) or drops.drop(value)
+
+
+ERROR = either(
+    message,
+    fields({"message": message, "type": identifier, "param": identifier, "code": identifier}),
+)
+"""The shape of an error within an answer."""
+
+
+def whole_error(error: Any, drops: DropCount) -> Json | None:
+    """The shape of an error with all the fields that OpenAI's have."""
+    if not error:
+        return None
+    given = {"type": None, "param": None, "code": None, **as_object(error)}
+    rebuilt = {name: identifier(given[name], drops) for name in ("type", "param", "code")}
+    known = {name: None if value is DROPPED else value for name, value in rebuilt.items()}
+    return {"message": UPSTREAM_FAILED, **known, "type": known["type"] or "server_error"}
+
+
+def without_message(error: ErrorDetail) -> ErrorDetail:
+    """Return an error that a reader has read, without upstream's words."""
+    return replace(error, message=UPSTREAM_FAILED)
+
+
+def rewrite_error_body(status: int, body: bytes, write_error: WriteError) -> Json:
     """Return the error body for one of upstream's."""
     error = as_object((parse_object(body) or {}).get("error"))
     is_client_error = status < 500
-    kind = string(error.get("type"))
+    code, kind = error.get("code"), string(error.get("type"))
     if kind not in ERROR_TYPES:
         other = "invalid_request_error" if is_client_error else "server_error"
         kind = TYPES_BY_STATUS.get(status, other)
     return write_error(
-        SENTENCES.get(status, REJECTED if is_client_error else FAILED),
+        MESSAGES_BY_STATUS.get(status, REJECTED if is_client_error else FAILED),
         kind=kind,
-        param=_identifier(error.get("param"), _PARAM),
-        code=_identifier(error.get("code"), _CODE),
+        param=_identifier(error.get("param")),
+        code=_identifier(str(code) if isinstance(code, int) else code),
     )
 
 
@@ -80,5 +119,5 @@ def kept_headers(headers: Iterable[Header]) -> list[Header]:
     return [header for header in headers if KEPT_HEADERS.fullmatch(header[0])]
 
 
-def _identifier(value: object, pattern: re.Pattern[str]) -> str | None:
-    return value if isinstance(value, str) and pattern.fullmatch(value) else None
+def _identifier(value: object) -> str | None:
+    return value if isinstance(value, str) and _IDENTIFIER.fullmatch(value) else None

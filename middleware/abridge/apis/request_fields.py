@@ -7,23 +7,21 @@ to. The groups here are what servers add to either of OpenAI's APIs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.shapes import LEFT_OUT, Rebuilding, Shape, each, fields
-from abridge.apis.thinking import FORMS
-from abridge.providers.profile import TAGS
+from abridge.apis.shapes import DROPPED, DropCount, Shape, each, fields
+from abridge.apis.thinking import FORMS, ThinkingFilter
 
-TAG_TEXTS = (
-    *(text for tag in TAGS for text in (tag.opening, tag.closing)),
-    *("[THINK]", "[/THINK]", "<seed:think>", "</seed:think>"),
-    *("<|channel|>final<|message|>", "<|channel|>commentary"),
-)
-"""Tags around reasoning, also those that servers read themselves."""
+TAG_TEXTS = tuple(text for form in FORMS for text in form.examples)
+"""Tags around thinking."""
+
+_MARKS = re.compile(r"[<>\[\]|/◁▷]")
 
 
-def as_sent(value: Any, _: Rebuilding) -> Any:
+def as_sent(value: Any, _: DropCount) -> Any:
     """A value of a field that reveals nothing whatever its value."""
     return value
 
@@ -36,8 +34,8 @@ def allow(*names: str) -> dict[str, Shape]:
 def only(*values: object) -> Shape:
     """One of these values, or a list of them."""
 
-    def match(value: Any, rebuilding: Rebuilding) -> Any:
-        return value if value is None or value in values else rebuilding.leave_out(value)
+    def match(value: Any, drops: DropCount) -> Any:
+        return value if value is None or value in values else drops.drop(value)
 
     return one_or_more(match)
 
@@ -45,46 +43,49 @@ def only(*values: object) -> Shape:
 def one_or_more(shape: Shape) -> Shape:
     """A value of a shape, or a list of them, unless nothing is left of it."""
 
-    def match(value: Any, rebuilding: Rebuilding) -> Any:
+    def match(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, list):
-            return shape(value, rebuilding)
-        return each(shape)(value, rebuilding) or LEFT_OUT
+            return shape(value, drops)
+        return each(shape)(value, drops) or DROPPED
 
     return match
 
 
-def conversation(messages: Any, rebuilding: Rebuilding) -> Any:
+def conversation(messages: Any, drops: DropCount) -> Any:
     """Messages, without an end that begins the assistant's thinking: some servers continue it, and
     the rest of the thinking would come without its tag."""
     kept = list(messages) if isinstance(messages, list) else messages
     while isinstance(kept, list) and kept and _begins_thinking(kept[-1]):
-        rebuilding.leave_out(kept.pop())
+        drops.drop(kept.pop())
     return kept
 
 
 def _begins_thinking(message: Any) -> bool:
+    """Return whether a message is the assistant's, and ends inside a block of thinking."""
     content = as_object(message).get("content")
-    texts = [string(content), *(string(part.get("text")) for part in objects(content))]
-    return as_object(message).get("role") == "assistant" and any(
-        form.opening.search(text) for text in texts for form in FORMS
-    )
+    text = string(content) + "".join(string(part.get("text")) for part in objects(content))
+    thinking = ThinkingFilter(may_begin_inside=False, limit=len(text))
+    thinking.feed(text)
+    thinking.end()
+    return as_object(message).get("role") == "assistant" and thinking.is_inside
 
 
-def _stop_sequence(stop: Any, rebuilding: Rebuilding) -> Any:
+def _stop_sequence(stop: Any, drops: DropCount) -> Any:
     """A stop sequence that leaves thinking tags whole. Without its closing tag, thinking looks like
     the answer."""
     cuts_tag = any(_overlap(string(stop), tag) for tag in TAG_TEXTS)
-    return rebuilding.leave_out(stop) if cuts_tag else stop
+    return drops.drop(stop) if cuts_tag else stop
 
 
 def _overlap(stop: str, tag: str) -> bool:
-    """Return whether, in some text, `stop` may match a piece of `tag`."""
+    """Return whether `stop` may match a piece of `tag` with a character that marks tags. A piece of
+    its name may stop any text."""
+    stop, tag = stop.casefold(), tag.casefold()
     sizes = range(1, min(len(stop), len(tag)) + 1)
-    return (
-        stop in tag
-        or tag in stop
-        or any(stop[-size:] == tag[:size] or tag[-size:] == stop[:size] for size in sizes)
-    )
+    pieces = [stop[-size:] for size in sizes if stop[-size:] == tag[:size]]
+    pieces += [stop[:size] for size in sizes if tag[-size:] == stop[:size]]
+    pieces += [piece for piece, whole in ((stop, tag), (tag, stop)) if piece in whole]
+    return any(map(_MARKS.search, pieces))
 
 
 SAMPLING_FIELDS: Mapping[str, Shape] = {

@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from abridge.apis.json import dumps
+from abridge.apis.thinking import BlockFilter, visible_text
 from abridge.core.conversation import Json
 
-LEFT_OUT: Final = object()
+DROPPED: Final = object()
 """Returned for a value that does not have its shape."""
 
 MAX_NAME: Final = 1024
@@ -28,7 +30,6 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
         "names and ids": "identifiers without white space: a sentence is none",
         "numbers of usage": "figures under names that are identifiers; only servers count",
         "opaque state": "ciphertext and signatures, in the alphabet of base64: nobody can read it",
-        "arguments as an object": "the client's own tool names their keys; models write them to it",
         "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
         "file attributes": "what the client itself noted of its files",
         "the environment": "variables of a shell, under names of its own",
@@ -40,38 +41,64 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
 """What may pass without being understood, and why that reveals no reasoning."""
 
 
-class Rebuilding:
-    """Counts what was left out of one response."""
+class DropCount:
+    """Counts the values that were dropped from one response."""
 
     def __init__(self) -> None:
-        self.dropped = 0
+        self.count = 0
 
-    def leave_out(self, value: Any) -> Any:
-        self.dropped += value not in (None, "", [], {})
-        return LEFT_OUT
-
-
-Shape: TypeAlias = Callable[[Any, Rebuilding], Any]
-"""Returns the value rebuilt, or `LEFT_OUT`. None has every shape: it says nothing."""
+    def drop(self, value: Any) -> Any:
+        self.count += value not in (None, "", [], {})
+        return DROPPED
 
 
-def rebuild(value: Any, shape: Shape, rebuilding: Rebuilding) -> Any:
+Shape: TypeAlias = Callable[[Any, DropCount], Any]
+"""Returns the value rebuilt, or `DROPPED`. None has every shape: it says nothing."""
+
+
+def rebuild(value: Any, shape: Shape, drops: DropCount) -> Any:
     """Return the value rebuilt; None if it does not have the shape."""
-    rebuilt = shape(value, rebuilding)
-    return None if rebuilt is LEFT_OUT else rebuilt
+    rebuilt = shape(value, drops)
+    return None if rebuilt is DROPPED else rebuilt
 
 
 # Single values
 
 
-def text(value: Any, rebuilding: Rebuilding) -> Any:
-    """Text that the reader looks through for thinking."""
-    return value if value is None or isinstance(value, str) else rebuilding.leave_out(value)
+def streamed_text(value: Any, drops: DropCount) -> Any:
+    """Text that may come in pieces: the reader looks through it for thinking."""
+    return value if value is None or isinstance(value, str) else drops.drop(value)
 
 
-def number(value: Any, rebuilding: Rebuilding) -> Any:
+def text(value: Any, drops: DropCount) -> Any:
+    """A whole text; closed blocks of thinking are taken out."""
+    if not isinstance(value, str):
+        return None if value is None else drops.drop(value)
+    thinking = BlockFilter(limit=len(value))
+    if thinking.passes(value):
+        return value
+    visible = visible_text([*thinking.feed(value), *thinking.end()])
+    drops.count += thinking.blocks
+    return visible
+
+
+def _as_json(shape: Shape) -> Shape:
+    def rebuild_json(value: Any, drops: DropCount) -> Any:
+        return shape(dumps(value).decode() if isinstance(value, dict | list) else value, drops)
+
+    return rebuild_json
+
+
+streamed_json = _as_json(streamed_text)
+"""JSON as text that may come in pieces. Some servers give the object itself."""
+
+json_text = _as_json(text)
+"""JSON as a whole text."""
+
+
+def number(value: Any, drops: DropCount) -> Any:
     """A number, or true or false."""
-    return value if value is None or isinstance(value, int | float) else rebuilding.leave_out(value)
+    return value if value is None or isinstance(value, int | float) else drops.drop(value)
 
 
 _NAME = re.compile(rf"[!-~]{{0,{MAX_NAME}}}")
@@ -84,10 +111,10 @@ _ADDRESS = re.compile(r"\S*")
 
 
 def _matching(pattern: re.Pattern[str]) -> Shape:
-    def match(value: Any, rebuilding: Rebuilding) -> Any:
+    def match(value: Any, drops: DropCount) -> Any:
         if value is None or (isinstance(value, str) and pattern.fullmatch(value)):
             return value
-        return rebuilding.leave_out(value)
+        return drops.drop(value)
 
     return match
 
@@ -102,13 +129,13 @@ address = _matching(_ADDRESS)
 """A URL."""
 
 
-def name_or_number(value: Any, rebuilding: Rebuilding) -> Any:
-    return name(value, rebuilding) if isinstance(value, str) else number(value, rebuilding)
+def name_or_number(value: Any, drops: DropCount) -> Any:
+    return name(value, drops) if isinstance(value, str) else number(value, drops)
 
 
-def nothing(value: Any, rebuilding: Rebuilding) -> Any:
+def nothing(value: Any, drops: DropCount) -> Any:
     """A key that stays, without its value."""
-    rebuilding.leave_out(value)
+    drops.drop(value)
 
 
 def unknown(entry: str) -> Shape:
@@ -119,14 +146,14 @@ def unknown(entry: str) -> Shape:
     return lambda value, _: value
 
 
-def figures(value: Any, rebuilding: Rebuilding) -> Any:
+def figures(value: Any, drops: DropCount) -> Any:
     """An object of numbers, as usage is: under any identifier, at any depth."""
     if not isinstance(value, dict):
-        return number(value, rebuilding)
+        return number(value, drops)
     rebuilt: Json = {}
     for key, inner in value.items():
-        known = figures(inner, rebuilding) if _KEY.fullmatch(key) else rebuilding.leave_out(inner)
-        if known is not LEFT_OUT:
+        known = figures(inner, drops) if _KEY.fullmatch(key) else drops.drop(inner)
+        if known is not DROPPED:
             rebuilt[key] = known
     return rebuilt
 
@@ -137,14 +164,14 @@ def figures(value: Any, rebuilding: Rebuilding) -> Any:
 def fields(known: Mapping[str, Shape]) -> Shape:
     """An object with these keys."""
 
-    def rebuild_fields(value: Any, rebuilding: Rebuilding) -> Any:
+    def rebuild_fields(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, dict):
-            return value if value is None else rebuilding.leave_out(value)
+            return value if value is None else drops.drop(value)
         rebuilt: Json = {}
         for key, inner in value.items():
             shape = known.get(key)
-            part = rebuilding.leave_out(inner) if shape is None else shape(inner, rebuilding)
-            if part is not LEFT_OUT:
+            part = drops.drop(inner) if shape is None else shape(inner, drops)
+            if part is not DROPPED:
                 rebuilt[key] = part
         return rebuilt
 
@@ -154,11 +181,11 @@ def fields(known: Mapping[str, Shape]) -> Shape:
 def each(shape: Shape) -> Shape:
     """A list of values of a shape."""
 
-    def rebuild_list(value: Any, rebuilding: Rebuilding) -> Any:
+    def rebuild_list(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, list):
-            return value if value is None else rebuilding.leave_out(value)
-        parts = [shape(inner, rebuilding) for inner in value]
-        return [part for part in parts if part is not LEFT_OUT and part is not None]
+            return value if value is None else drops.drop(value)
+        parts = [shape(inner, drops) for inner in value]
+        return [part for part in parts if part is not DROPPED and part is not None]
 
     return rebuild_list
 
@@ -166,9 +193,9 @@ def each(shape: Shape) -> Shape:
 def either(scalar: Shape, structured: Shape) -> Shape:
     """A string or number of the first shape, or a list or object of the second."""
 
-    def rebuild_either(value: Any, rebuilding: Rebuilding) -> Any:
+    def rebuild_either(value: Any, drops: DropCount) -> Any:
         shape = structured if isinstance(value, list | dict) else scalar
-        return shape(value, rebuilding)
+        return shape(value, drops)
 
     return rebuild_either
 
@@ -179,9 +206,9 @@ def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
     The type of an object that has none is "".
     """
 
-    def rebuild_kind(value: Any, rebuilding: Rebuilding) -> Any:
+    def rebuild_kind(value: Any, drops: DropCount) -> Any:
         kind = value.get(key, "") if isinstance(value, dict) else None
         shape = kinds.get(kind) if isinstance(kind, str) else None
-        return rebuilding.leave_out(value) if shape is None else shape(value, rebuilding)
+        return drops.drop(value) if shape is None else shape(value, drops)
 
     return rebuild_kind

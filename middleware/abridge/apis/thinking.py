@@ -38,26 +38,49 @@ class Form(NamedTuple):
 
     opening: re.Pattern[str]
     closing: re.Pattern[str]
+    examples: tuple[str, ...]  # its commonest tags
     separator: str = "\n"  # goes between blocks that follow each other
 
 
-def _form(opening: str, closing: str, separator: str = "\n") -> Form:
-    return Form(re.compile(opening, re.IGNORECASE), re.compile(closing, re.IGNORECASE), separator)
+def _form(opening: str, closing: str, *examples: str, separator: str = "\n") -> Form:
+    flags = re.IGNORECASE
+    return Form(re.compile(opening, flags), re.compile(closing, flags), examples, separator)
 
 
 FORMS = (
-    _form(rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?>", rf"</{_PREFIX}(?:{_NAMES})\s*>"),
+    _form(
+        rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?>",
+        rf"</{_PREFIX}(?:{_NAMES})\s{{0,60}}>",
+        *("<think>", "</think>", "<thinking>", "</thinking>", "<thought>", "</thought>"),
+        *("<reflection>", "</reflection>", "<scratchpad>", "</scratchpad>"),
+        *("<seed:think>", "</seed:think>", "<budget:thinking>", "</budget:thinking>"),
+    ),
     _form(  # the first in JSON whose encoder escapes for HTML, as Go's does
         rf"\\u003c{_PREFIX}(?:{_NAMES})\\u003e", rf"\\u003c/{_PREFIX}(?:{_NAMES})\\u003e"
     ),
-    _form(r"<reasoning>", r"</reasoning>", separator=""),  # Bedrock: a block for each fragment
-    _form(r"\[(?:think|thinking|reasoning)\]", r"\[/(?:think|thinking|reasoning)\]"),  # Magistral
-    _form("◁think▷", "◁/think▷"),  # Kimi-VL
-    _form(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command R
-    _form(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThinker
+    # Bedrock: a block for each fragment
+    _form(r"<reasoning>", r"</reasoning>", "<reasoning>", "</reasoning>", separator=""),
+    _form(  # Magistral
+        r"\[(?:think|thinking|reasoning)\]",
+        r"\[/(?:think|thinking|reasoning)\]",
+        *("[THINK]", "[/THINK]"),
+    ),
+    _form("◁think▷", "◁/think▷", "◁think▷", "◁/think▷"),  # Kimi-VL
+    _form(  # Command R
+        r"<\|START_THINKING\|>",
+        r"<\|END_THINKING\|>",
+        *("<|START_THINKING|>", "<|END_THINKING|>"),
+    ),
+    _form(  # Sky-T1, OpenThinker
+        r"<\|begin_of_thought\|>",
+        r"<\|end_of_thought\|>",
+        *("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ),
     _form(  # harmony: gpt-oss without its parser (openai/harmony, docs/format.md)
         r"(?:<\|start\|>assistant)?<\|channel\|>analysis[^<]{0,40}<\|message\|>",
         rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>",
+        *("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>", "<|return|>"),
+        *("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
     ),
 )
 """The sources are those of `providers.profile.TAGS`."""
@@ -94,8 +117,9 @@ _BARE_HARMONY_FINAL = "assistantfinal"
 class ThinkingFilter:
     """Separate thinking from one text that arrives in pieces.
 
-    With `may_begin_inside` its beginning is held back as said above, at most `limit` characters;
-    with `begins_inside` it is thinking for sure.
+    With `may_begin_inside` text is held back from the beginning, at most `limit` characters, until
+    a block has closed or it is certain that it is the answer; with `begins_inside` it begins inside
+    a block for sure.
     """
 
     def __init__(
@@ -111,7 +135,7 @@ class ThinkingFilter:
         self._held: list[str] = []  # the undecided text but for the buffer
         self._held_size = 0
         self._open_form: Form | None = FORMS[0] if begins_inside else None
-        self._is_assumed = begins_inside  # that the block is open; nothing of it has come
+        self._is_assumed = begins_inside  # the prompt opened the block; no text of it has come yet
         self._block_has_text = False
         self._blank: str | None = None  # white space after a block, before the answer
         self.found = False  # there was thinking in the text
@@ -334,7 +358,7 @@ def _settled_length(buffer: str) -> int:
     return _with_quote(buffer, len(buffer))
 
 
-def shown(pieces: Iterable[TagPiece]) -> str:
+def visible_text(pieces: Iterable[TagPiece]) -> str:
     """Return the text of these pieces that is shown."""
     return "".join(piece.text for piece in pieces if piece.kind == "text")
 
@@ -342,4 +366,4 @@ def shown(pieces: Iterable[TagPiece]) -> str:
 def without_thinking(text: str, *, may_begin_inside: bool = True) -> str:
     """Return a whole text without its thinking."""
     thinking = ThinkingFilter(may_begin_inside=may_begin_inside, limit=len(text))
-    return shown([*thinking.feed(text), *thinking.end()])
+    return visible_text([*thinking.feed(text), *thinking.end()])

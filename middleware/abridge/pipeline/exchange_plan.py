@@ -99,7 +99,7 @@ class ExchangePlanner:
         return Display(
             show_raw=raw or (style is None and not hides_raw(request.route)),
             hides_raw=hides_raw(request.route),
-            request=prepared.repeated,
+            echoed=prepared.echoed,
             show_summary=summary,
             style=style,
             merge_usage=request.usage_mode() == "merged",

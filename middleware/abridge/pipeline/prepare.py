@@ -48,7 +48,7 @@ class PreparedRequest:
     profile: Profile  # upstream's, refined by what was learned of the model
     turn_memory: TurnMemory
     echo: RequestEcho | None  # what the answer repeats, if it is translated
-    repeated: Json  # the fields of the body that an answer of the client's API repeats
+    echoed: Json  # the fields of the body that an answer of the client's API repeats
     wants_opaque_state: bool | None  # None if the client's API cannot express that
     storage: StorageAction | None  # stores the answer, if it is to be stored
 
@@ -135,9 +135,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         profile=context.profile,
         turn_memory=context.turn_memory,
         echo=echo,
-        repeated={
-            name: draft.body[name] for name in request.api.echoed_fields if name in draft.body
-        },
+        echoed={name: draft.body[name] for name in request.api.echoed_fields if name in draft.body},
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
         storage=draft.references.storage,
     )

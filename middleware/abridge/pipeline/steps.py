@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
-from abridge.apis.shapes import Rebuilding, rebuild
+from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import remove_summary_request as remove_requested_style
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import UpstreamSettings
@@ -118,9 +118,9 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
     """
     if not context.hides_raw:
         return draft
-    rebuilding = Rebuilding()
-    body = rebuild(draft.body, context.request.api.request_shape, rebuilding)
-    dropped = draft.dropped_fields + rebuilding.dropped
+    drops = DropCount()
+    body = rebuild(draft.body, context.request.api.request_shape, drops)
+    dropped = draft.dropped_fields + drops.count
     return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 

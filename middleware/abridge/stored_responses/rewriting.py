@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.apis.json import dumps, loads_exact, parse_object
 from abridge.apis.openai import error_body
-from abridge.apis.own_errors import kept_headers, retell_error
+from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.errors import UpstreamBroken
@@ -120,7 +120,7 @@ class _BufferedAnswer:
             told = self._decoded(start)
         except ValueError:
             told = b""
-        body = dumps(retell_error(start["status"], told, error_body))
+        body = dumps(rewrite_error_body(start["status"], told, error_body))
         kept = kept_headers(start["headers"])
         await self._send_response(json_start(start["status"], body, kept), body)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, rebuild_response
+from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -23,7 +23,7 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
 )
 from abridge.apis.responses.response import snapshot
-from abridge.apis.shapes import Rebuilding
+from abridge.apis.shapes import DropCount
 from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json
 from abridge.core.events import NO_SUMMARY
@@ -131,7 +131,7 @@ def response_as_shown(
     is_raw = profile is not None and summary_is_raw(profile, display)
     response = rename_raw_summary_in_response(response, always=is_raw)
     if profile is not None and display.hides_raw:
-        response = rebuild_response(response, Rebuilding(), {})
+        response = ResponseRebuilder({}).rebuild_response(response)
     style = as_object(response.get("reasoning")).get("summary")
     shown = snapshot(response, replace(display, style=style))
     if not display.show_summary:
@@ -150,7 +150,7 @@ def items_as_shown(
     if not isinstance(body.get("data"), list):
         return None
     if profile is not None and display.hides_raw:
-        body = ITEM_LIST(body, Rebuilding())
+        body = ITEM_LIST(body, DropCount())
     is_raw = profile is not None and summary_is_raw(profile, display)
     shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
     return {

@@ -68,7 +68,7 @@ class GuardedCall:
         given_words = " ".join(" ".join(given).split())
         return any(
             text[start : start + QUOTE_CHARS] in given_words
-            for start in range(0, len(text) - QUOTE_CHARS + 1, QUOTE_CHARS // 2)
+            for start in range(len(text) - QUOTE_CHARS + 1)
         )
 
     async def _run(self, summarizer: Summarizer) -> None:

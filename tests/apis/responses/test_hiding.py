@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from abridge.apis.openai import UPSTREAM_FAILED
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, EventRebuilder, rebuild_response
-from abridge.apis.shapes import Rebuilding
+from abridge.apis.own_errors import UPSTREAM_FAILED
+from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
 
 Json = dict[str, Any]
@@ -89,24 +89,35 @@ def event_schemas() -> list[str]:
     return [entry["$ref"].rsplit("/", 1)[1] for entry in entries]
 
 
+ONLY_WHOLE = {
+    "response.audio.transcript.delta",
+    "response.code_interpreter_call_code.delta",
+    "response.mcp_call_arguments.delta",
+    "response.shell_call_command.delta",
+    "response.shell_call_output_content.delta",
+}
+"""Texts of hosted tools: a piece is left out, since only the whole is looked through."""
+
+
 @needs_openapi
 @pytest.mark.parametrize("schema", event_schemas())
-def test_every_event_that_is_described_passes(schema: str) -> None:
+def test_every_event_that_is_described_passes_but_pieces_of_hosted_tools(schema: str) -> None:
     for event in examples({"$ref": f"#/components/schemas/{schema}"}):
-        assert EventRebuilder(echo(event)).rebuild(event) == expected(event)
+        rebuilt = ResponseRebuilder(echo(event)).rebuild(event)
+        assert rebuilt == (None if event["type"] in ONLY_WHOLE else expected(event))
 
 
 @needs_openapi
 def test_every_response_that_is_described_passes() -> None:
     for response in examples({"$ref": "#/components/schemas/Response"}):
-        rebuilt = rebuild_response(response, Rebuilding(), echo(response))
+        rebuilt = ResponseRebuilder(echo(response)).rebuild_response(response)
         assert rebuilt == expected(response)
 
 
 def test_what_a_response_repeats_is_the_requests_own() -> None:
     sent = {"tools": [{"type": "function", "name": "f"}], "text": {"verbosity": "low"}}
     odd = {"tools": [{"type": "musing"}], "text": {"why": "x"}, "metadata": {"a": "b"}, "id": "r"}
-    assert rebuild_response(odd, Rebuilding(), sent) == {
+    assert ResponseRebuilder(sent).rebuild_response(odd) == {
         "tools": sent["tools"],
         "text": {"format": {"type": "text"}, "verbosity": "low"},
         "metadata": {},
@@ -118,7 +129,7 @@ def test_what_a_response_repeats_is_the_requests_own() -> None:
 def test_every_item_of_a_response_s_input_that_is_described_passes() -> None:
     (body,) = examples({"$ref": "#/components/schemas/ResponseItemList"})
     assert len({item["type"] for item in body["data"]}) > 20
-    assert ITEM_LIST(body, Rebuilding()) == expected(body)
+    assert ITEM_LIST(body, DropCount()) == expected(body)
 
 
 class TestEventsOfAnItemOfUnknownType:
@@ -128,7 +139,7 @@ class TestEventsOfAnItemOfUnknownType:
     KNOWN: ClassVar[Json] = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
 
     def rebuilt(self, *events: Json) -> list[bool]:
-        rebuilder = EventRebuilder({})
+        rebuilder = ResponseRebuilder({})
         return [rebuilder.rebuild(event) is not None for event in events]
 
     def added(self, item: Json, **address: Any) -> Json:

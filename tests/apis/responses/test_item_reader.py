@@ -102,7 +102,7 @@ def test_a_stream_that_is_right_keeps_its_bytes() -> None:
     assert reader.faults == 0
 
 
-LEFT_OUT = [
+DROPPED = [
     "response.created",
     "response.in_progress",
     "response.output_item.added",
@@ -118,7 +118,7 @@ LEFT_OUT = [
 ]
 
 
-@pytest.mark.parametrize("kind", LEFT_OUT)
+@pytest.mark.parametrize("kind", DROPPED)
 def test_an_event_that_is_left_out_is_supplied(kind: str) -> None:
     seen = run(without(events(TURN), kind))
     assert [each for each in seen.kinds if each == kind] or kind == "response.in_progress"

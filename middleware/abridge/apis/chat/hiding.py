@@ -18,16 +18,13 @@ from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.inline import append_held, split_content
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.openai import rebuild_error
-from abridge.apis.shapes import Rebuilding, rebuild
+from abridge.apis.own_errors import whole_error
+from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.tags import TagPiece
-from abridge.apis.thinking import BlockFilter, ThinkingFilter, shown
+from abridge.apis.thinking import BlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
-
-LEGACY = -1
-"""The index of the call in `function_call`."""
 
 _URL_CITATION = {
     "url": shapes.address,
@@ -45,7 +42,7 @@ _ANNOTATION = shapes.by_type(
 )
 
 _TEXT_PART = shapes.fields(
-    {"type": shapes.name, "text": shapes.text, "annotations": shapes.each(_ANNOTATION)}
+    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_ANNOTATION)}
 )
 
 _IMAGE = shapes.fields(
@@ -64,12 +61,12 @@ _CONTENT_PARTS = shapes.each(
             "": _TEXT_PART,  # small servers leave the type out
             "text": _TEXT_PART,
             "output_text": _TEXT_PART,
-            "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.text}),
+            "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.streamed_text}),
             "image_url": _IMAGE,
             "thinking": shapes.fields(  # docs.mistral.ai
                 {
                     "type": shapes.name,
-                    "thinking": shapes.either(shapes.text, shapes.each(_TEXT_PART)),
+                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_PART)),
                     "closed": shapes.number,
                     "signature": shapes.opaque,
                 }
@@ -88,7 +85,7 @@ _STATE = shapes.fields(  # ai.google.dev: thought signatures
 _FUNCTION = shapes.fields(
     {
         "name": shapes.name,
-        "arguments": shapes.either(shapes.text, shapes.unknown("arguments as an object")),
+        "arguments": shapes.streamed_json,
     }
 )
 
@@ -98,7 +95,7 @@ _CALL = shapes.fields(
         "id": shapes.name,
         "type": shapes.name,
         "function": _FUNCTION,
-        "custom": shapes.fields({"name": shapes.name, "input": shapes.text}),
+        "custom": shapes.fields({"name": shapes.name, "input": shapes.streamed_text}),
         "extra_content": _STATE,
     }
 )
@@ -108,7 +105,7 @@ _AUDIO = shapes.fields(
         "id": shapes.name,
         "data": shapes.opaque,
         "expires_at": shapes.number,
-        "transcript": shapes.text,
+        "transcript": shapes.streamed_text,
     }
 )
 
@@ -118,8 +115,8 @@ _REASONING_DETAIL = shapes.fields(  # openrouter.ai: reasoning tokens
     {
         **_ENTRY_HEAD,
         "format": shapes.name,
-        "text": shapes.text,
-        "summary": shapes.text,
+        "text": shapes.streamed_text,
+        "summary": shapes.streamed_text,
         "data": shapes.opaque,
         "signature": shapes.opaque,
     }
@@ -128,7 +125,7 @@ _REASONING_DETAIL = shapes.fields(  # openrouter.ai: reasoning tokens
 _THINKING_BLOCK = shapes.fields(  # LiteLLM's
     {
         **_ENTRY_HEAD,
-        "thinking": shapes.text,
+        "thinking": shapes.streamed_text,
         "data": shapes.opaque,
         "signature": shapes.opaque,
     }
@@ -138,15 +135,15 @@ _MESSAGE = shapes.fields(
     {
         "role": shapes.name,
         "name": shapes.name,
-        "content": shapes.either(shapes.text, _CONTENT_PARTS),
-        "refusal": shapes.text,
+        "content": shapes.either(shapes.streamed_text, _CONTENT_PARTS),
+        "refusal": shapes.streamed_text,
         "tool_calls": shapes.each(_CALL),
         "function_call": _FUNCTION,
         "audio": _AUDIO,
         "annotations": shapes.each(_ANNOTATION),
         "images": shapes.each(_IMAGE),  # OpenRouter, Gemini
         "extra_content": _STATE,
-        **dict.fromkeys(TEXT_FIELDS, shapes.text),
+        **dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
         "reasoning_details": shapes.each(_REASONING_DETAIL),
         "thinking_blocks": shapes.each(_THINKING_BLOCK),
     }
@@ -175,7 +172,7 @@ _CHOICE = shapes.fields(
         "native_finish_reason": shapes.name,  # OpenRouter
         "stop_reason": shapes.name_or_number,  # vLLM
         "matched_stop": shapes.name_or_number,  # SGLang
-        "error": rebuild_error,  # OpenRouter
+        "error": whole_error,  # OpenRouter
         "content_filter_results": _FILTER_RESULTS,  # Azure
         "content_filter_offsets": shapes.figures,
         "logprobs": shapes.nothing,
@@ -193,7 +190,7 @@ _COMPLETION = shapes.fields(
         "provider": shapes.name,  # OpenRouter
         "choices": shapes.each(_CHOICE),
         "usage": shapes.figures,
-        "error": rebuild_error,
+        "error": whole_error,
         "prompt_filter_results": shapes.each(  # Azure
             shapes.fields(
                 {"prompt_index": shapes.number, "content_filter_results": _FILTER_RESULTS}
@@ -204,20 +201,20 @@ _COMPLETION = shapes.fields(
 )
 
 
-class KnownAnswer:
+class CompletionRebuilder:
     """Rebuild one answer, streamed or whole. At most `limit` characters of each text are held."""
 
     def __init__(self, profile: Profile, limit: int) -> None:
         self._profile = profile
         self._limit = limit
-        self._rebuilding = Rebuilding()
-        self._choices: dict[int, ShownTexts] = {}
+        self._drops = DropCount()
+        self._choices: dict[int, ChoiceTexts] = {}
 
     @property
     def dropped(self) -> int:
         """The number of values that were left out."""
         texts = sum(texts.dropped for texts in self._choices.values())
-        return self._rebuilding.dropped + texts
+        return self._drops.count + texts
 
     def rebuild_chunk(self, chunk: Json) -> Json:
         """Rebuild a chunk. Thinking in its texts is still there."""
@@ -229,10 +226,10 @@ class KnownAnswer:
 
     def _rebuild(self, answer: Json, name: str, other: str) -> Json:
         """Rebuild an answer. Each choice has its message under `name`, else under `other`."""
-        rebuilt: Json = rebuild(answer, _COMPLETION, self._rebuilding)
+        rebuilt: Json = rebuild(answer, _COMPLETION, self._drops)
         for choice in objects(rebuilt.get("choices")):
             if isinstance(choice.get(name), dict) and other in choice:
-                self._rebuilding.leave_out(choice.pop(other))
+                self._drops.drop(choice.pop(other))
         return rebuilt
 
     def passes(self, choice: Json) -> bool:
@@ -263,13 +260,13 @@ class KnownAnswer:
             if delta
         ]
 
-    def _texts(self, lane: int) -> ShownTexts:
+    def _texts(self, lane: int) -> ChoiceTexts:
         if lane not in self._choices:
-            self._choices[lane] = ShownTexts(self._profile, self._limit)
+            self._choices[lane] = ChoiceTexts(self._profile, self._limit)
         return self._choices[lane]
 
 
-class ShownTexts:
+class ChoiceTexts:
     """Keep thinking out of the texts of one choice."""
 
     def __init__(self, profile: Profile, limit: int) -> None:
@@ -277,7 +274,7 @@ class ShownTexts:
         self._content = ThinkingFilter.for_answer(profile, limit)
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
-        self._arguments: dict[tuple[int, str], BlockFilter] = {}
+        self._arguments: dict[tuple[int | None, str], BlockFilter] = {}
         self._has_field = False
         self._repeated = 0
 
@@ -324,13 +321,19 @@ class ShownTexts:
         pieces = self._content.note_reasoning() if has_text else []
         interrupted = any(message.get(key) for key in ("tool_calls", "function_call", "refusal"))
         if isinstance(content, list):
-            raw, rest = split_content(content, self._content)
-            held = [{"type": "text", "text": text}] if (text := shown(pieces)) else []
+            raw, rest = split_content(list(map(self._split_part, content)), self._content)
+            held = [{"type": "text", "text": text}] if (text := visible_text(pieces)) else []
             ending = self._release_content(is_last=is_last, interrupted=interrupted)
             return [append_held(raw, [*held, *rest], ending)]
         pieces += self._content.feed(string(content))
         pieces += self._release_content(is_last=is_last, interrupted=interrupted)
         return _join_alike(pieces) or [("", content and None)]
+
+    def _split_part(self, part: Json) -> Json:
+        """Return a part of a list content; that of a refusal without thinking."""
+        if not isinstance(part.get("refusal"), str):
+            return part
+        return {**part, "refusal": _feed_visible(self._refusal, part["refusal"], is_last=True)}
 
     def _release_content(self, *, is_last: bool, interrupted: bool) -> list[TagPiece]:
         if is_last:
@@ -341,10 +344,10 @@ class ShownTexts:
         """Return the other texts that are changed: of a refusal, and of what is spoken."""
         changed: Json = {}
         given, audio = string(message.get("refusal")), as_object(message.get("audio"))
-        if (refusal := _shown(self._refusal, given, is_last=is_last)) != given:
+        if (refusal := _feed_visible(self._refusal, given, is_last=is_last)) != given:
             changed["refusal"] = refusal
         given = string(audio.get("transcript"))
-        if (transcript := _shown(self._transcript, given, is_last=is_last)) != given:
+        if (transcript := _feed_visible(self._transcript, given, is_last=is_last)) != given:
             changed["audio"] = {**audio, "transcript": transcript}
         return changed
 
@@ -353,46 +356,55 @@ class ShownTexts:
     def _split_calls(self, message: Json, *, is_last: bool) -> Json:
         """Return the changed fields of calls; with the last, what was held back of any."""
         calls = [
-            self._split_call(call, call.get("index", position))
+            self._split_call(call, _call_index(call, position))
             for position, call in enumerate(objects(message.get("tool_calls")))
         ]
         legacy = message.get("function_call")
         fields: Json = {"tool_calls": calls} if calls else {}
         if isinstance(legacy, dict):
-            fields["function_call"] = self._split_call({"function": legacy}, LEGACY)["function"]
+            fields["function_call"] = self._split_call({"function": legacy}, None)["function"]
         return self._release_arguments(fields) if is_last else fields
 
-    def _split_call(self, call: Json, index: Any) -> Json:
+    def _split_call(self, call: Json, index: int | None) -> Json:
+        """Split the arguments of a call; `index` is None for that of `function_call`."""
         for kind, name in ARGUMENTS_FIELDS.items():
             payload = call.get(kind)
             if isinstance(payload, dict) and isinstance(text := payload.get(name), str):
                 pieces = self._filter(index, kind).feed(text)
-                call = {**call, kind: {**payload, name: shown(pieces)}}
+                call = {**call, kind: {**payload, name: visible_text(pieces)}}
         return call
 
-    def _filter(self, index: Any, kind: str) -> BlockFilter:
-        key = index if isinstance(index, int) else 0, kind
+    def _filter(self, index: int | None, kind: str) -> BlockFilter:
+        key = index, kind
         if key not in self._arguments:
             self._arguments[key] = BlockFilter(limit=self._limit)
         return self._arguments[key]
 
     def _release_arguments(self, fields: Json) -> Json:
+        """Return the changed fields with the arguments that were held back."""
         for (index, kind), arguments in self._arguments.items():
-            if not (held := shown(arguments.end())):
+            if not (held := visible_text(arguments.end())):
                 continue
             name = ARGUMENTS_FIELDS[kind]
-            if index == LEGACY:
+            if index is None:
                 call = fields.setdefault("function_call", {})
                 call[name] = string(call.get(name)) + held
                 continue
             calls = fields.setdefault("tool_calls", [])
-            matching = (call for at, call in enumerate(calls) if call.get("index", at) == index)
-            call = next(matching, None)
-            if call is None:
+            at = [_call_index(call, position) for position, call in enumerate(calls)]
+            if index not in at:
                 calls.append({"index": index, kind: {name: held}})
-            else:
-                call[kind] = {**as_object(call.get(kind)), name: call[kind][name] + held}
+                continue
+            call = calls[at.index(index)]
+            payload = as_object(call.get(kind))
+            call[kind] = {**payload, name: string(payload.get(name)) + held}
         return fields
+
+
+def _call_index(call: Json, position: int) -> int:
+    """Return the index of a call, or its position if it has none."""
+    index = call.get("index")
+    return index if isinstance(index, int) else position
 
 
 def _join_alike(pieces: list[TagPiece]) -> list[tuple[str, Any]]:
@@ -402,9 +414,9 @@ def _join_alike(pieces: list[TagPiece]) -> list[tuple[str, Any]]:
     return [(text, None) if kind == "raw" else ("", text) for kind, text in joined]
 
 
-def _shown(thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
+def _feed_visible(thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
     """Return what is shown by now of a text in which thinking has no place."""
-    return shown(thinking.feed(text) + (thinking.end() if is_last else []))
+    return visible_text(thinking.feed(text) + (thinking.end() if is_last else []))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.apis.chat.reasoning import ANSWER_FIELDS
+from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk
 from abridge.apis.json import string
 from abridge.apis.tags import TagPiece, TagSplitter
 from abridge.apis.thinking import ThinkingFilter
@@ -102,7 +102,7 @@ def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple
         return "", content
     reasoning, rest = "", []
     for chunk in content:
-        if not _is_text_chunk(chunk):
+        if not is_text_chunk(chunk):
             rest.append(chunk)
             continue
         raw, text = _join_pieces(splitter.feed(chunk["text"]))
@@ -122,14 +122,6 @@ def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, 
     if isinstance(content, list):
         return raw + more, [*content, {"type": "text", "text": text}]
     return raw + more, string(content) + text
-
-
-def _is_text_chunk(chunk: Any) -> bool:
-    return (
-        isinstance(chunk, dict)
-        and chunk.get("type") == "text"
-        and isinstance(chunk.get("text"), str)
-    )
 
 
 def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from abridge.apis.chat.framing import (
     get_header,
     has_other_fields,
 )
-from abridge.apis.chat.hiding import KnownAnswer
+from abridge.apis.chat.hiding import CompletionRebuilder
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
@@ -71,8 +71,7 @@ class ChatReader:
         self._last_frame: bytes | None = None  # of the last chunk, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._known = KnownAnswer(profile, limit) if display.hides_raw else None
-        self._originals: dict[int, Json] = {}  # the choices that are read, as they came
+        self._known = CompletionRebuilder(profile, limit) if display.hides_raw else None
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
@@ -109,19 +108,23 @@ class ChatReader:
             chunk, carried = self._repair.repair(chunk, carried)
         return self._read_parsed(chunk, carried)
 
-    def _read_known(self, known: KnownAnswer, chunk: Json, carried: bytes | None) -> list[Event]:
+    def _read_known(
+        self, known: CompletionRebuilder, chunk: Json, carried: bytes | None
+    ) -> list[Event]:
         """Read a chunk of which only what is known goes on; but all of it is recorded."""
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
-        self._originals = {get_index(choice): choice for choice in objects(chunk.get("choices"))}
-        chunk = known.rebuild_chunk(chunk)
+        originals, chunk = objects(chunk.get("choices")), known.rebuild_chunk(chunk)
         carried = carried and sse.encode_frame(dumps(chunk))
         if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_frame = carried
             return [continuation]
-        return self._read_parsed(chunk, carried)
+        return self._read_parsed(chunk, carried, originals)
 
-    def _read_parsed(self, chunk: Json, carried: bytes | None) -> list[Event]:
+    def _read_parsed(
+        self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
+    ) -> list[Event]:
+        """Read a chunk that does not merely continue. `originals` are its choices as they came."""
         self._last_frame = carried
         events = self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
@@ -131,7 +134,7 @@ class ChatReader:
         if self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
-        events += self._read_chunk(chunk, carried)
+        events += self._read_chunk(chunk, carried, originals)
         return [*events, *self._release_usage()] if self._is_last([]) else events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
@@ -225,8 +228,12 @@ class ChatReader:
         id_, model = string(chunk.get("id")), string(chunk.get("model"))
         return [ResponseStarted(None, None, id_, model, as_count(chunk.get("created")) or 0)]
 
-    def _read_chunk(self, chunk: Json, frame: bytes | None) -> list[Event]:
-        choices = sorted(objects(chunk.get("choices")), key=get_index)
+    def _read_chunk(
+        self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
+    ) -> list[Event]:
+        choices = objects(chunk.get("choices"))
+        recorded = dict(zip(map(id, choices), originals or choices, strict=True))
+        choices.sort(key=get_index)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
@@ -234,9 +241,9 @@ class ChatReader:
         for choice in choices:
             reader = self._get_choice(choice)
             pieces += self._announce_before(reader.lane)
-            reader.message.add(get_delta(self._originals.get(reader.lane, choice)))
-            for shown in self._without_thinking(choice):
-                pieces += self._read_choice(reader, shown, separate_finish=final)
+            reader.message.add(get_delta(recorded[id(choice)]))
+            for part in self._without_thinking(choice):
+                pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = attach_usage(pieces, usage)
         elif not choices:

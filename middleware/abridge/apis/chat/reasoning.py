@@ -163,15 +163,22 @@ def read_chunk_text(chunk: Json) -> str:
     return string(thinking) or "".join(string(part.get("text")) for part in objects(thinking))
 
 
+def is_text_chunk(chunk: Any) -> bool:
+    """Return whether a chunk of a list content is text; small servers leave the type out."""
+    return (
+        isinstance(chunk, dict)
+        and chunk.get("type") in ("text", "output_text", "", None)
+        and isinstance(chunk.get("text"), str)
+    )
+
+
 def read_answer_text(content: Any) -> str:
     """Return the text of a content, a string or a list.
 
     A chunk of unknown type is left out, since it may be reasoning.
     """
     return string(content) or "".join(
-        string(chunk.get("text"))
-        for chunk in objects(content)
-        if chunk.get("type") in ("text", "output_text", None)
+        string(chunk.get("text")) for chunk in objects(content) if is_text_chunk(chunk)
     )
 
 

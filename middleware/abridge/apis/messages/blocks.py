@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
-from abridge.apis.thinking import BlockFilter, ThinkingFilter, shown
+from abridge.apis.thinking import BlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -187,13 +187,13 @@ class TextBlock(Block):
     def add_delta(self, delta: Json) -> list[Event]:
         text = string(delta.get("text"))
         self._state.keep_text(self._texts, text)
-        return self._show(text if self._filter is None else shown(self._filter.feed(text)))
+        return self._show(text if self._filter is None else visible_text(self._filter.feed(text)))
 
     def stop(self) -> list[Event]:
         if self._filter is None or not self.is_open:
             return super().stop()
         self.is_open = False
-        rest = shown(self._filter.end())
+        rest = visible_text(self._filter.end())
         self._state.hidden_blocks += self._filter.blocks
         return self._show(rest)
 
@@ -227,7 +227,9 @@ class ToolUseBlock(Block):
             return []
         self._has_no_input = False
         self._state.keep_text(self._fragments, fragment)
-        return self._show(fragment if self._filter is None else shown(self._filter.feed(fragment)))
+        return self._show(
+            fragment if self._filter is None else visible_text(self._filter.feed(fragment))
+        )
 
     def stop(self) -> list[Event]:
         self.is_open = False
@@ -237,7 +239,7 @@ class ToolUseBlock(Block):
             events = self.add_delta({"partial_json": given})
         if self._filter is None:
             return events
-        rest = shown(self._filter.end())
+        rest = visible_text(self._filter.end())
         self._state.hidden_blocks += self._filter.blocks
         return [*events, *self._show(rest)]
 

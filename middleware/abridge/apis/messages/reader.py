@@ -24,7 +24,7 @@ from abridge.apis.json import (
 from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
-from abridge.apis.openai import UPSTREAM_FAILED
+from abridge.apis.own_errors import without_message
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -237,7 +237,7 @@ class MessagesReader:
     def _read_error(self, event: Json) -> ErrorDetail:
         """Read an error, in other words where upstream's may repeat what is hidden."""
         error = read_error_event(event)
-        return ErrorDetail(error.code, UPSTREAM_FAILED) if self._hides_raw else error
+        return without_message(error) if self._hides_raw else error
 
     def _close_thinking(self) -> list[Event]:
         """Close open thinking. After a cut, calls stay incomplete."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from abridge.apis import own_errors
 from abridge.apis.json import as_object, string
-from abridge.apis.openai import UPSTREAM_FAILED
 from abridge.apis.responses.items import upstream_id
 from abridge.apis.responses.reasoning import SHOWN_ITEM
 from abridge.apis.shapes import (
-    LEFT_OUT,
-    Rebuilding,
+    DROPPED,
+    DropCount,
     Shape,
     address,
     by_type,
@@ -29,10 +29,12 @@ from abridge.apis.shapes import (
     either,
     fields,
     figures,
+    json_text,
     name,
-    name_or_number,
     number,
     opaque,
+    streamed_json,
+    streamed_text,
     text,
     unknown,
 )
@@ -41,63 +43,51 @@ from abridge.core.conversation import Json
 # Values
 
 
-def _unused(_value: Any, _: Rebuilding) -> Any:
+def _unused(_value: Any, _: DropCount) -> Any:
     """A value that is known, but says nothing."""
-    return LEFT_OUT
+    return DROPPED
 
 
-def _echoed(_value: Any, _: Rebuilding) -> Any:
+def _echoed(_value: Any, _: DropCount) -> Any:
     """A value that repeats the request. See `ECHOED`."""
 
 
-def _no_logprobs(value: Any, rebuilding: Rebuilding) -> Any:
+def _no_logprobs(value: Any, drops: DropCount) -> Any:
     """An empty list: the description requires one."""
     if isinstance(value, list):
-        rebuilding.leave_out(value)
+        drops.drop(value)
         return []
-    return value if value is None else rebuilding.leave_out(value)
+    return value if value is None else drops.drop(value)
 
 
-def _error_message(value: Any, _: Rebuilding) -> Any:
-    return value if value is None else UPSTREAM_FAILED
-
-
-_SHOWN_EARLY = ("id", "call_id", "status", "summary")
+_REBUILT_FIELDS = ("id", "call_id", "status", "summary")
 """Fields of a reasoning item that are read for what clients are shown."""
 
 
-def _reasoning_item(value: Any, rebuilding: Rebuilding) -> Any:
+def _reasoning_item(value: Any, drops: DropCount) -> Any:
     """A reasoning item with all that upstream may want back. Its writer shows a `SHOWN_ITEM`."""
-    shown = SHOWN_ITEM(value, rebuilding)
+    shown = SHOWN_ITEM(value, drops)
     return {
         key: shown.get(key, inner)
         for key, inner in value.items()
-        if key in shown or key not in _SHOWN_EARLY
+        if key in shown or key not in _REBUILT_FIELDS
     }
 
 
 def _under_names(shape: Shape) -> Shape:
     """An object of values of one shape."""
 
-    def rebuild_object(value: Any, rebuilding: Rebuilding) -> Any:
+    def rebuild_object(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, dict):
-            return value if value is None else rebuilding.leave_out(value)
-        known = {key: shape for key in value if name(key, rebuilding) is not LEFT_OUT}
-        return fields(known)(value, rebuilding)
+            return value if value is None else drops.drop(value)
+        known = {key: shape for key in value if name(key, drops) is not DROPPED}
+        return fields(known)(value, drops)
 
     return rebuild_object
 
 
 def _all(keys: str, shape: Shape) -> dict[str, Shape]:
     return dict.fromkeys(keys.split(), shape)
-
-
-ARGUMENTS = either(text, unknown("arguments as an object"))
-
-ERROR = either(
-    _error_message,
-    fields({"type": name, "code": name_or_number, "param": name, "message": _error_message}),
-)
 
 
 # Content parts
@@ -115,25 +105,25 @@ ANNOTATION = by_type(
 )
 
 OUTPUT_TEXT = fields(
-    {"type": name, "text": text, "annotations": each(ANNOTATION), "logprobs": _no_logprobs}
+    {"type": name, "text": streamed_text, "annotations": each(ANNOTATION), "logprobs": _no_logprobs}
 )
 
 OUTPUT_PARTS: Mapping[str, Shape] = {
     **dict.fromkeys(("output_text", "text", ""), OUTPUT_TEXT),
-    "refusal": fields({"type": name, "refusal": text}),
+    "refusal": fields({"type": name, "refusal": streamed_text}),
 }
 """Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
 
 EVENT_PARTS: Mapping[str, Shape] = {
     **OUTPUT_PARTS,
-    **_all("reasoning_text summary_text", fields({"type": name, "text": text})),
+    **_all("reasoning_text summary_text", fields({"type": name, "text": streamed_text})),
 }
 
 _BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name})}
 
 INPUT_PARTS: Mapping[str, Shape] = {
     **OUTPUT_PARTS,
-    "input_text": fields({"type": name, "text": text, **_BREAKPOINT}),
+    "input_text": fields({"type": name, "text": streamed_text, **_BREAKPOINT}),
     **_all(
         "input_image input_file computer_screenshot",
         fields(
@@ -159,7 +149,7 @@ def _item(**own: Shape) -> Shape:
     return fields({**_ITEM_FIELDS, **own})
 
 
-_TOOL_OUTPUT = _item(output=either(text, each(by_type(INPUT_PARTS))))
+_TOOL_OUTPUT = _item(output=either(streamed_text, each(by_type(INPUT_PARTS))))
 
 _SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
 
@@ -212,11 +202,11 @@ ITEMS: Mapping[str, Shape] = {
     "message": _item(content=each(by_type(OUTPUT_PARTS))),
     "reasoning": _reasoning_item,
     "compaction": _item(encrypted_content=opaque),
-    "function_call": _item(arguments=ARGUMENTS),
+    "function_call": _item(arguments=streamed_json),
     "function_call_output": _TOOL_OUTPUT,
-    "custom_tool_call": _item(input=text),
+    "custom_tool_call": _item(input=streamed_text),
     "custom_tool_call_output": _TOOL_OUTPUT,
-    "tool_search_call": _item(arguments=ARGUMENTS),
+    "tool_search_call": _item(arguments=json_text),
     "tool_search_output": _item(tools=unknown("tool schemas")),
     "additional_tools": _item(tools=unknown("tool schemas")),
     "program": _item(code=text),
@@ -242,13 +232,13 @@ ITEMS: Mapping[str, Shape] = {
     "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
     "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
     "apply_patch_call_output": _item(output=text),
-    "mcp_call": _item(arguments=ARGUMENTS, output=text, error=_MCP_ERROR),
+    "mcp_call": _item(arguments=json_text, output=text, error=_MCP_ERROR),
     "mcp_list_tools": _item(tools=each(_MCP_TOOL), error=text),
-    "mcp_approval_request": _item(arguments=ARGUMENTS),
+    "mcp_approval_request": _item(arguments=json_text),
     "mcp_approval_response": _item(approve=number, reason=text),
 }
 
-_INPUT_MESSAGE = _item(content=either(text, each(by_type(INPUT_PARTS))))
+_INPUT_MESSAGE = _item(content=either(streamed_text, each(by_type(INPUT_PARTS))))
 
 INPUT_ITEMS: Mapping[str, Shape] = {
     **ITEMS,
@@ -268,7 +258,7 @@ ITEM_LIST = fields(
 
 _MODERATION = fields(
     _all("type model code", name)
-    | {"flagged": number, "message": _error_message}
+    | {"flagged": number, "message": own_errors.message}
     | _all("categories category_scores", _under_names(number))
     | {"category_applied_input_types": _under_names(each(name))}
 )
@@ -287,7 +277,7 @@ _RESPONSE = fields(
         "billing": fields({"payer": name}),
         "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
         "incomplete_details": fields({"reason": name}),
-        "error": ERROR,
+        "error": own_errors.ERROR,
         "usage": figures,
         "output": each(by_type(ITEMS)),
         "output_text": _unused,
@@ -307,17 +297,12 @@ ECHOED: Mapping[str, Any] = {
 taken from the request itself, since they hold keys of the client's own."""
 
 
-def repeat_request(rebuilt: Json, request: Json) -> Json:
+def with_echo(rebuilt: Json, echoed: Json) -> Json:
     """Return a rebuilt response with what it repeats of the request."""
-    repeated = {name: request.get(name) or ECHOED[name] for name in ECHOED if name in rebuilt}
+    repeated = {key: echoed.get(key) or ECHOED[key] for key in ECHOED if key in rebuilt}
     if "text" in repeated:
         repeated["text"] = {**ECHOED["text"], **as_object(repeated["text"])}
     return {**rebuilt, **repeated}
-
-
-def rebuild_response(response: Json, rebuilding: Rebuilding, request: Json) -> Json:
-    """Rebuild a whole response to a request."""
-    return repeat_request(_RESPONSE(response, rebuilding), request)
 
 
 # Events
@@ -337,9 +322,9 @@ def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
 RESPONSE_EVENTS: Mapping[str, Shape] = {
     **_events("created queued in_progress completed incomplete failed", response=_RESPONSE),
     "error": fields(
-        _all("type param", name)
-        | {"sequence_number": number, "code": name_or_number, "message": _error_message}
-        | {"error": ERROR, "response": _RESPONSE}
+        {"type": name, "param": own_errors.identifier}
+        | {"sequence_number": number, "code": own_errors.identifier, "message": own_errors.message}
+        | {"error": own_errors.ERROR, "response": _RESPONSE}
     ),
 }
 """Events about the whole response."""
@@ -347,25 +332,30 @@ RESPONSE_EVENTS: Mapping[str, Shape] = {
 ITEM_EVENTS: Mapping[str, Shape] = {
     **_events("output_item.added output_item.done", item=by_type(ITEMS)),
     **_events("content_part.added content_part.done", part=by_type(EVENT_PARTS)),
-    **_events("output_text.delta", delta=text, logprobs=_no_logprobs),
-    **_events("output_text.done", text=text, logprobs=_no_logprobs),
+    **_events("output_text.delta", delta=streamed_text, logprobs=_no_logprobs),
+    **_events("output_text.done", text=streamed_text, logprobs=_no_logprobs),
     **_events("output_text.annotation.added", annotation=ANNOTATION),
-    **_events("refusal.done", refusal=text),
-    **_events("reasoning_text.done reasoning_summary_text.done", text=text),
+    **_events("refusal.done", refusal=streamed_text),
+    **_events("reasoning_text.done reasoning_summary_text.done", text=streamed_text),
     **_events(
         "reasoning_summary_part.added reasoning_summary_part.done", part=by_type(EVENT_PARTS)
     ),
-    **_events("function_call_arguments.done mcp_call_arguments.done", name=name, arguments=text),
-    **_events("custom_tool_call_input.done", input=text),
+    **_events("function_call_arguments.done", name=name, arguments=streamed_json),
+    **_events("mcp_call_arguments.done", name=name, arguments=json_text),
+    **_events("custom_tool_call_input.done", input=streamed_text),
     **_events("code_interpreter_call_code.done", code=text),
     **_events("shell_call_command.added shell_call_command.done", command=text),
     **_events(
-        "refusal.delta reasoning_text.delta reasoning_summary_text.delta audio.transcript.delta "
-        "function_call_arguments.delta mcp_call_arguments.delta custom_tool_call_input.delta "
-        "code_interpreter_call_code.delta shell_call_command.delta",
-        delta=text,
+        "refusal.delta reasoning_text.delta reasoning_summary_text.delta "
+        "function_call_arguments.delta custom_tool_call_input.delta",
+        delta=streamed_text,
     ),
-    **_events("shell_call_output_content.delta", delta=fields({"stdout": text, "stderr": text})),
+    # these come again as a whole, which can be looked through
+    **_events(
+        "mcp_call_arguments.delta code_interpreter_call_code.delta shell_call_command.delta "
+        "shell_call_output_content.delta audio.transcript.delta",
+        delta=_unused,
+    ),
     **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
     **_events("audio.delta", delta=opaque),
     **_events(
@@ -386,23 +376,31 @@ ITEM_EVENTS: Mapping[str, Shape] = {
 }
 """Events about an item, or what is in one."""
 
-_CONTENTS = ("item", "part", "annotation")
+_CONTENTS = ("item", "part", "annotation", "delta")
 """Without these an event says nothing."""
 
 
-class EventRebuilder:
+MAX_ADDRESSES = 8192
+"""Ids and indexes of items that are remembered."""
+
+
+class ResponseRebuilder:
     """Rebuild the events of one stream.
 
     Of an item of unknown type nothing is left: neither its beginning and end nor the events that
     name it, even those of a known type.
     """
 
-    def __init__(self, request: Json) -> None:
-        self.rebuilding = Rebuilding()
-        self._request = request
+    def __init__(self, echoed: Json) -> None:
+        self.drops = DropCount()
+        self._echoed = echoed
         self._is_known: dict[str | int | None, bool] = {}
         """Whether an item's type is known, by its id and `output_index`; of the last one by None,
         since some servers give neither."""
+
+    def rebuild_response(self, response: Json) -> Json:
+        """Return a whole response rebuilt."""
+        return with_echo(_RESPONSE(response, self.drops), self._echoed)
 
     def rebuild(self, event: Json) -> Json | None:
         """Return the event rebuilt; None if it, or what it brings, is not understood."""
@@ -411,16 +409,18 @@ class EventRebuilder:
         if shape is None and ("item" in event or self._is_of_known_item(event)):
             shape = ITEM_EVENTS.get(kind)
         if shape is None:
-            self.rebuilding.leave_out(event)
+            self.drops.drop(event)
             return None
-        rebuilt: Json = shape(event, self.rebuilding)
+        rebuilt: Json = shape(event, self.drops)
         if isinstance(rebuilt.get("response"), dict):
-            rebuilt["response"] = repeat_request(rebuilt["response"], self._request)
+            rebuilt["response"] = with_echo(rebuilt["response"], self._echoed)
         if "item" in event:
             self._note_item(event, is_known="item" in rebuilt)
         return rebuilt if all(key in rebuilt for key in _CONTENTS if key in event) else None
 
     def _note_item(self, event: Json, *, is_known: bool) -> None:
+        if len(self._is_known) > MAX_ADDRESSES:
+            return
         item = event["item"] if isinstance(event["item"], dict) else {}
         index = event.get("output_index")
         self._is_known[upstream_id(item) or None] = self._is_known[None] = is_known

@@ -69,8 +69,10 @@ class ItemText:
         if rules.hides_raw:
             if not kind.is_part:
                 return BlockFilter(limit=rules.limit)
-            may_begin_inside = not (profile.parses_text or self._follows_reasoning)
-            return ThinkingFilter(may_begin_inside=may_begin_inside, limit=rules.limit)
+            splitter = ThinkingFilter.for_answer(profile, rules.limit)
+            if kind is not TEXT or self._follows_reasoning or self.has_raw:
+                splitter.note_reasoning()
+            return splitter
         if kind is not TEXT or self.has_begun:
             return TagSplitter(())
         return TagSplitter(profile.tags, prefilled=profile.prefilled and not self.has_raw)

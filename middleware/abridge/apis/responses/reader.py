@@ -29,11 +29,12 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.openai import UPSTREAM_FAILED, error_in
+from abridge.apis.openai import error_in
+from abridge.apis.own_errors import without_message
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import change_frame, encode_event, with_event_name
+from abridge.apis.responses.frames import change_frame, with_event_name
 from abridge.apis.responses.framing import Framing
-from abridge.apis.responses.hiding import EventRebuilder, rebuild_response
+from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import FramedEvent, InlineThinking
 from abridge.apis.responses.inline_text import begins_with_thinking
@@ -88,7 +89,7 @@ class ResponsesReader:
         # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
         self._display = display
-        self._rebuilder = EventRebuilder(display.request)
+        self._rebuilder = ResponseRebuilder(display.echoed) if display.hides_raw else None
         self._output = OutputItems(limit, framing.make_frame)
         self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
         self._inline: InlineThinking | None = None
@@ -104,7 +105,7 @@ class ResponsesReader:
     @property
     def dropped(self) -> int:
         inline = self._inline.dropped if self._inline is not None else 0
-        return self._rebuilder.rebuilding.dropped + inline
+        return inline + (self._rebuilder.drops.count if self._rebuilder is not None else 0)
 
     @property
     def faults(self) -> int:
@@ -116,15 +117,18 @@ class ResponsesReader:
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
-        parse = loads_exact if self._hides_raw else loads
+        parse = loads if self._inline is None else loads_exact
         sent = None if data is None or self._ended else parse_object(data, parse)
         if data is None or sent is None:
             return self._read_unparsed(data, frame)
         self._output.frame_size = len(frame)
         if sent.get("type") == "response.output_item.done":
             self._observe(sent.get("item"))
-        event, carried = self._hide(sent) if self._hides_raw else self._rename(sent, frame)
-        if event is None:
+        if self._rebuilder is None:
+            event, carried = self._rename(sent, frame)
+        elif (rebuilt := self._rebuilder.rebuild(self._renamed(sent))) is not None:
+            event, carried = rebuilt, self._framing.make_frame(rebuilt["type"], rebuilt)
+        else:
             return []
         if self._inline is not None:
             return self._read_events(self._inline.read(event, carried))
@@ -157,8 +161,8 @@ class ResponsesReader:
         response = rename_raw_summary_in_response(
             sent, self._raw_part_type, always=self._summary_is_raw
         )
-        if self._hides_raw:
-            response = rebuild_response(response, self._rebuilder.rebuilding, self._display.request)
+        if self._rebuilder is not None:
+            response = self._rebuilder.rebuild_response(response)
         if self._inline is not None:
             response = {**response, "output": self._inline.split_output(response["output"])}
         if self._carries_frames and (self._hides_raw or response != sent):
@@ -178,13 +182,6 @@ class ResponsesReader:
         return self._observation
 
     # Events
-
-    def _hide(self, event: Json) -> tuple[Json | None, bytes | None]:
-        """Return the event rebuilt, and its frame made from that; None if it is not understood."""
-        rebuilt = self._rebuilder.rebuild(self._renamed(event))
-        if rebuilt is None or not self._carries_frames:
-            return rebuilt, None
-        return rebuilt, encode_event(rebuilt["type"], rebuilt)
 
     def _rename(self, event: Json, frame: bytes) -> tuple[Json, bytes | None]:
         renamed = self._renamed(event)
@@ -240,15 +237,16 @@ class ResponsesReader:
         Comments pass, and so does `[DONE]` after the end. While raw reasoning is hidden nothing
         passes but that `[DONE]`, since anything else may contain some.
         """
-        done = data is not None and data.strip() == sse.DONE
-        if data is None and frame.startswith(b":") and self._hides_raw:
+        is_done = data is not None and data.strip() == sse.DONE
+        if is_done and self._ended:
+            passed = sse.encode_frame(sse.DONE) if self._hides_raw else frame
+        elif data is None and frame.startswith(b":") and self._hides_raw:
             return []
-        passes = done == self._ended if data is not None else not self._hides_raw
-        if not passes or (self._hides_raw and not done):
+        elif self._hides_raw or (data is not None and (is_done or self._ended)):
             return self._output.count_fault()
-        if not self._carries_frames:
-            return []
-        return [Passthrough(None, sse.encode_frame(sse.DONE) if self._hides_raw else frame)]
+        else:
+            passed = frame
+        return [Passthrough(None, passed)] if self._carries_frames else []
 
     def _select(self, events: list[Event]) -> list[Event]:
         """Drop the events that say nothing without a frame."""
@@ -305,7 +303,7 @@ class ResponsesReader:
 
     def _error_in(self, body: Json | None) -> ErrorDetail | None:
         error = error_in(body)
-        return replace(error, message=UPSTREAM_FAILED) if error and self._hides_raw else error
+        return without_message(error) if error and self._hides_raw else error
 
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         error = event.get("error")

@@ -19,7 +19,16 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, string
-from abridge.apis.shapes import Rebuilding, by_type, each, fields, name, opaque, text, unknown
+from abridge.apis.shapes import (
+    DropCount,
+    by_type,
+    each,
+    fields,
+    name,
+    opaque,
+    streamed_text,
+    unknown,
+)
 from abridge.core.conversation import Json
 from abridge.core.events import ItemSummary
 from abridge.providers.profile import Profile
@@ -30,7 +39,7 @@ LANE = 0
 SHOWN_ITEM = fields(
     {
         **dict.fromkeys(("id", "type", "status"), name),
-        "summary": each(by_type({"summary_text": fields({"type": name, "text": text})})),
+        "summary": each(by_type({"summary_text": fields({"type": name, "text": streamed_text})})),
         "content": unknown("reasoning items"),  # the raw reasoning, which is not shown
         "encrypted_content": opaque,
     }
@@ -78,7 +87,7 @@ def without_reasoning(item: Json) -> Json:
 
     Keep opaque state, unless the reasoning can be read in it.
     """
-    rebuilt: Json = SHOWN_ITEM(item, Rebuilding())
+    rebuilt: Json = SHOWN_ITEM(item, DropCount())
     if "content" in rebuilt:
         rebuilt["content"] = []
     if rebuilt.get("encrypted_content") is not None and not is_opaque(item):

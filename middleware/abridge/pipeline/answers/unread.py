@@ -7,7 +7,7 @@ from starlette.types import Message
 from abridge.apis.api import WriteError
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
-from abridge.apis.own_errors import kept_headers, retell_error
+from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.core.events import ErrorDetail, Event
 from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
 from abridge.pipeline.answers.answer import AnswerContext
@@ -57,7 +57,7 @@ class TranslatedError:
         status, headers = self._start["status"], self._start["headers"]
         body = self._translated_body()
         if self._context.hides_raw:
-            body = dumps(retell_error(status, body, self._context.write_error))
+            body = dumps(rewrite_error_body(status, body, self._context.write_error))
             start = json_start(status, body, kept_headers(headers))
         else:
             length = (b"content-length", str(len(body)).encode())

@@ -7,6 +7,7 @@ send reasoning are handled here too. Only what the Reader classifies as content 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from abridge.apis.display import Display
 from abridge.apis.sse import FrameDecoder
@@ -30,7 +31,8 @@ class ModelAnswer:
     """One answer. `ended` is true once its terminal event was read."""
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
-        self._reader = endpoint.api.reader(endpoint.profile, Display(show_raw=False), 0)
+        profile = replace(endpoint.profile, inline_on_responses=False)  # the splitter sees to that
+        self._reader = endpoint.api.reader(profile, Display(show_raw=False), 0)
         self._splitter = endpoint.make_splitter()
         self._decoder: FrameDecoder | None = None
         self._body = bytearray()
