@@ -18,18 +18,25 @@ from typing import Literal, NamedTuple
 from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece
 from abridge.providers.profile import Profile
 
-MAX_TAG = 96
+MAX_TAG = 160
 """The longest tag, in characters."""
 
 _NAMES = (
     "think|thinking|thoughts?|reflection|scratchpad|inner_monologue"  # R1, Qwen, Gemini, Reflection
     "|antthinking|longcat_think"  # what prompts have Claude write, LongCat
+    "|internal_thinking|thinking_process|chain_of_thought"
 )
 
 _PREFIX = r"(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
 
+# in JSON, encoders may escape the characters of a tag
+_LESS, _GREATER, _SLASH = r"(?:<|\\u003c)", r"(?:>|\\u003e)", r"\\?/"
+
+_HARMONY_CHANNEL = r"[^<]{0,60}(?:<\|constrain\|>[^<]{0,20})?<\|message\|>"
+
 _HARMONY_FINAL = (
-    r"(?:<\|start\|>assistant)?(?:<\|channel\|>(?:final|commentary)[^<]{0,40}<\|message\|>)"
+    rf"(?:(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary){_HARMONY_CHANNEL}"
+    r"|<\|start\|>assistant<\|message\|>)"
 )
 
 
@@ -49,23 +56,29 @@ def _form(opening: str, closing: str, *examples: str, separator: str = "\n") -> 
 
 FORMS = (
     _form(
-        rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?>",
-        rf"</{_PREFIX}(?:{_NAMES})\s{{0,60}}>",
+        rf"{_LESS}{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?{_GREATER}",
+        rf"{_LESS}{_SLASH}{_PREFIX}(?:{_NAMES})\s{{0,60}}{_GREATER}",
         *("<think>", "</think>", "<thinking>", "</thinking>", "<thought>", "</thought>"),
         *("<reflection>", "</reflection>", "<scratchpad>", "</scratchpad>"),
         *("<seed:think>", "</seed:think>", "<budget:thinking>", "</budget:thinking>"),
     ),
-    _form(  # the first in JSON whose encoder escapes for HTML, as Go's does
-        rf"\\u003c{_PREFIX}(?:{_NAMES})\\u003e", rf"\\u003c/{_PREFIX}(?:{_NAMES})\\u003e"
-    ),
     # Bedrock: a block for each fragment
-    _form(r"<reasoning>", r"</reasoning>", "<reasoning>", "</reasoning>", separator=""),
+    _form(
+        r"<reasoning\s{0,60}>",
+        rf"<{_SLASH}reasoning\s{{0,60}}>",
+        *("<reasoning>", "</reasoning>"),
+        separator="",
+    ),
     _form(  # Magistral
         r"\[(?:think|thinking|reasoning)\]",
-        r"\[/(?:think|thinking|reasoning)\]",
+        rf"\[{_SLASH}(?:think|thinking|reasoning)\]",
         *("[THINK]", "[/THINK]"),
     ),
-    _form("◁think▷", "◁/think▷", "◁think▷", "◁/think▷"),  # Kimi-VL
+    _form(  # Kimi-VL
+        r"(?:◁|\\u25c1)think(?:▷|\\u25b7)",
+        rf"(?:◁|\\u25c1){_SLASH}think(?:▷|\\u25b7)",
+        *("◁think▷", "◁/think▷"),
+    ),
     _form(  # Command R
         r"<\|START_THINKING\|>",
         r"<\|END_THINKING\|>",
@@ -76,9 +89,29 @@ FORMS = (
         r"<\|end_of_thought\|>",
         *("<|begin_of_thought|>", "<|end_of_thought|>"),
     ),
+    _form(
+        r"<\|(?:begin_)?think(?:ing)?\|>",
+        r"<\|(?:/|end_)think(?:ing)?\|>",
+        *("<|think|>", "<|/think|>"),
+    ),
+    _form(  # Apertus
+        r"<\|inner_prefix\|>",
+        r"<\|inner_suffix\|>",
+        *("<|inner_prefix|>", "<|inner_suffix|>"),
+    ),
+    _form(  # Gemma
+        r"<\|channel>thought",
+        r"<channel\|>",
+        *("<|channel>thought", "<channel|>"),
+    ),
+    _form(  # MedGemma
+        r"<unused94>",
+        r"<unused95>",
+        *("<unused94>", "<unused95>"),
+    ),
     _form(  # harmony: gpt-oss without its parser (openai/harmony, docs/format.md)
-        r"(?:<\|start\|>assistant)?<\|channel\|>analysis[^<]{0,40}<\|message\|>",
-        rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>",
+        rf"(?:<\|start\|>assistant)?<\|channel\|>analysis{_HARMONY_CHANNEL}",
+        rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>|<\|call\|>",
         *("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>", "<|return|>"),
         *("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
     ),
@@ -93,22 +126,36 @@ _TAGS = tuple(
 
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
-_STARTERS = re.compile(r"<(?=[/|a-z]|\Z)|\[(?=[/tr]|\Z)|◁|\\(?=u|\Z)", re.IGNORECASE)
+_STARTERS = re.compile(r"<(?=[/|\\a-z]|\Z)|\[(?=[/\\tr]|\Z)|◁|\\(?=u|\Z)", re.IGNORECASE)
 """Where a tag may begin."""
 
+
+def _beginning_of(*parts: str) -> str:
+    """Return a pattern of the beginnings of these parts in a row."""
+    return "" if not parts else f"(?:{parts[0]}{_beginning_of(*parts[1:])})?"
+
+
+_ESCAPE = _beginning_of(r"\\", "u", "(?:00?|25?)", "[3cb]", "[c1e7]?")
+
+_HARMONY_PIECE = (
+    r"(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,71})?(?:<\|constrain\|>[^<]{0,20})?"
+    r"(?:<\|?[a-z]{0,10}\|?)?"
+)
+
 _INCOMPLETE = re.compile(
-    r"</?[a-z_:]{0,32}(?:\s[^<>]{0,60})?"
-    r"|<\|?[a-z_]{0,20}\|?"
-    r"|(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
-    r"|<\|end\|>(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,50})?(?:<\|?[a-z]{0,10}\|?)?"
-    r"|\[/?[a-z]{0,10}"
-    r"|◁/?[a-z]{0,5}"
-    r"|\\(?:u(?:0(?:0(?:3(?:c/?[a-z_:]{0,32}(?:\\(?:u(?:0(?:0(?:3)?)?)?)?)?)?)?)?)?)?",
+    rf"(?:<|\\u003c)\\?/?[a-z0-9_:]{{0,32}}(?:\s[^<>]{{0,60}})?{_ESCAPE}"
+    r"|<\|?/?[a-z_]{0,20}\|?"
+    r"|<\|channel>[a-z]{0,7}"
+    rf"|{_HARMONY_PIECE}"
+    rf"|<\|end\|>{_HARMONY_PIECE}"
+    r"|\[\\?/?[a-z]{0,10}"
+    rf"|(?:◁|\\u25c1)\\?/?[a-z]{{0,5}}{_ESCAPE}"
+    rf"|{_ESCAPE}",
     re.IGNORECASE,
 )
 """Text at the end of a piece that may be the beginning of a tag."""
 
-_BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z])")
+_BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z][a-z']*,? [\w\"'])")
 """The beginning of harmony's text where a server has removed its special tokens."""
 
 _BARE_HARMONY_FINAL = "assistantfinal"

@@ -13,6 +13,7 @@ from typing import Any
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
 from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.inline_text import hide_thinking
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -132,6 +133,7 @@ def response_as_shown(
     response = rename_raw_summary_in_response(response, always=is_raw)
     if profile is not None and display.hides_raw:
         response = ResponseRebuilder({}).rebuild_response(response)
+        response = {**response, "output": hide_thinking(response["output"], profile)}
     style = as_object(response.get("reasoning")).get("summary")
     shown = snapshot(response, replace(display, style=style))
     if not display.show_summary:
@@ -151,6 +153,7 @@ def items_as_shown(
         return None
     if profile is not None and display.hides_raw:
         body = ITEM_LIST(body, DropCount())
+        body = {**body, "data": hide_thinking(body["data"], profile)}
     is_raw = profile is not None and summary_is_raw(profile, display)
     shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
     return {

@@ -121,18 +121,19 @@ EVENT_PARTS: Mapping[str, Shape] = {
 
 _BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name})}
 
-INPUT_PARTS: Mapping[str, Shape] = {
-    **OUTPUT_PARTS,
-    "input_text": fields({"type": name, "text": streamed_text, **_BREAKPOINT}),
-    **_all(
-        "input_image input_file computer_screenshot",
-        fields(
-            _all("type file_id detail", name)
-            | _all("image_url file_url file_data", address)
-            | {"filename": text, **_BREAKPOINT}
+
+def _input_parts(texts: Shape) -> dict[str, Shape]:
+    return {
+        "input_text": fields({"type": name, "text": texts, **_BREAKPOINT}),
+        **_all(
+            "input_image input_file computer_screenshot",
+            fields(
+                _all("type file_id detail", name)
+                | _all("image_url file_url file_data", address)
+                | {"filename": text, **_BREAKPOINT}
+            ),
         ),
-    ),
-}
+    }
 
 
 # Items
@@ -149,7 +150,9 @@ def _item(**own: Shape) -> Shape:
     return fields({**_ITEM_FIELDS, **own})
 
 
-_TOOL_OUTPUT = _item(output=either(streamed_text, each(by_type(INPUT_PARTS))))
+def _tool_output(texts: Shape) -> Shape:
+    return _item(output=either(texts, each(by_type(_input_parts(texts)))))
+
 
 _SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
 
@@ -203,9 +206,9 @@ ITEMS: Mapping[str, Shape] = {
     "reasoning": _reasoning_item,
     "compaction": _item(encrypted_content=opaque),
     "function_call": _item(arguments=streamed_json),
-    "function_call_output": _TOOL_OUTPUT,
+    "function_call_output": _tool_output(text),
     "custom_tool_call": _item(input=streamed_text),
-    "custom_tool_call_output": _TOOL_OUTPUT,
+    "custom_tool_call_output": _tool_output(text),
     "tool_search_call": _item(arguments=json_text),
     "tool_search_output": _item(tools=unknown("tool schemas")),
     "additional_tools": _item(tools=unknown("tool schemas")),
@@ -238,12 +241,18 @@ ITEMS: Mapping[str, Shape] = {
     "mcp_approval_response": _item(approve=number, reason=text),
 }
 
-_INPUT_MESSAGE = _item(content=either(streamed_text, each(by_type(INPUT_PARTS))))
+_INPUT_MESSAGE = _item(
+    content=either(streamed_text, each(by_type({**OUTPUT_PARTS, **_input_parts(streamed_text)})))
+)
+
+_CLIENTS_OUTPUT = _tool_output(streamed_text)
 
 INPUT_ITEMS: Mapping[str, Shape] = {
     **ITEMS,
     "message": _INPUT_MESSAGE,
     "": _INPUT_MESSAGE,
+    "function_call_output": _CLIENTS_OUTPUT,
+    "custom_tool_call_output": _CLIENTS_OUTPUT,
     "item_reference": _item(),
     "compaction_trigger": _item(),
 }
@@ -381,7 +390,10 @@ _CONTENTS = ("item", "part", "annotation", "delta")
 
 
 MAX_ADDRESSES = 8192
-"""Ids and indexes of items that are remembered."""
+"""Ids and indexes of items, or addresses of parts, that are remembered."""
+
+TEXT_EVENTS = ("response.output_text.", "response.refusal.")
+"""Beginnings of the types of events about a text of the answer."""
 
 
 class ResponseRebuilder:
@@ -397,6 +409,8 @@ class ResponseRebuilder:
         self._is_known: dict[str | int | None, bool] = {}
         """Whether an item's type is known, by its id and `output_index`; of the last one by None,
         since some servers give neither."""
+        self._closed_parts: set[tuple[str, ...]] = set()
+        """Addresses of content parts that are no text of the answer."""
 
     def rebuild_response(self, response: Json) -> Json:
         """Return a whole response rebuilt."""
@@ -407,7 +421,8 @@ class ResponseRebuilder:
         kind = string(event.get("type"))
         shape = RESPONSE_EVENTS.get(kind)
         if shape is None and ("item" in event or self._is_of_known_item(event)):
-            shape = ITEM_EVENTS.get(kind)
+            is_closed = kind.startswith(TEXT_EVENTS) and _address(event) in self._closed_parts
+            shape = None if is_closed else ITEM_EVENTS.get(kind)
         if shape is None:
             self.drops.drop(event)
             return None
@@ -416,6 +431,8 @@ class ResponseRebuilder:
             rebuilt["response"] = with_echo(rebuilt["response"], self._echoed)
         if "item" in event:
             self._note_item(event, is_known="item" in rebuilt)
+        if kind == "response.content_part.added":
+            self._note_part(event)
         return rebuilt if all(key in rebuilt for key in _CONTENTS if key in event) else None
 
     def _note_item(self, event: Json, *, is_known: bool) -> None:
@@ -427,6 +444,13 @@ class ResponseRebuilder:
         if isinstance(index, int):
             self._is_known[index] = is_known
 
+    def _note_part(self, event: Json) -> None:
+        """Note whether a part holds text of the answer."""
+        if string(as_object(event.get("part")).get("type")) in OUTPUT_PARTS:
+            self._closed_parts.discard(_address(event))
+        elif len(self._closed_parts) < MAX_ADDRESSES:
+            self._closed_parts.add(_address(event))
+
     def _is_of_known_item(self, event: Json) -> bool:
         item_id, index = string(event.get("item_id")), event.get("output_index")
         if item_id in self._is_known:
@@ -434,3 +458,8 @@ class ResponseRebuilder:
         if isinstance(index, int):
             return self._is_known.get(index, True)
         return bool(item_id) or self._is_known.get(None, True)
+
+
+def _address(event: Json) -> tuple[str, ...]:
+    """Return where an event's part is."""
+    return tuple(str(event.get(key)) for key in ("item_id", "output_index", "content_index"))

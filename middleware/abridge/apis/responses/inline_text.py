@@ -7,12 +7,14 @@ thinking, and only at the beginning of a message, if the profile says so (`inlin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from abridge.apis.json import string
 from abridge.apis.responses.contents import TEXT, ContentKind, contents_of, with_contents
+from abridge.apis.responses.reasoning import is_reasoning, raw_text, summary_text
 from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
 from abridge.apis.thinking import BlockFilter, ThinkingFilter
 from abridge.core.conversation import Json
@@ -21,6 +23,9 @@ from abridge.providers.profile import Profile
 ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
 
 CALL_TYPES = ("function_call", "custom_tool_call")
+
+CLIENT_ROLES = ("user", "system", "developer")
+"""Roles of messages that the client wrote, not the model."""
 
 
 class Splitter(Protocol):
@@ -157,6 +162,25 @@ def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> Spli
     if visible != [(kind, text or "") for kind, text in contents]:
         item = with_contents(item, item_type, visible)
     return SplitItem(raw, item, item_text.has_dropped)
+
+
+def hide_thinking(items: Sequence[Any], profile: Profile) -> list[Any]:
+    """Return items of a stored response, or of its input, without the thinking in what the model
+    wrote."""
+    rules = TextRules(profile, hides_raw=True, limit=sys.maxsize)
+    reasoning = filter(is_reasoning, items)
+    follows = any((raw_text(item) + summary_text(item)).strip() for item in reasoning)
+    return [_hide_in_item(item, rules, follows_reasoning=follows) for item in items]
+
+
+def _hide_in_item(item: Any, rules: TextRules, *, follows_reasoning: bool) -> Any:
+    if not isinstance(item, dict) or item.get("role") in CLIENT_ROLES:
+        return item
+    item, content = {"type": "message", **item}, item.get("content")
+    if isinstance(content, str) and item["type"] == "message":
+        text = ItemText(rules, "message", follows_reasoning=follows_reasoning)
+        return {**item, "content": text.split(TEXT, content)[1]}
+    return split_item(item, rules, follows_reasoning=follows_reasoning).item
 
 
 def begins_with_thinking(item: Any, profile: Profile) -> bool:

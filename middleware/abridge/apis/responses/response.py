@@ -106,11 +106,13 @@ class UpstreamResponse:
         if not isinstance(item, dict):
             return {}
         self._item_ids[event.item] = string(item.get("id"))
-        if self._display.show_raw:
-            return None
-        item = without_reasoning(item)
-        item.pop("encrypted_content", None)
-        return {**added, "item": item}
+        shown = item
+        if not self._display.show_raw:
+            shown = without_reasoning(item)
+            shown.pop("encrypted_content", None)
+        if item.get("summary") and not self._display.show_summary:
+            shown = {**shown, "summary": []}
+        return None if shown is item else {**added, "item": shown}
 
     def _show_item_end(self, event: ReasoningEnded) -> Json | None:
         done = parse_frame(event.frame)
