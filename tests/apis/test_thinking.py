@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.thinking import BlockFilter, ThinkingFilter, without_thinking
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, without_thinking
 
 LIMIT = 1000
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 WORDS = ["<think>", "</think>", "[THINK]", "<|end|>", "<|channel|>", "analysis", "<|message|>"]
+WORDS += ["\\u003c", "think>", "<|constrain|>", "<|start|>", "<channel|>", "<|channel>thought"]
 MARKS = ["`", "a", " ", "\n", "<", "[", "◁think▷", "final"]
 
 BLOCKS = {
@@ -34,6 +35,23 @@ BLOCKS = {
         "Hello",
     ),
     "harmony without its tokens": ("analysisWe add.assistantfinalHello", "We add.", "Hello"),
+    "harmony of a tool": (
+        "Hi<|channel|>analysis to=python <|constrain|>code<|message|>abc<|call|>Hello",
+        "abc",
+        "HiHello",
+    ),
+    "harmony without a channel": (
+        "<|channel|>analysis<|message|>abc<|start|>assistant<|message|>Hello",
+        "abc",
+        "Hello",
+    ),
+    "a name that begins as harmony": ("analysisResults = f()", "", "analysisResults = f()"),
+    "in special tokens": ("<|think|>abc<|/think|>Hello", "abc", "Hello"),
+    "of Apertus'": ("<|inner_prefix|>abc<|inner_suffix|>Hello", "abc", "Hello"),
+    "of Gemma's": ("<|channel>thought\nabc<channel|>Hello", "abc", "Hello"),
+    "of MedGemma's": ("<unused94>thought\nabc<unused95>Hello", "thought\nabc", "Hello"),
+    "escaped in part": ("\\u003cthink>abc<\\/think\\u003e{}", "abc", "{}"),
+    "of Kimi's, escaped": ("\\u25c1think\\u25b7abc\\u25c1/think\\u25b7{}", "abc", "{}"),
     "quoted": ("Use the `<think>` tag.", "", "Use the `<think>` tag."),
     "no tag": ("1 < 2, a<b, [1], <b>x</b> `", "", "1 < 2, a<b, [1], <b>x</b> `"),
 }
@@ -106,6 +124,38 @@ def test_any_split_of_a_text_that_may_mention_tags_gives_the_same(
     text = "".join(words)
     ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     assert split_blocks([text[start:end] for start, end in pairwise(ends)]) == split_blocks([text])
+
+
+def split_json(pieces: list[str]) -> str:
+    found = JsonBlockFilter(limit=LIMIT)
+    out = [piece for text in pieces for piece in found.feed(text)] + found.end()
+    return "".join(piece.text for piece in out if piece.kind == "text")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('<think>a "b" c</think>{"d": 1}', '{"d": 1}'),
+        ('{"d": 1}<think>a "b" c</think>', '{"d": 1}'),
+        ('{"d": "<think>a \\"b\\" c</think>e"}', '{"d": "e"}'),
+        ('{"d": "<think>", "e": ["</think>"]}', '{"d": "<think>", "e": ["</think>"]}'),
+        ('{"<think>": 1, "e": {"</think>": 2}}', '{"<think>": 1, "e": {"</think>": 2}}'),
+        ('{"a": "<think>", "b": "<think>c</think>d"}', '{"a": "<think>", "b": "d"}'),
+    ],
+)
+def test_a_block_in_a_string_of_arguments_ends_inside_it(text: str, arguments: str) -> None:
+    assert split_json([text]) == arguments
+    assert split_json(list(text)) == arguments
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, '"', '\\"', "{", "}", " a"]), max_size=12),
+    st.lists(st.integers(0, 90), max_size=6),
+)
+def test_any_split_of_arguments_gives_the_same(words: list[str], cuts: list[int]) -> None:
+    text = "".join(words)
+    ends = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    assert split_json([text[start:end] for start, end in pairwise(ends)]) == split_json([text])
 
 
 def test_a_block_longer_than_the_limit_is_text() -> None:

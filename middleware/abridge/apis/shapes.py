@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from abridge.apis.json import dumps
-from abridge.apis.thinking import BlockFilter, visible_text
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, visible_text
 from abridge.core.conversation import Json
 
 DROPPED: Final = object()
@@ -70,16 +70,20 @@ def streamed_text(value: Any, drops: DropCount) -> Any:
     return value if value is None or isinstance(value, str) else drops.drop(value)
 
 
-def text(value: Any, drops: DropCount) -> Any:
-    """A whole text; closed blocks of thinking are taken out."""
-    if not isinstance(value, str):
-        return None if value is None else drops.drop(value)
-    thinking = BlockFilter(limit=len(value))
-    if thinking.passes(value):
-        return value
-    visible = visible_text([*thinking.feed(value), *thinking.end()])
-    drops.count += thinking.blocks
-    return visible
+def _whole_text(new_filter: type[BlockFilter]) -> Shape:
+    def take_out_blocks(value: Any, drops: DropCount) -> Any:
+        if not isinstance(value, str):
+            return None if value is None else drops.drop(value)
+        thinking = new_filter(limit=len(value))
+        visible = visible_text([*thinking.feed(value), *thinking.end()])
+        drops.count += thinking.blocks
+        return visible
+
+    return take_out_blocks
+
+
+text = _whole_text(BlockFilter)
+"""A whole text; closed blocks of thinking are taken out."""
 
 
 def _as_json(shape: Shape) -> Shape:
@@ -92,7 +96,7 @@ def _as_json(shape: Shape) -> Shape:
 streamed_json = _as_json(streamed_text)
 """JSON as text that may come in pieces. Some servers give the object itself."""
 
-json_text = _as_json(text)
+json_text = _as_json(_whole_text(JsonBlockFilter))
 """JSON as a whole text."""
 
 

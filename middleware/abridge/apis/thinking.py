@@ -160,6 +160,9 @@ _BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z][a-z']*,? [\w\"'])")
 
 _BARE_HARMONY_FINAL = "assistantfinal"
 
+_STRING_END = re.compile(r'(?<!\\)(?=(?:\\\\)*")')
+"""The place before a quotation mark that is not escaped."""
+
 
 class ThinkingFilter:
     """Separate thinking from one text that arrives in pieces.
@@ -356,13 +359,51 @@ class BlockFilter(ThinkingFilter):
             yield TagPiece("text", tag.text)
 
     def _keep(self, text: str) -> None:
-        self._held.append(text)
-        self._held_size += len(text)
+        if text:
+            self._held.append(text)
+            self._held_size += len(text)
 
     def _take_block(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
         held, self._held, self._held_size = "".join(self._held), [], 0
         self._open_form = None
         return [TagPiece(kind, held)] if held else []
+
+
+class JsonBlockFilter(BlockFilter):
+    """Separate thinking from JSON, as the arguments of a function are.
+
+    A block that begins inside a string ends inside it. Else its tags are text, and without what is
+    between them no JSON would be left.
+    """
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(limit=limit)
+        self._last = ""  # the last character that is shown, but for white space
+        self._begins_in_string = False
+
+    def passes(self, _text: str) -> bool:
+        return False
+
+    def _next_tag(self, buffer: str, position: int) -> _FoundTag | None:
+        """Find the next tag, or the end of the string that the open block begins in."""
+        tag, form = super()._next_tag(buffer, position), self._open_form
+        if form is None or not self._begins_in_string:
+            return tag
+        string_end = _STRING_END.search(buffer, position, len(buffer) if tag is None else tag.start)
+        return tag if string_end is None else _FoundTag(*string_end.span(), "", form, opens=False)
+
+    def _take_text(self, text: str) -> Iterator[TagPiece]:
+        if self._open_form is None:
+            self._last = text.rstrip()[-1:] or self._last
+        yield from super()._take_text(text)
+
+    def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
+        if tag.opens:
+            self._begins_in_string = self._last not in ("", "}", "]")
+        elif not tag.text:
+            yield from self._take_block("text")
+            return
+        yield from super()._take_tag(tag)
 
 
 class _FoundTag(NamedTuple):

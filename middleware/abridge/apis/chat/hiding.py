@@ -21,7 +21,7 @@ from abridge.apis.json import as_object, objects, string
 from abridge.apis.own_errors import whole_error
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.tags import TagPiece
-from abridge.apis.thinking import BlockFilter, ThinkingFilter, visible_text
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -377,7 +377,8 @@ class ChoiceTexts:
     def _filter(self, index: int | None, kind: str) -> BlockFilter:
         key = index, kind
         if key not in self._arguments:
-            self._arguments[key] = BlockFilter(limit=self._limit)
+            new_filter = JsonBlockFilter if kind == "function" else BlockFilter
+            self._arguments[key] = new_filter(limit=self._limit)
         return self._arguments[key]
 
     def _release_arguments(self, fields: Json) -> Json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
-from abridge.apis.thinking import BlockFilter, ThinkingFilter, visible_text
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -49,7 +49,7 @@ class MessageState:
 
     def new_arguments_filter(self) -> BlockFilter | None:
         """Return what keeps thinking out of a call's arguments, if that is hidden."""
-        return BlockFilter(limit=self._limit) if self._hides_raw else None
+        return JsonBlockFilter(limit=self._limit) if self._hides_raw else None
 
     @property
     def is_complete(self) -> bool:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from abridge.apis.json import string
-from abridge.apis.responses.contents import TEXT, ContentKind, contents_of, with_contents
+from abridge.apis.responses.contents import ARGUMENTS, TEXT, ContentKind, contents_of, with_contents
 from abridge.apis.responses.reasoning import is_reasoning, raw_text, summary_text
 from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
-from abridge.apis.thinking import BlockFilter, ThinkingFilter
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
 
@@ -73,7 +73,8 @@ class ItemText:
         rules, profile = self._rules, self._rules.profile
         if rules.hides_raw:
             if not kind.is_part:
-                return BlockFilter(limit=rules.limit)
+                new_filter = JsonBlockFilter if kind is ARGUMENTS else BlockFilter
+                return new_filter(limit=rules.limit)
             splitter = ThinkingFilter.for_answer(profile, rules.limit)
             if kind is not TEXT or self._follows_reasoning or self.has_raw:
                 splitter.note_reasoning()
