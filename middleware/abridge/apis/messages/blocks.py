@@ -6,8 +6,11 @@ and yields the same events.
 
 from __future__ import annotations
 
+from typing import Any
+
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
+from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -33,10 +36,19 @@ class MessageState:
         self.item_count = 0
         self.call_count = 0
         self.hidden_blocks = 0  # blocks of thinking that were taken out of texts
+        self._drops = DropCount()
         self._profile = profile
         self._hides_raw = display.hides_raw
         self._limit = limit
         self._room_left = limit
+
+    @property
+    def dropped(self) -> int:
+        return self.hidden_blocks + self._drops.count
+
+    def check(self, value: Any, shape: Shape) -> str:
+        """Return a string; "" if it does not have its shape and reasoning is hidden."""
+        return string(rebuild(value, shape, self._drops) if self._hides_raw else value)
 
     def new_text_filter(self) -> ThinkingFilter | None:
         """Return what keeps thinking out of a text, if that is hidden."""
@@ -136,7 +148,7 @@ class ThinkingBlock(ReasoningBlock):
         return self.add_delta(self._content_block)
 
     def add_delta(self, delta: Json) -> list[Event]:
-        if signature := string(delta.get("signature")):
+        if signature := self._state.check(delta.get("signature"), opaque):
             self._state.keep_text([], signature)
             self._signature = signature  # each delta replaces it, as in the official client
         return self._add_text(string(delta.get("thinking")))
@@ -161,7 +173,7 @@ class RedactedThinkingBlock(ReasoningBlock):
     """Redacted thinking. It arrives whole in its start event."""
 
     def start(self) -> list[Event]:
-        data = string(self._content_block.get("data"))
+        data = self._state.check(self._content_block.get("data"), opaque)
         self._state.keep_text([], data)
         return self._state_events(data, signs=False)
 
@@ -213,7 +225,7 @@ class ToolUseBlock(Block):
     def __init__(self, content_block: Json, state: MessageState) -> None:
         super().__init__(content_block, state)
         self._call = state.next_call()
-        self._id, self._name = string(content_block.get("id")), string(content_block.get("name"))
+        self._id, self._name = (state.check(content_block.get(key), name) for key in ("id", "name"))
         self._fragments: list[str] = []
         self._has_no_input = True
         self._filter = state.new_arguments_filter()

@@ -25,6 +25,7 @@ from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState,
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_turn
 from abridge.apis.own_errors import without_message
+from abridge.apis.shapes import name
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -81,7 +82,7 @@ class MessagesReader:
 
     @property
     def dropped(self) -> int:
-        return self._dropped + self._state.hidden_blocks
+        return self._dropped + self._state.dropped
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
@@ -144,9 +145,8 @@ class MessagesReader:
             return self._count_fault()
         self._started = True
         self._usage = merge_usage(self._usage, message.get("usage"))
-        return [
-            ResponseStarted(None, None, string(message.get("id")), string(message.get("model")), 0)
-        ]
+        message_id, model = (self._state.check(message.get(key), name) for key in ("id", "model"))
+        return [ResponseStarted(None, None, message_id, model, 0)]
 
     def _ensure_started(self) -> list[Event]:
         """Start the answer if upstream left out `message_start`."""
