@@ -82,6 +82,10 @@ class TagSplitter:
             return []
         return [TagPiece("raw" if self._open_tag else "text", rest)]
 
+    def abort(self) -> list[TagPiece]:
+        """End a text that breaks off; return what was held back."""
+        return self.end()
+
     def _next_piece(self) -> TagPiece | None:
         if self.is_answering or not self._buffer:
             return None

@@ -237,10 +237,18 @@ class ThinkingFilter:
 
     def end(self) -> list[TagPiece]:
         """End the text; return what was held back."""
+        return self._end("text")
+
+    def abort(self) -> list[TagPiece]:
+        """End a text that breaks off; what was held back may be thinking."""
+        return self._end("raw")
+
+    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        """End the text; return what was held back, as the kind that it is taken for."""
         pieces = list(self._split(at_end=True))
         if self._undecided:
             self._undecided = False
-            pieces += self._take_held("text")
+            pieces += self._take_held(kind)
         return [piece for piece in pieces if piece.text]
 
     def _split(self, *, at_end: bool) -> Iterator[TagPiece]:
@@ -336,8 +344,8 @@ class BlockFilter(ThinkingFilter):
     def __init__(self, *, limit: int) -> None:
         super().__init__(may_begin_inside=False, limit=limit)
 
-    def end(self) -> list[TagPiece]:
-        return [*super().end(), *self._take_block("text")]
+    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        return [*super()._end(kind), *self._take_block(kind)]
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self._open_form is None:

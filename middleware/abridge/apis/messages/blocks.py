@@ -6,11 +6,13 @@ and yields the same events.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, string
 from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
+from abridge.apis.tags import TagPiece
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -92,8 +94,6 @@ class Block:
     is_translated = False
     """True for types of blocks that are translated into events."""
 
-    is_text = False
-
     def __init__(self, content_block: Json, state: MessageState) -> None:
         self._content_block = content_block
         self._state = state
@@ -109,6 +109,10 @@ class Block:
 
     def stop(self) -> list[Event]:
         self.is_open = False
+        return []
+
+    def abort(self) -> list[Event]:
+        """Return what was held back of the block, since the answer breaks off."""
         return []
 
     def to_json(self) -> Json | None:
@@ -186,7 +190,6 @@ class TextBlock(Block):
     at."""
 
     is_translated = True
-    is_text = True
 
     def __init__(self, content_block: Json, state: MessageState) -> None:
         super().__init__(content_block, state)
@@ -202,10 +205,17 @@ class TextBlock(Block):
         return self._show(text if self._filter is None else visible_text(self._filter.feed(text)))
 
     def stop(self) -> list[Event]:
-        if self._filter is None or not self.is_open:
-            return super().stop()
+        return super().stop() if self._filter is None else self._end(self._filter.end)
+
+    def abort(self) -> list[Event]:
+        return super().abort() if self._filter is None else self._end(self._filter.abort)
+
+    def _end(self, end: Callable[[], list[TagPiece]]) -> list[Event]:
+        """End the text; show what was held back that is no thinking."""
+        if not self.is_open or self._filter is None:
+            return []
         self.is_open = False
-        rest = visible_text(self._filter.end())
+        rest = visible_text(end())
         self._state.hidden_blocks += self._filter.blocks
         return self._show(rest)
 

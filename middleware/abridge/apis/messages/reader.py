@@ -105,7 +105,7 @@ class MessagesReader:
         usage = read_usage(self._usage) if self._stopped else None  # not final before
         return [
             *self._close_thinking(),
-            *(event for block in self._blocks if block.is_text for event in block.stop()),
+            *(event for block in self._blocks for event in block.abort()),
             ResponseEnded(None, None, ok=False, usage=usage, error=error),
         ]
 

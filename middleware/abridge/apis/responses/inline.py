@@ -107,9 +107,10 @@ class InlineThinking:
         return self._read(event, frame)
 
     def end(self) -> Iterator[FramedEvent]:
-        """Release the text that is held when the stream breaks."""
+        """Release the text that is held when the stream breaks off."""
         for item in self._items:
-            yield from self._end_part(item)
+            if item.part is not None:
+                yield from self._end_part(item, item.part.splitter.abort)
 
     def split_output(self, output: list[Any]) -> list[Any]:
         """Return a whole output, with reasoning items made of its thinking."""
@@ -232,12 +233,14 @@ class InlineThinking:
         part.is_fed = part.is_fed or bool(text)
         return [*item.text.sort(part.splitter.feed(text))]
 
-    def _end_part(self, item: _Item) -> Iterator[FramedEvent]:
+    def _end_part(
+        self, item: _Item, end: Callable[[], list[TagPiece]] | None = None
+    ) -> Iterator[FramedEvent]:
         """Release what of an item's open part is held."""
         part = item.part
         if part is not None and not part.is_ended:
             part.is_ended = True
-            pieces = [*item.text.end_part(part.splitter.end())]
+            pieces = [*item.text.end_part((end or part.splitter.end)())]
             yield from self._show(item, part, pieces)
 
     def _show(

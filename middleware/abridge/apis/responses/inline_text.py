@@ -39,6 +39,9 @@ class Splitter(Protocol):
     def end(self) -> list[TagPiece]:
         """End the text; return what was held back."""
 
+    def abort(self) -> list[TagPiece]:
+        """End a text that breaks off; return what was held back."""
+
 
 @dataclass(slots=True, frozen=True)
 class TextRules:
