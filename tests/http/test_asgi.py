@@ -68,7 +68,11 @@ class TestInflater:
         assert inflater.feed(bytes(9) + gzip.compress(b"b")) == b"b"
         assert inflater.feed(bytes(9)) == b""
 
-    @pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"a") + b"rubbish", bytes(9)])
+    @pytest.mark.parametrize(
+        "data",
+        [b"no gzip", gzip.compress(b"a") + b"rubbish", bytes(9)],
+        ids=["no gzip", "rubbish after a member", "zeros"],
+    )
     def test_anything_else_is_an_error(self, data: bytes) -> None:
         with pytest.raises(ValueError, match="while decompressing"):
             Inflater(b"gzip", LIMIT).feed(data)
