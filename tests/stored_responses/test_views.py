@@ -102,6 +102,29 @@ class TestAsShown:
         assert listed["data"][0] == USER
         assert str([again, listed]).count(RAW) == (2 if name == "openai" else 0)
 
+    @pytest.mark.parametrize("name", ["auto", "openai", "prefilled"])
+    def test_thinking_is_taken_out_of_what_the_model_wrote(self, name: str) -> None:
+        block = f"<think>{THOUGHT}</think>"
+        question = {"type": "message", "role": "user", "content": f"What is {block}?"}
+        early = {"role": "assistant", "content": f"{block}Hi"}
+        call = call_item(1, "f", f'{{"a": "{block}b"}}')
+        items: list[Any] = [message_item(0, f"{block}Hi"), call]
+        again = response_as_shown(response(items), HIDING, {}, {}, PROFILES[name])
+        page = {"object": "list", "data": [question, early, *items]}
+        listed = items_as_shown(page, HIDING, {}, PROFILES[name])
+        assert again is not None
+        assert listed is not None
+        assert again["output"] == [message_item(0, "Hi"), call_item(1, "f", '{"a": "b"}')]
+        assert listed["data"][0] == question
+        assert listed["data"][1]["content"] == "Hi"
+        assert listed["data"][2:] == again["output"]
+
+    def test_an_answer_after_reasoning_is_no_thinking(self) -> None:
+        items = [reasoning_item(0, THOUGHT), message_item(1, "So it ends.")]
+        again = response_as_shown(response(items), HIDING, {}, {}, PROFILES["prefilled"])
+        assert again is not None
+        assert again["output"][1] == items[1]
+
     def test_what_is_stored_here_is_as_it_was_shown(self) -> None:
         shown = {**self.shown(), "usage": {"reasoning_summary": {"model": "two words"}}}
         again = response_as_shown(shown, HIDING, {}, find_summaries(shown["output"]), None)

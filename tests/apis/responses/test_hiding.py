@@ -181,3 +181,15 @@ class TestEventsOfAnItemOfUnknownType:
             True,
             True,
         ]
+
+
+@pytest.mark.parametrize("part", [{"type": "musing"}, {"type": "reasoning_text", "text": ""}])
+def test_text_of_a_part_that_is_no_text_is_left_out(part: Json) -> None:
+    rebuilder = ResponseRebuilder({})
+    place = {"item_id": "msg_0", "output_index": 0}
+    rebuilder.rebuild(
+        {"type": "response.content_part.added", **place, "content_index": 0} | {"part": part}
+    )
+    delta = {"type": "response.output_text.delta", **place, "delta": "odd"}
+    assert rebuilder.rebuild({**delta, "content_index": 0}) is None
+    assert rebuilder.rebuild({**delta, "content_index": 1}) is not None
