@@ -539,6 +539,25 @@ class TestHidden:
         assert json.loads("".join(arguments)) == {"a": "b"}
         assert reader.dropped == 1
 
+    def test_what_is_no_name_and_no_ciphertext_is_left_out(self) -> None:
+        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        content = [
+            {"type": "redacted_thinking", "data": "an odd thought"},
+            {"type": "thinking", "thinking": "x", "signature": "an odd thought"},
+            {"type": "tool_use", "id": "an odd thought", "name": "an odd thought", "input": {}},
+        ]
+        body = {"type": "message", "model": "an odd thought", "content": content}
+        events = reader.read_whole(json.dumps(body).encode())
+        assert "odd" not in str(events)
+        assert reader.dropped == 5
+
+    def test_text_that_is_held_back_is_not_shown_if_the_answer_breaks_off(self) -> None:
+        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        block = {"type": "text", "text": "This is odd"}
+        start = {"type": "content_block_start", "index": 0, "content_block": block}
+        events = reader.read(b"data: %s\n\n" % json.dumps(start).encode()) + reader.end()
+        assert "odd" not in str(events)
+
     def test_an_error_is_told_in_other_words(self) -> None:
         reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
         error = {"type": "error", "error": {"type": "api_error", "message": "odd"}}

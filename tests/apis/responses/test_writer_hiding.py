@@ -567,3 +567,19 @@ def test_what_was_taken_for_reasoning_is_given_back_as_it_was_sent(expose: Expos
             (turn,) = pipeline.recorded_turns()
             assert turn.original == [item]
             assert turn.raw == THOUGHT + "I add."
+
+
+def test_a_native_summary_that_an_item_begins_with_is_shown_only_if_summaries_are(
+    expose: Exposure,
+) -> None:
+    native = {**BARE, "summary": [{"type": "summary_text", "text": "I recall it."}]}
+    added = {**ADDED, "item": native}
+    stream = numbered(
+        CREATED,
+        added,
+        {**DONE, "item": native},
+        *ANSWER,
+        {**COMPLETED, "response": response([native, MESSAGE])},
+    )
+    out = responses(expose=expose, profile=PROFILES["openai"]).stream(b"".join(stream))
+    assert (b"I recall it." in out) == (expose == "summary")
