@@ -12,7 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.hiding import ECHOED, ResponseRebuilder
 from abridge.apis.responses.inline_text import hide_thinking
 from abridge.apis.responses.reasoning import (
     as_shown,
@@ -24,6 +24,7 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
 )
 from abridge.apis.responses.response import snapshot
+from abridge.apis.responses.shapes import ITEM_LIST
 from abridge.apis.shapes import DropCount
 from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import pytest
 
 from abridge.apis.own_errors import UPSTREAM_FAILED
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.hiding import ECHOED, ResponseRebuilder
+from abridge.apis.responses.shapes import ITEM_LIST
 from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
 

@@ -1,0 +1,363 @@
+"""What is known of the Responses API, where raw reasoning is hidden. `hiding.py` drops the rest.
+
+The tables say what a response, its items and their parts, and the events of a stream may hold
+(openai-openapi: `Response`, `OutputItem`, `ItemResource`, `InputItem`, `ResponseStreamEvent`).
+Beside that they know what servers send though the description lacks it: request parameters that
+openresponses' `ResponseResource` repeats, and errors in the form of an error body.
+
+Known, but left out: log probabilities and `obfuscation`, which could spell out anything, and
+`output_text`, which only client libraries set. Upstream's error messages are told in other words:
+servers quote in them what the model wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from abridge.apis import own_errors
+from abridge.apis.responses.reasoning import SHOWN_ITEM
+from abridge.apis.shapes import (
+    DROPPED,
+    DropCount,
+    Shape,
+    address,
+    by_type,
+    each,
+    either,
+    fields,
+    figures,
+    json_text,
+    name,
+    number,
+    opaque,
+    streamed_json,
+    streamed_text,
+    text,
+    unknown,
+)
+
+# Values
+
+
+def _unused(_value: Any, _: DropCount) -> Any:
+    """A value that is known, but says nothing."""
+    return DROPPED
+
+
+def _echoed(_value: Any, _: DropCount) -> Any:
+    """A value that repeats the request. See `hiding.ECHOED`."""
+
+
+def _no_logprobs(value: Any, drops: DropCount) -> Any:
+    """An empty list: the description requires one."""
+    if isinstance(value, list):
+        drops.drop(value)
+        return []
+    return value if value is None else drops.drop(value)
+
+
+_REBUILT_FIELDS = ("id", "call_id", "status", "summary")
+"""Fields of a reasoning item that are read for what clients are shown."""
+
+
+def _reasoning_item(value: Any, drops: DropCount) -> Any:
+    """A reasoning item with all that upstream may want back. Its writer shows a `SHOWN_ITEM`."""
+    shown = SHOWN_ITEM(value, drops)
+    return {
+        key: shown.get(key, inner)
+        for key, inner in value.items()
+        if key in shown or key not in _REBUILT_FIELDS
+    }
+
+
+def _under_names(shape: Shape) -> Shape:
+    """An object of values of one shape."""
+
+    def rebuild_object(value: Any, drops: DropCount) -> Any:
+        if not isinstance(value, dict):
+            return value if value is None else drops.drop(value)
+        known = {key: shape for key in value if name(key, drops) is not DROPPED}
+        return fields(known)(value, drops)
+
+    return rebuild_object
+
+
+def _all(keys: str, shape: Shape) -> dict[str, Shape]:
+    return dict.fromkeys(keys.split(), shape)
+
+
+# Content parts
+
+ANNOTATION = by_type(
+    _all(
+        "file_citation url_citation container_file_citation file_path",
+        fields(
+            _all("type file_id container_id", name)
+            | _all("index start_index end_index", number)
+            | _all("filename title", text)
+            | {"url": address}
+        ),
+    )
+)
+
+OUTPUT_TEXT = fields(
+    {"type": name, "text": streamed_text, "annotations": each(ANNOTATION), "logprobs": _no_logprobs}
+)
+
+OUTPUT_PARTS: Mapping[str, Shape] = {
+    **dict.fromkeys(("output_text", "text", ""), OUTPUT_TEXT),
+    "refusal": fields({"type": name, "refusal": streamed_text}),
+}
+"""Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
+
+EVENT_PARTS: Mapping[str, Shape] = {
+    **OUTPUT_PARTS,
+    **_all("reasoning_text summary_text", fields({"type": name, "text": streamed_text})),
+}
+
+_BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name})}
+
+
+def _input_parts(texts: Shape) -> dict[str, Shape]:
+    return {
+        "input_text": fields({"type": name, "text": texts, **_BREAKPOINT}),
+        **_all(
+            "input_image input_file computer_screenshot",
+            fields(
+                _all("type file_id detail", name)
+                | _all("image_url file_url file_data", address)
+                | {"filename": text, **_BREAKPOINT}
+            ),
+        ),
+    }
+
+
+# Items
+
+_ITEM_FIELDS = {
+    **_all("id type status role phase call_id created_by name namespace execution", name),
+    **_all("server_label approval_request_id container_id fingerprint", name),
+    "caller": fields({"type": name, "caller_id": name}),
+}
+"""Fields of several types of items."""
+
+
+def _item(**own: Shape) -> Shape:
+    return fields({**_ITEM_FIELDS, **own})
+
+
+def _tool_output(texts: Shape) -> Shape:
+    return _item(output=either(texts, each(by_type(_input_parts(texts)))))
+
+
+_SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
+
+_COMPUTER_ACTION = fields(
+    _all("type button", name)
+    | _all("x y scroll_x scroll_y", number)
+    | {"text": text, "keys": each(text), "path": each(fields({"x": number, "y": number}))}
+)
+
+_SEARCH_RESULT = fields(
+    {"file_id": name, "filename": text, "text": text, "score": number}
+    | {"attributes": unknown("file attributes")}
+)
+
+_WEB_ACTION = fields(
+    {"type": name, "query": text, "queries": each(text), "url": address, "pattern": text}
+    | {"sources": each(fields({"type": name, "url": address}))}
+)
+
+_LOCAL_SHELL_ACTION = fields(
+    {"type": name, "user": name, "working_directory": text, "timeout_ms": number}
+    | {"command": each(text), "env": unknown("the environment")}
+)
+
+_SHELL_ACTION = fields({"commands": each(text)} | _all("timeout_ms max_output_length", number))
+
+_ENVIRONMENT = fields(
+    {"type": name, "container_id": name}
+    | {"skills": each(fields({"name": name, "description": text, "path": text}))}
+)
+
+_SHELL_OUTPUT = fields(
+    {"stdout": text, "stderr": text, "created_by": name}
+    | {"outcome": fields({"type": name, "exit_code": number})}
+)
+
+_MCP_TOOL = fields(
+    {"name": name, "description": text} | _all("input_schema annotations", unknown("tool schemas"))
+)
+
+_MCP_ERROR = either(
+    text,
+    fields(
+        {"type": name, "code": number, "message": text}
+        | {"content": either(text, each(fields({"type": name, "text": text})))}
+    ),
+)
+
+ITEMS: Mapping[str, Shape] = {
+    "message": _item(content=each(by_type(OUTPUT_PARTS))),
+    "reasoning": _reasoning_item,
+    "compaction": _item(encrypted_content=opaque),
+    "function_call": _item(arguments=streamed_json),
+    "function_call_output": _tool_output(text),
+    "custom_tool_call": _item(input=streamed_text),
+    "custom_tool_call_output": _tool_output(text),
+    "tool_search_call": _item(arguments=json_text),
+    "tool_search_output": _item(tools=unknown("tool schemas")),
+    "additional_tools": _item(tools=unknown("tool schemas")),
+    "program": _item(code=text),
+    "program_output": _item(result=text),
+    "file_search_call": _item(queries=each(text), results=each(_SEARCH_RESULT)),
+    "web_search_call": _item(action=_WEB_ACTION),
+    "image_generation_call": _item(result=opaque),
+    "code_interpreter_call": _item(
+        code=text, outputs=each(fields({"type": name, "logs": text, "url": address}))
+    ),
+    "computer_call": _item(
+        action=_COMPUTER_ACTION,
+        actions=each(_COMPUTER_ACTION),
+        pending_safety_checks=_SAFETY_CHECKS,
+    ),
+    "computer_call_output": _item(
+        output=fields({"type": name, "file_id": name, "image_url": address}),
+        acknowledged_safety_checks=_SAFETY_CHECKS,
+    ),
+    "local_shell_call": _item(action=_LOCAL_SHELL_ACTION),
+    "local_shell_call_output": _item(output=text),
+    "shell_call": _item(action=_SHELL_ACTION, environment=_ENVIRONMENT),
+    "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
+    "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
+    "apply_patch_call_output": _item(output=text),
+    "mcp_call": _item(arguments=json_text, output=text, error=_MCP_ERROR),
+    "mcp_list_tools": _item(tools=each(_MCP_TOOL), error=text),
+    "mcp_approval_request": _item(arguments=json_text),
+    "mcp_approval_response": _item(approve=number, reason=text),
+}
+
+_INPUT_MESSAGE = _item(
+    content=either(streamed_text, each(by_type({**OUTPUT_PARTS, **_input_parts(streamed_text)})))
+)
+
+_CLIENTS_OUTPUT = _tool_output(streamed_text)
+
+INPUT_ITEMS: Mapping[str, Shape] = {
+    **ITEMS,
+    "message": _INPUT_MESSAGE,
+    "": _INPUT_MESSAGE,
+    "function_call_output": _CLIENTS_OUTPUT,
+    "custom_tool_call_output": _CLIENTS_OUTPUT,
+    "item_reference": _item(),
+    "compaction_trigger": _item(),
+}
+
+ITEM_LIST = fields(
+    _all("object first_id last_id", name) | {"has_more": number, "data": each(by_type(INPUT_ITEMS))}
+)
+"""A page of a response's input (`ResponseItemList`)."""
+
+
+# The response
+
+_MODERATION = fields(
+    _all("type model code", name)
+    | {"flagged": number, "message": own_errors.message}
+    | _all("categories category_scores", _under_names(number))
+    | {"category_applied_input_types": _under_names(each(name))}
+)
+
+RESPONSE = fields(
+    _all("id object status model previous_response_id service_tier truncation", name)
+    | _all("user safety_identifier prompt_cache_key prompt_cache_retention", name)
+    | _all("created_at completed_at background store max_output_tokens max_tool_calls", number)
+    | _all("parallel_tool_calls temperature top_p top_logprobs", number)
+    | _all("presence_penalty frequency_penalty", number)
+    | _all("instructions metadata prompt text tool_choice tools", _echoed)
+    | {
+        "reasoning": fields(_all("effort summary generate_summary mode context", name)),
+        "prompt_cache_options": fields({"mode": name, "ttl": name}),
+        "conversation": fields({"id": name}),
+        "billing": fields({"payer": name}),
+        "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
+        "incomplete_details": fields({"reason": name}),
+        "error": own_errors.ERROR,
+        "usage": figures,
+        "output": each(by_type(ITEMS)),
+        "output_text": _unused,
+    }
+)
+
+
+# Events
+
+_EVENT_FIELDS = {
+    **_all("type item_id status", name),
+    **_all("sequence_number output_index content_index summary_index annotation_index", number),
+    **_all("command_index partial_image_index", number),
+    "obfuscation": _unused,
+}
+
+
+def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
+    return {f"response.{kind}": fields({**_EVENT_FIELDS, **own}) for kind in kinds.split()}
+
+
+RESPONSE_EVENTS: Mapping[str, Shape] = {
+    **_events("created queued in_progress completed incomplete failed", response=RESPONSE),
+    "error": fields(
+        {"type": name, "param": own_errors.identifier}
+        | {"sequence_number": number, "code": own_errors.identifier, "message": own_errors.message}
+        | {"error": own_errors.ERROR, "response": RESPONSE}
+    ),
+}
+"""Events about the whole response."""
+
+ITEM_EVENTS: Mapping[str, Shape] = {
+    **_events("output_item.added output_item.done", item=by_type(ITEMS)),
+    **_events("content_part.added content_part.done", part=by_type(EVENT_PARTS)),
+    **_events("output_text.delta", delta=streamed_text, logprobs=_no_logprobs),
+    **_events("output_text.done", text=streamed_text, logprobs=_no_logprobs),
+    **_events("output_text.annotation.added", annotation=ANNOTATION),
+    **_events("refusal.done", refusal=streamed_text),
+    **_events("reasoning_text.done reasoning_summary_text.done", text=streamed_text),
+    **_events(
+        "reasoning_summary_part.added reasoning_summary_part.done", part=by_type(EVENT_PARTS)
+    ),
+    **_events("function_call_arguments.done", name=name, arguments=streamed_json),
+    **_events("mcp_call_arguments.done", name=name, arguments=json_text),
+    **_events("custom_tool_call_input.done", input=streamed_text),
+    **_events("code_interpreter_call_code.done", code=text),
+    **_events("shell_call_command.added shell_call_command.done", command=text),
+    **_events(
+        "refusal.delta reasoning_text.delta reasoning_summary_text.delta "
+        "function_call_arguments.delta custom_tool_call_input.delta",
+        delta=streamed_text,
+    ),
+    # these come again as a whole, which can be looked through
+    **_events(
+        "mcp_call_arguments.delta code_interpreter_call_code.delta shell_call_command.delta "
+        "shell_call_output_content.delta audio.transcript.delta",
+        delta=_unused,
+    ),
+    **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
+    **_events("audio.delta", delta=opaque),
+    **_events(
+        "image_generation_call.partial_image",
+        partial_image_b64=opaque,
+        **_all("size quality background output_format", name),
+    ),
+    **_events(
+        "file_search_call.in_progress file_search_call.searching file_search_call.completed "
+        "web_search_call.in_progress web_search_call.searching web_search_call.completed "
+        "code_interpreter_call.in_progress code_interpreter_call.interpreting "
+        "code_interpreter_call.completed image_generation_call.in_progress "
+        "image_generation_call.generating image_generation_call.completed "
+        "mcp_call.in_progress mcp_call.completed mcp_call.failed "
+        "mcp_list_tools.in_progress mcp_list_tools.completed mcp_list_tools.failed "
+        "audio.done audio.transcript.done"
+    ),
+}
+"""Events about an item, or what is in one."""
