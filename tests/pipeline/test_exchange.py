@@ -543,6 +543,33 @@ class TestCancellation:
         seen = check_chat(request.data)
         assert (seen.error, seen.choices[0].text) == (None, "Hello.")
 
+    @pytest.mark.parametrize("expose", ["both", "summary"])
+    async def test_a_body_that_is_complete_is_sent_without_its_summary(self, expose: str) -> None:
+        request, upstream = await held_body(reasoning={"expose": expose})
+        await cancelled(request)
+        assert (request.status, request.complete, upstream.left) == (200, True, 0)
+        message = request.json["choices"][0]["message"]
+        assert message["content"] == "Hello."
+        assert ("odd numbers" in str(request.json)) is (expose == "both")
+
+    async def test_a_body_that_its_summary_must_not_fail_alone_says_so(self) -> None:
+        request, _ = await held_body(summary={"on_failure": "fail"})
+        await cancelled(request)
+        assert (request.status, request.complete) == (502, True)
+        assert b"Hello." in request.data
+
+
+async def held_body(**tables: Any) -> tuple[Call, Upstream]:
+    """Return a request whose body is complete and waits for its summary."""
+    upstream = Upstream(Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT})))
+    writer = Scripted(gate=asyncio.Event())
+    waiting = {"grace": 60, "first_token": 60, "default": "auto", **tables.pop("summary", {})}
+    app = build_app("mounted", upstream, writer=writer, summary=waiting, **tables)
+    request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+    await until(lambda: bool(writer.running) and not upstream.running)
+    assert not request.sent
+    return request, upstream
+
 
 async def cancelled(request: Call) -> None:
     assert request.task is not None

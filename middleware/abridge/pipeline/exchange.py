@@ -195,15 +195,15 @@ class Exchange:
     def _abort(self, cause: str) -> None:
         """End the answer of a cancelled request without waiting for its summary.
 
-        If it has not started, a stopping server sends an error; else whoever cancelled the request
-        may answer it.
+        One that is whole is sent. Of one that has not started nothing is: a stopping server sends
+        an error, else whoever cancelled the request may answer it.
         """
         stopping = cause == SHUTTING_DOWN
         if not self._client.departed.is_set():
             self._recorder.record.note_error(cause)
         if stopping and self._answer is None:
             self._answer = RefusedAnswer(self._client, self._plan.write_error, SERVER_STOPPING, 503)
-        elif stopping or self._client.started:
+        elif stopping or self._body_complete or self._client.started:
             self._finish(SERVER_STOPPING if stopping else REQUEST_CANCELLED)
             self._summary_runner.stop_waiting()
         else:
