@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -68,7 +70,7 @@ class Exchange:
         self._request_messages.append({"type": "http.request", "body": body, "more_body": False})
         failure: Exception | None = None
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with _request_tasks() as tasks:
                 self._set_up(tasks)
                 listening = tasks.create_task(self._client.listen())
                 sending = tasks.create_task(self._client.run())
@@ -241,6 +243,21 @@ class Exchange:
             record.note_error(SERVER_STOPPING.code)
             cause = str(failure) if isinstance(failure, UpstreamBroken) else "no whole answer came"
             _log.warning("upstream %s: %s", record.upstream, cause)
+
+
+@asynccontextmanager
+async def _request_tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    """Run the tasks of a request. If one error ends them, it is raised by itself, in no group."""
+    error: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        error = group.exceptions[0]
+    if error is not None:
+        raise error
 
 
 def _error_for(failure: Exception | None) -> ErrorDetail | None:
