@@ -26,7 +26,7 @@ from abridge.observability.record import SHUTTING_DOWN
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.translation.turn import answer as translated_answer
-from tests.support.asgi import Call, begin
+from tests.support.asgi import Call, begin, scope_for
 from tests.support.checker import check_chat, check_responses, comments
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, Form, build_app
@@ -726,6 +726,42 @@ class TestOddAnswers:
         assert request.status == (502 if refused else status)
         assert (request.data == b"hello") is not refused
 
+    @pytest.mark.parametrize("tracing", [True, False])
+    @pytest.mark.parametrize("default", ["off", "auto"])
+    async def test_headers_may_be_any_iterable(
+        self,
+        default: str,
+        tracing: bool,  # noqa: FBT001 -- a table
+    ) -> None:
+        given = {"content-type": "application/json", "x-mine": "1"}
+        headers = ((key.encode(), value.encode()) for key, value in given.items())
+        request = await ask_whole(
+            {"headers": headers}, summary={"default": default}, tracing={"enabled": tracing}
+        )
+        received = request.headers
+        assert {name: received[name] for name in given} == given
+        assert ("x-abridge-summary" in received) is (default == "auto")
+
+    @pytest.mark.parametrize("tracing", [True, False])
+    async def test_headers_may_be_none(
+        self,
+        tracing: bool,  # noqa: FBT001 -- a table
+    ) -> None:
+        request = await ask_whole({"headers": None}, tracing={"enabled": tracing})
+        assert (request.status, request.json["id"]) == (200, "chatcmpl-1")
+
+    @pytest.mark.parametrize("default", ["off", "auto"])
+    @pytest.mark.parametrize("kind", ["application/json", "text/html"])
+    async def test_trailers_are_announced_only_where_they_pass(
+        self, default: str, kind: str
+    ) -> None:
+        headers = [(b"content-type", kind.encode())]
+        start = {"headers": headers, "trailers": True}
+        request = await ask_whole(start, Untiring, summary={"default": default})
+        announced = request.sent[0].get("trailers", False)
+        passed = request.sent[-1]["type"] == "http.response.trailers"
+        assert announced is passed is (default == "off")
+
     @pytest.mark.parametrize("expose", ["auto", "none"])
     @pytest.mark.parametrize(
         ("part", "method"), [(ChatReader, "read_whole"), (ChatWriter, "write_whole")]
@@ -822,6 +858,43 @@ class TestOddAnswers:
             await request.finish()
         assert request.sent
         assert not request.complete
+
+    async def test_an_error_that_is_no_exception_comes_out_as_it_is(self) -> None:
+        class Halt(BaseException):
+            pass
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            raise Halt from KeyError("cause")
+
+        with pytest.raises(Halt) as raised:
+            await begin(mounted(app), "/v1/chat/completions", CHAT).finish()
+        assert isinstance(raised.value.__cause__, KeyError)
+
+
+def mounted(app: Any, **tables: Any) -> Any:
+    return build_app("mounted", app, writer=Scripted(), **tables)
+
+
+class Untiring(Call):
+    """A client that takes trailers, too."""
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+async def ask_whole(start: dict[str, Any], client: type[Call] = Call, **tables: Any) -> Call:
+    """Ask an application that begins its answer so, and ends it with trailers."""
+    body = json.dumps(completion({"content": "Hello.", "reasoning": THOUGHT})).encode()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, **start})
+        await send({"type": "http.response.body", "body": body})
+        if start.get("trailers"):
+            await send({"type": "http.response.trailers", "headers": []})
+
+    asked = json.dumps({"model": "m", "messages": CHAT["messages"]}).encode()
+    outer = mounted(app, **{"summary": {"default": "auto"}, **tables})
+    return await client(outer, scope_for("/v1/chat/completions", asked), asked).start().finish()
 
 
 def fail(*_: Any) -> Any:

@@ -325,6 +325,33 @@ class TestUpstreamResponses:
         received = await fetch(native, tail, prefix=PREFIX[form])
         assert received.data == b"".join(answer.steps)  # type: ignore[arg-type]
 
+    @pytest.mark.parametrize("headers", [{"x-mine": "1"}, None])
+    @pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+    async def test_headers_may_be_any_iterable_and_trailers_do_not_pass(
+        self, headers: dict[str, str] | None, kind: str
+    ) -> None:
+        given = None if headers is None else {**headers, "content-type": kind}
+        model = Upstream(Answer.json(stored_upstream()))
+
+        async def stored(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "POST":
+                await model(scope, receive, send)
+                return
+            lines = given and ((key.encode(), value.encode()) for key, value in given.items())
+            start = {"status": 200, "headers": lines, "trailers": True}
+            await send({"type": "http.response.start", **start})
+            body = json.dumps(stored_upstream()).encode()
+            await send({"type": "http.response.body", "body": body})
+            await send({"type": "http.response.trailers", "headers": []})
+
+        app = native_app(stored, form="mounted")  # type: ignore[arg-type]
+        await get_response(app, "Hi")
+        received = await fetch(app, "resp_1")
+        assert received.json["id"] == "resp_1"
+        assert [message["type"] for message in received.sent[1:]] == ["http.response.body"]
+        assert "trailers" not in received.sent[0]
+        assert {name: received.headers[name] for name in given or ()} == (given or {})
+
     async def test_no_content_has_none_where_reasoning_is_hidden(self) -> None:
         odd = Answer([THOUGHT.encode()], 204, {"x-said": RAW})
         app = native_app(Upstream(odd), expose="summary", form="mounted")

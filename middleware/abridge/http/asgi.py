@@ -20,10 +20,12 @@ RAW_DEFLATE = -15  # zlib's window bits for data without a header
 
 SLICE = 16 << 10  # bytes inflated at once: what follows a gzip member is copied
 
+TRAILERS = "http.response.trailers"
+
 BYPASSING_EXTENSIONS = (
     "http.response.pathsend",
     "http.response.zerocopysend",
-    "http.response.trailers",
+    TRAILERS,
 )
 """ASGI extensions that send a response past the code that reads it."""
 
@@ -126,6 +128,16 @@ def drop_headers(
 ) -> list[tuple[bytes, bytes]]:
     dropped = frozenset(names)
     return [(key, value) for key, value in headers if key.lower() not in dropped]
+
+
+def with_header_list(start: Message) -> Message:
+    """Return a start message with its headers as a list: ASGI allows any iterable, and none."""
+    return {**start, "headers": list(start.get("headers") or ())}
+
+
+def without_trailers(start: Message) -> Message:
+    """Return the start message of an answer whose trailers will not pass."""
+    return {key: start[key] for key in start if key != "trailers"}
 
 
 def content_length(scope: Scope) -> int:

@@ -19,7 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import EndpointMissing, UpstreamBroken
-from abridge.http.asgi import Inflater, can_inflate, get_header
+from abridge.http.asgi import (
+    Inflater,
+    can_inflate,
+    get_header,
+    with_header_list,
+    without_trailers,
+)
 from abridge.observability.record import CANCELLED, SHUTTING_DOWN, cancellation_cause
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
@@ -270,7 +276,7 @@ def _error_for(failure: Exception | None) -> ErrorDetail | None:
 
 def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     """Return the answer for this `http.response.start`."""
-    start = {"headers": [], **start}  # they are optional
+    start = without_trailers(with_header_list(start))
     headers = start["headers"]
     content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
     encoding = get_header(headers, b"content-encoding")

@@ -18,11 +18,14 @@ from abridge.errors import UpstreamBroken
 from abridge.http.asgi import (
     BODY_HEADERS,
     BYPASSING_EXTENSIONS,
+    TRAILERS,
     Inflater,
     can_inflate,
     drop_headers,
     get_header,
     json_start,
+    with_header_list,
+    without_trailers,
 )
 
 NO_CONTENT = 204
@@ -74,10 +77,10 @@ class _BufferedAnswer:
         self.passing = False  # the answer is passed on as it came
 
     async def send(self, message: Message) -> None:
-        if self._replaced:
+        if self._replaced or message["type"] == TRAILERS:
             return
         if message["type"] == "http.response.start":
-            self._start = {"headers": [], **message}  # they are optional
+            self._start = without_trailers(with_header_list(message))
             await self._begin(self._start)
         elif self.passing:
             await self._send(message)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.apis.credentials import Header
 from abridge.config.settings import ROUTE, Route
 from abridge.errors import UpstreamBroken
-from abridge.http.asgi import drop_headers, get_header
+from abridge.http.asgi import drop_headers, get_header, with_header_list
 from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.observability.record import RECORD, TRACE, Record
 from abridge.observability.tracing.attributes import (
@@ -138,6 +138,7 @@ class UpstreamCall:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            message = with_header_list(message)
             self._note_start(message)
         elif self._is_stream and self._first_chunk_seconds is None and message.get("body"):
             self._first_chunk_seconds = monotonic() - self._started_at
@@ -171,7 +172,7 @@ class UpstreamCall:
     def _note_start(self, start: Message) -> None:
         if self._record is None or self._record.cause is None:
             self.status = start["status"]
-        content_type = get_header(start.get("headers", ()), b"content-type")
+        content_type = get_header(start["headers"], b"content-type")
         self._is_stream = content_type.startswith(b"text/event-stream")
 
     def _response_error(self) -> str | None:
