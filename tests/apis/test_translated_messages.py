@@ -6,7 +6,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.messages.api import MESSAGES
 from abridge.errors import RequestError
+from abridge.providers.catalog import PROFILES
 from tests.apis.translation import (
     HELLO,
     Json,
@@ -139,6 +142,40 @@ class TestReasoningTowardChat:
     def test_consecutive_reasoning_accumulates(self) -> None:
         written_messages = messages(reasoning("One."), reasoning("Two."), assistant("Hi"), HELLO)
         assert written_messages[0]["reasoning_content"] == "One.\n\nTwo."
+
+    @pytest.mark.parametrize("text", ["<think>Hm.</think>Hi", "<think>\nHm.\n</think>\n\nHi"])
+    def test_what_the_text_repeats_in_tags_is_said_once(self, text: str) -> None:
+        turn = (reasoning("Hm."), assistant(text), HELLO)
+        for profile in ("auto", "deepseek", "huggingface", "mistral", "openrouter", "openai"):
+            assert messages(*turn, profile=profile) == messages(
+                reasoning("Hm."), assistant("Hi"), HELLO, profile=profile
+            )
+
+    def test_what_the_text_repeats_in_tags_is_no_answer_toward_messages(self) -> None:
+        asked = responses_request(reasoning("Hm."), assistant("<think>Hm.</think>Hi"), HELLO)
+        written = MESSAGES.write_request(asked, UpstreamOptions(PROFILES["auto"]))
+        assert written.body["messages"][0]["content"] == [{"type": "text", "text": "Hi"}]
+
+    def test_several_stretches_that_one_block_repeats_are_said_once(self) -> None:
+        turn = (reasoning("One."), reasoning("Two."), assistant("<think>One.\n\nTwo.</think>Hi"))
+        written = messages(*turn, HELLO)[0]
+        assert (written["reasoning_content"], written["content"]) == ("One.\n\nTwo.", "Hi")
+
+    @pytest.mark.parametrize(
+        "turn",
+        [
+            (reasoning("Hm."), assistant("<think>Else.</think>Hi")),
+            (reasoning("Hm."), assistant("Say <think>Hm.</think>Hi")),
+            (reasoning("Hm."), call("c"), output("c"), assistant("<think>Hm.</think>Hi")),
+            (reasoning("Hm."), assistant("So."), assistant("<think>Hm.</think>Hi")),
+            (assistant("<think>Hm.</think>Hi"),),
+        ],
+    )
+    def test_tags_that_repeat_no_reasoning_before_them_are_the_answer_s(
+        self, turn: tuple[Json, ...]
+    ) -> None:
+        written = messages(*turn, HELLO)
+        assert turn[-1]["content"][0]["text"] in str(written[-2]["content"])
 
     def test_reasoning_may_be_all_there_is(self) -> None:
         assert messages(reasoning("Hm.")) == [{"role": "user", "content": ""}]

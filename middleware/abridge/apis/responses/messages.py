@@ -19,6 +19,7 @@ from abridge.apis.json import dumps, string
 from abridge.apis.openai import PartWriters
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
+from abridge.apis.tags import TagSplitter
 from abridge.apis.tools import ToolNames, write_shell_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -40,7 +41,7 @@ from abridge.core.model_request import (
     normalized,
     unsupported_part,
 )
-from abridge.providers.profile import Profile
+from abridge.providers.profile import TAGS, Profile
 
 TEXT_TYPES = ("input_text", "output_text", "text")
 """Some servers and clients send `text` for either of the others."""
@@ -121,8 +122,14 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
     """Yield the messages.
 
     Consecutive items of the assistant, or of tools, are one message. Each message of another role
-    is one of its own.
+    is one of its own. Reasoning that the text after it repeats in tags is read once.
     """
+    for message in _read_input(body, names):
+        message.parts = _said_once(message.parts)
+        yield message
+
+
+def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
     instructions = body.get("instructions")
     if instructions:
         yield Message("system", read_parts(instructions, "instructions"), param="instructions")
@@ -149,6 +156,28 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
             yield message
     if current is not None:
         yield current
+
+
+def _said_once(parts: Iterable[MessagePart]) -> list[MessagePart]:
+    """Take out of each text the tags that hold what the reasoning before it says."""
+    once: list[MessagePart] = []
+    reasoning: list[str] = []  # its words
+    for part in parts:
+        if isinstance(part, TextPart) and reasoning:
+            once.append(TextPart(_without_tags(part.text, reasoning)))
+        else:
+            once.append(part)
+        reasoning = [*reasoning, *part.text.split()] if isinstance(part, ReasoningPart) else []
+    return once
+
+
+def _without_tags(text: str, reasoning: list[str]) -> str:
+    """Return a text without leading tags that hold these words, or as it is."""
+    splitter = TagSplitter(TAGS)
+    pieces = [*splitter.feed(text), *splitter.end()]
+    inline = "".join(piece.text for piece in pieces if piece.kind == "raw")
+    rest = "".join(piece.text for piece in pieces if piece.kind == "text")
+    return rest if inline.split() == reasoning else text
 
 
 def _read_item(item: Json, param: str, names: ToolNames) -> Message:
