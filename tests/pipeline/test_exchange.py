@@ -552,7 +552,9 @@ class TestCancellation:
         assert message["content"] == "Hello."
         assert ("odd numbers" in str(request.json)) is (expose == "both")
 
-    async def test_a_body_that_its_summary_must_not_fail_alone_says_so(self) -> None:
+    async def test_a_complete_body_is_an_error_with_its_answer_where_a_summary_must_be(
+        self,
+    ) -> None:
         request, _ = await held_body(summary={"on_failure": "fail"})
         await cancelled(request)
         assert (request.status, request.complete) == (502, True)
