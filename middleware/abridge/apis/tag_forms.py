@@ -1,0 +1,144 @@
+"""The forms of tags around thinking that are known, in any spelling.
+
+They are looked for where raw reasoning is hidden; elsewhere only those that a profile names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_TAG = 160
+"""The longest tag, in characters."""
+
+_NAMES = (
+    "think|thinking|thoughts?|reflection|scratchpad|inner_monologue"  # R1, Qwen, Gemini, Reflection
+    "|antthinking|longcat_think"  # what prompts have Claude write, LongCat
+    "|internal_thinking|thinking_process|chain_of_thought"
+)
+
+_PREFIX = r"(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
+
+# in JSON, encoders may escape the characters of a tag
+_LESS, _GREATER, _SLASH = r"(?:<|\\u003c)", r"(?:>|\\u003e)", r"\\?/"
+
+_HARMONY_CHANNEL = r"[^<]{0,60}(?:<\|constrain\|>[^<]{0,20})?<\|message\|>"
+
+_HARMONY_FINAL = (
+    rf"(?:(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary){_HARMONY_CHANNEL}"
+    r"|<\|start\|>assistant<\|message\|>)"
+)
+
+
+class Form(NamedTuple):
+    """A form of tags around thinking."""
+
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    examples: tuple[str, ...]  # its commonest tags
+    separator: str = "\n"  # goes between blocks that follow each other
+
+
+def _form(opening: str, closing: str, *examples: str, separator: str = "\n") -> Form:
+    flags = re.IGNORECASE
+    return Form(re.compile(opening, flags), re.compile(closing, flags), examples, separator)
+
+
+FORMS = (
+    _form(
+        rf"{_LESS}{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}})?{_GREATER}",
+        rf"{_LESS}{_SLASH}{_PREFIX}(?:{_NAMES})\s{{0,60}}{_GREATER}",
+        *("<think>", "</think>", "<thinking>", "</thinking>", "<thought>", "</thought>"),
+        *("<reflection>", "</reflection>", "<scratchpad>", "</scratchpad>"),
+        *("<seed:think>", "</seed:think>", "<budget:thinking>", "</budget:thinking>"),
+    ),
+    # Bedrock: a block for each fragment
+    _form(
+        r"<reasoning\s{0,60}>",
+        rf"<{_SLASH}reasoning\s{{0,60}}>",
+        *("<reasoning>", "</reasoning>"),
+        separator="",
+    ),
+    _form(  # Magistral
+        r"\[(?:think|thinking|reasoning)\]",
+        rf"\[{_SLASH}(?:think|thinking|reasoning)\]",
+        *("[THINK]", "[/THINK]"),
+    ),
+    _form(  # Kimi-VL
+        r"(?:◁|\\u25c1)think(?:▷|\\u25b7)",
+        rf"(?:◁|\\u25c1){_SLASH}think(?:▷|\\u25b7)",
+        *("◁think▷", "◁/think▷"),
+    ),
+    _form(  # Command R
+        r"<\|START_THINKING\|>",
+        r"<\|END_THINKING\|>",
+        *("<|START_THINKING|>", "<|END_THINKING|>"),
+    ),
+    _form(  # Sky-T1, OpenThinker
+        r"<\|begin_of_thought\|>",
+        r"<\|end_of_thought\|>",
+        *("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ),
+    _form(
+        r"<\|(?:begin_)?think(?:ing)?\|>",
+        r"<\|(?:/|end_)think(?:ing)?\|>",
+        *("<|think|>", "<|/think|>"),
+    ),
+    _form(  # Apertus
+        r"<\|inner_prefix\|>",
+        r"<\|inner_suffix\|>",
+        *("<|inner_prefix|>", "<|inner_suffix|>"),
+    ),
+    _form(  # Gemma
+        r"<\|channel>thought",
+        r"<channel\|>",
+        *("<|channel>thought", "<channel|>"),
+    ),
+    _form(  # MedGemma
+        r"<unused94>",
+        r"<unused95>",
+        *("<unused94>", "<unused95>"),
+    ),
+    _form(  # harmony: gpt-oss without its parser (openai/harmony, docs/format.md)
+        rf"(?:<\|start\|>assistant)?<\|channel\|>analysis{_HARMONY_CHANNEL}",
+        rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>|<\|call\|>",
+        *("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>", "<|return|>"),
+        *("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+    ),
+)
+"""The sources are those of `providers.profile.TAGS`."""
+
+TAG_PATTERNS = tuple(
+    (form, opens, form.opening if opens else form.closing)
+    for form in FORMS
+    for opens in (True, False)
+)
+
+STARTERS = re.compile(r"<(?=[/|\\a-z]|\Z)|\[(?=[/\\tr]|\Z)|◁|\\(?=u|\Z)", re.IGNORECASE)
+"""Where a tag may begin."""
+
+
+def _beginning_of(*parts: str) -> str:
+    """Return a pattern of the beginnings of these parts in a row."""
+    return "" if not parts else f"(?:{parts[0]}{_beginning_of(*parts[1:])})?"
+
+
+_ESCAPE = _beginning_of(r"\\", "u", "(?:00?|25?)", "[3cb]", "[c1e7]?")
+
+_HARMONY_PIECE = (
+    r"(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,71})?(?:<\|constrain\|>[^<]{0,20})?"
+    r"(?:<\|?[a-z]{0,10}\|?)?"
+)
+
+INCOMPLETE = re.compile(
+    rf"(?:<|\\u003c)\\?/?[a-z0-9_:]{{0,32}}(?:\s[^<>]{{0,60}})?{_ESCAPE}"
+    r"|<\|?/?[a-z_]{0,20}\|?"
+    r"|<\|channel>[a-z]{0,7}"
+    rf"|{_HARMONY_PIECE}"
+    rf"|<\|end\|>{_HARMONY_PIECE}"
+    r"|\[\\?/?[a-z]{0,10}"
+    rf"|(?:◁|\\u25c1)\\?/?[a-z]{{0,5}}{_ESCAPE}"
+    rf"|{_ESCAPE}",
+    re.IGNORECASE,
+)
+"""Text at the end of a piece that may be the beginning of a tag."""
