@@ -59,6 +59,14 @@ def check_attributions(ids: list[str], attributions: list[CallAttribution]) -> N
         latest = call if isinstance(one, list) else latest
 
 
+TEXT_DONE = {
+    "response.output_text.done": "text",
+    "response.reasoning_text.done": "text",
+    "response.refusal.done": "refusal",
+}
+"""The events with the whole text of a part, and its field."""
+
+
 @dataclass
 class Part:
     text: str = ""
@@ -75,7 +83,7 @@ class Item:
     raw: str = ""
     text: str = ""
     arguments: str = ""
-    part_text: str = ""
+    contents: list[Part] = field(default_factory=list)
     done: dict[str, Any] | None = None
 
     @property
@@ -167,8 +175,10 @@ def check_responses(stream: bytes, *, texts_agree: bool = True) -> ResponsesStre
 
 def _check_item_event(item: Item, event: dict[str, Any], *, texts_agree: bool) -> None:
     kind = event["type"]
+    if "content_index" in event and "summary" not in kind:
+        _check_content_event(item, event, texts_agree=texts_agree)
     if texts_agree:
-        _check_texts(item, event)
+        _check_item_texts(item, event)
     if "item_id" in event:
         assert event["item_id"] == item.id, f"{kind} addresses {event['item_id']}, not {item.id}"
     if kind.startswith("response.reasoning_summary"):
@@ -184,28 +194,44 @@ def _check_item_event(item: Item, event: dict[str, Any], *, texts_agree: bool) -
         _check_done(item, event["item"])
 
 
-def _check_texts(item: Item, event: dict[str, Any]) -> None:
-    """Assert that the deltas add up to each text that repeats them."""
-    kind = event["type"]
+def _check_content_event(item: Item, event: dict[str, Any], *, texts_agree: bool) -> None:
+    """Assert that parts are added in order, and that each event is of an open one.
+
+    Several may be open at once.
+    """
+    kind, index = event["type"], event["content_index"]
     if kind == "response.content_part.added":
-        item.part_text = ""
-    elif kind in ("response.reasoning_text.delta", "response.output_text.delta"):
-        item.part_text += event["delta"]
-    elif kind in ("response.reasoning_text.done", "response.output_text.done"):
-        assert event["text"] == item.part_text, "the done text is the deltas joined"
-    elif kind == "response.function_call_arguments.done":
-        assert event["arguments"] == item.arguments, "the done arguments are the deltas joined"
+        assert index == len(item.contents), f"content_index is dense: {index}"
+        item.contents.append(Part())
+        return
+    assert index < len(item.contents), f"{kind} of a part that was not added: {index}"
+    part = item.contents[index]
+    assert not part.closed, f"{kind} of a part that is done: {index}"
+    if kind.endswith(".delta"):
+        assert part.done is None, "a delta after the part's text was done"
+        part.text += event["delta"]
     elif kind == "response.content_part.done":
-        text = event["part"].get("text", item.part_text)
-        assert text == item.part_text, "the done part is the deltas joined"
-    elif kind == "response.output_item.done":
-        _check_item_texts(item, event["item"])
+        assert part.done is not None, "part done before its text"
+        part.closed = True
+        fields = event["part"]
+        text = fields.get("text", fields.get("refusal", part.text))
+        assert not texts_agree or text == part.text, "the done part is the deltas joined"
+    elif kind in TEXT_DONE:
+        assert part.done is None, "a part's text is done once"
+        part.done = event[TEXT_DONE[kind]]
+        assert not texts_agree or part.done == part.text, "the done text is the deltas joined"
 
 
-def _check_item_texts(item: Item, done: dict[str, Any]) -> None:
-    streamed = item.raw or item.text
+def _check_item_texts(item: Item, event: dict[str, Any]) -> None:
+    """Assert that the deltas add up to each text that repeats all of an item's."""
+    if event["type"] == "response.function_call_arguments.done":
+        assert event["arguments"] == item.arguments, "the done arguments are the deltas joined"
+    if event["type"] != "response.output_item.done":
+        return
+    done = event["item"]
+    streamed = "".join(part.text for part in item.contents)
     if streamed:
-        texts = [part["text"] for part in done.get("content", []) if "text" in part]
+        texts = [part.get("text", part.get("refusal", "")) for part in done.get("content", [])]
         assert "".join(texts) == streamed, "the item's text is the deltas joined"
     if item.arguments:
         assert done["arguments"] == item.arguments, "the item's arguments are the deltas joined"
@@ -238,6 +264,7 @@ def _check_part_event(item: Item, event: dict[str, Any]) -> None:
 
 def _check_done(item: Item, done: dict[str, Any]) -> None:
     assert (done["id"], done["type"]) == (item.id, item.type), "an item's identity changed"
+    assert all(part.closed for part in item.contents), "an item is done while a part is open"
     assert all(part.closed for part in item.parts), "an item is done while a part is open"
     if item.type != "reasoning":
         return

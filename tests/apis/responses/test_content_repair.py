@@ -376,6 +376,165 @@ class TestItemsClosedEarly:
         assert pipeline.reader.mismatches == mismatches
 
 
+ADDED, DELTA, TEXT_DONE, DONE = "added", "delta", "text_done", "done"
+
+Step = tuple[str, int, str]
+"""An event of a part: its stage, the part's `content_index`, and a text."""
+
+
+def parts_item(texts: list[str]) -> Event:
+    return {
+        **item_of("message", ""),
+        "content": [item_of("message", t)["content"][0] for t in texts],
+    }
+
+
+def in_parts(steps: list[Step], finals: list[str]) -> list[Event]:
+    """Return the stream of a message whose parts stream in these steps."""
+    whole = {stage: streamed("message", [""], "")[2 + place] for place, stage in enumerate(STAGES)}
+    head = streamed("message", [], "")
+    item = parts_item(finals)
+    return [
+        *head[:2],
+        *(_with_text({**whole[stage], "content_index": at}, text) for stage, at, text in steps),
+        {**head[-2], "item": item},
+        {"type": "response.completed", "response": response([item])},
+    ]
+
+
+STAGES = (ADDED, DELTA, TEXT_DONE, DONE)
+
+
+def _with_text(event: Event, text: str) -> Event:
+    if "part" in event:
+        return {**event, "part": {**event["part"], "text": text}}
+    return {**event, "delta" if event["type"].endswith("delta") else "text": text}
+
+
+def ended(index: int, text: str) -> list[Step]:
+    return [(TEXT_DONE, index, text), (DONE, index, text)]
+
+
+A, B = (DELTA, 0, "A"), (DELTA, 1, "B")
+ADD_A, ADD_B = (ADDED, 0, ""), (ADDED, 1, "")
+
+SEVERAL_PARTS: dict[str, list[Step]] = {
+    "one after the other": [ADD_A, A, *ended(0, "A"), ADD_B, B, *ended(1, "B")],
+    "ended at the end": [ADD_A, A, ADD_B, B, *ended(0, "A"), *ended(1, "B")],
+    "all texts done, then all parts": [
+        *(ADD_A, ADD_B, A, B, (TEXT_DONE, 0, "A"), (TEXT_DONE, 1, "B"), (DONE, 0, "A")),
+        (DONE, 1, "B"),
+    ],
+    "ended in the other order": [ADD_A, A, ADD_B, B, *ended(1, "B"), *ended(0, "A")],
+    "the second not added": [ADD_A, A, B, *ended(0, "A"), *ended(1, "B")],
+    "the first not ended": [ADD_A, A, B, *ended(1, "B")],
+    "no parts but texts that are done": [A, (TEXT_DONE, 0, "A"), B, (TEXT_DONE, 1, "B")],
+    "nothing but deltas": [A, B],
+    "nothing but ends": [*ended(0, "A"), *ended(1, "B")],
+    "nothing": [],
+}
+
+
+class TestSeveralParts:
+    @staticmethod
+    def texts(seen: ResponsesStream) -> list[str]:
+        return [part.text for part in seen.items[0].contents]
+
+    @pytest.mark.parametrize("steps", SEVERAL_PARTS.values(), ids=SEVERAL_PARTS)
+    def test_each_gets_its_own_words_once(self, steps: list[Step]) -> None:
+        pipeline, seen = run(in_parts(steps, ["A", "B"]), texts_agree=True)
+        assert self.texts(seen) == ["A", "B"]
+        assert seen.response["output"] == [parts_item(["A", "B"])]
+        assert (pipeline.reader.mismatches, pipeline.reader.faults) == (0, 0)
+
+    @pytest.mark.parametrize("steps", SEVERAL_PARTS.values(), ids=SEVERAL_PARTS)
+    def test_a_client_of_another_api_gets_each_word_once(self, steps: list[Step]) -> None:
+        out = translating("responses", CHAT).stream(
+            b"".join(frame(event, event["type"]) for event in in_parts(steps, ["A", "B"]))
+        )
+        assert check_chat(out).choices[0].text == "AB"
+
+    @pytest.mark.parametrize("name", ["one after the other", "ended at the end"])
+    def test_each_final_text_stands_where_upstream_addressed_it(self, name: str) -> None:
+        other = {"A": "X", "B": "Y"}
+        steps = [
+            (stage, at, text if stage == DELTA else other.get(text, text))
+            for stage, at, text in SEVERAL_PARTS[name]
+        ]
+        pipeline, seen = run(in_parts(steps, ["X", "Y"]))
+        assert [part.done for part in seen.items[0].contents] == ["X", "Y"]
+        assert self.texts(seen) == ["A", "B"]
+        assert seen.response["output"] == [parts_item(["X", "Y"])]
+        assert pipeline.reader.mismatches == 2
+
+    def test_parts_that_stream_by_turns_keep_their_bytes(self) -> None:
+        steps = [ADD_A, ADD_B, A, B, (DELTA, 0, "a"), (DELTA, 1, "b")]
+        stream = in_parts([*steps, *ended(0, "Aa"), *ended(1, "Bb")], ["Aa", "Bb"])
+        frames = [frame(event, event["type"]) for event in stream]
+        reader = RESPONSES.reader(PROFILES["auto"], Display(), 1 << 20)
+        assert [event.frame for one in frames for event in reader.read(one)] == frames
+
+    def test_parts_are_counted_as_they_begin(self) -> None:
+        steps = [ADD_B, B, ADD_A, A, *ended(0, "A"), *ended(1, "B")]
+        pipeline, seen = run(in_parts(steps, ["A", "B"]))
+        assert self.texts(seen) == ["B", "A"]
+        assert seen.response["output"] == [parts_item(["A", "B"])]
+        assert pipeline.reader.mismatches == 0
+
+    @pytest.mark.parametrize("first", [1, 7])
+    def test_an_index_that_counts_events_names_no_part(self, first: int) -> None:
+        """As in older vLLM."""
+        deltas = [(DELTA, first + place, text) for place, text in enumerate("ABC")]
+        steps = [ADD_A, *deltas, (TEXT_DONE, first + 3, "ABC"), (DONE, first + 4, "ABC")]
+        _, seen = run(in_parts(steps, ["ABC"]), texts_agree=True)
+        assert self.texts(seen) == ["ABC"]
+
+    def test_an_end_that_repeats_all_parts_is_none_of_another(self) -> None:
+        steps = [A, B, *ended(2, "AB")]
+        _, seen = run(in_parts(steps, ["AB"]), texts_agree=True)
+        assert self.texts(seen) == ["A", "B"]
+
+    def test_those_that_go_on_after_others_began_keep_their_shares(self) -> None:
+        stream = in_parts(
+            [ADD_A, ADD_B, A, B, (DELTA, 1, "b"), (DELTA, 0, "a"), *ended(1, "Bb")], ["Aa", "Bb"]
+        )
+        call = {**call_item(1, "look", PARIS), "id": "fc_1"}
+        kinds = ("response.output_item.added", "response.output_item.done")
+        between = [{"type": kind, "output_index": 1, "item": call} for kind in kinds]
+        stream[-1]["response"]["output"].append(call)
+        _, seen = run([*stream[:6], *between, *stream[6:]])
+        output = seen.response["output"]
+        assert [[part["text"] for part in output[place]["content"]] for place in (0, 2)] == [
+            ["A", "B"],
+            ["b", "a"],
+        ]
+
+
+PIECES = st.lists(st.text("ab {}", min_size=1, max_size=3), max_size=4)
+
+
+@st.composite
+def turns_of_parts(draw: st.DrawFn) -> tuple[list[Step], list[str]]:
+    """Draw parts that stream by turns, each step of a part in its place, and their texts."""
+    texts = draw(st.lists(PIECES.filter(bool), min_size=1, max_size=3))
+    queues = [
+        [(ADDED, at, ""), *((DELTA, at, piece) for piece in pieces), *ended(at, "".join(pieces))]
+        for at, pieces in enumerate(texts)
+    ]
+    steps = [queue.pop(0) for queue in queues] if draw(st.booleans()) else [queues[0].pop(0)]
+    while any(queues):
+        begun = [
+            queue for at, queue in enumerate(queues) if queue and (at == 0 or _began(steps, at))
+        ]
+        steps.append(draw(st.sampled_from(begun)).pop(0))
+    return steps, ["".join(pieces) for pieces in texts]
+
+
+def _began(steps: list[Step], at: int) -> bool:
+    """Return whether a part may stream: it has begun, or the one before it has."""
+    return any(index >= at - 1 for _, index, _ in steps)
+
+
 class TestTranslated:
     @staticmethod
     def run(stream: list[Event]) -> tuple[Reader, Answer]:
@@ -416,9 +575,6 @@ class TestTranslated:
         assert check_chat(out).choices[0].calls[0]["arguments"] == PARIS
 
 
-PIECES = st.lists(st.text("ab {}", min_size=1, max_size=3), max_size=4)
-
-
 @given(
     kind=st.sampled_from(list(CONTENT)),
     deltas=PIECES,
@@ -438,3 +594,16 @@ def test_the_final_text_is_upstreams_whatever_its_deltas(
     assert pipeline.reader.mismatches == (not agrees)
     given_ends = [event for event in stream if event["type"].endswith((".done", "completed"))]
     assert said(seen).count(final) >= len(given_ends)
+
+
+@given(turns_of_parts(), st.data())
+def test_parts_that_stream_by_turns_keep_their_words(
+    turns: tuple[list[Step], list[str]], data: st.DataObject
+) -> None:
+    """Also where upstream leaves out any of their ends."""
+    steps, texts = turns
+    left = [step for step in steps if step[0] in (ADDED, DELTA) or data.draw(st.booleans())]
+    pipeline, seen = run(in_parts(left, texts), texts_agree=True)
+    assert [part.text for part in seen.items[0].contents] == texts
+    assert seen.response["output"] == [parts_item(texts)]
+    assert pipeline.reader.mismatches == 0

@@ -1,9 +1,10 @@
 """Repair an item's content as it streams: its content parts, or a call's arguments.
 
-Each part gets its added, delta and done events, in this order and before the next part is added,
-whichever of them upstream leaves out, and parts are counted from 0. llama.cpp's server neither
+Each part gets its added, delta and done events, in this order, whichever of them upstream leaves
+out, and parts are counted from 0 as they begin. Parts that upstream tells apart by `content_index`
+may be open at once; of others each is done before the next is added. llama.cpp's server neither
 counts nor adds parts of reasoning (ggml-org/llama.cpp tools/server/server-task.cpp). Older vLLM
-counts every delta as a part, and adds those of reasoning as `output_text` (vllm
+counts every event (`PartIndexes`), and adds parts of reasoning as `output_text` (vllm
 entrypoints/openai/serving_responses.py).
 
 Upstream's final text of a part is the answer, whatever its deltas were. If they are its beginning,
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from abridge.apis.json import parse_object, string
 from abridge.apis.responses.contents import (
     CONTENT_KINDS,
     EVENT_STAGES,
-    Content,
     ContentKind,
+    PartIndexes,
     Stage,
     contents_of,
     event_text,
@@ -44,8 +46,10 @@ class ContentEvent:
 @dataclass(slots=True)
 class _StreamedPart:
     kind: ContentKind
+    index: int  # orders it among the parts that upstream has of the item
     address: Json  # `item_id`, `output_index` and, of a content part, `content_index`
-    stage: Stage = "added"
+    stage: Stage = "added"  # how far upstream has brought it
+    is_open: bool = True
     deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
     truncated: bool = False  # there was no room to store all of its text
     is_mismatched: bool = False  # its final text is not the sum of its deltas
@@ -54,6 +58,18 @@ class _StreamedPart:
     def text(self) -> str:
         return "".join(self.deltas)
 
+    def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
+        """Return whether an event continues the part. After `text_done` only `done` does."""
+        if not self.is_open or self.kind is not kind:
+            return False
+        return stage == "done" if self.stage == "text_done" else stage != "added"
+
+
+class _FinalText(NamedTuple):
+    part: _StreamedPart | None  # None if it was not streamed
+    kind: ContentKind
+    text: str | None  # None if upstream leaves it out
+
 
 class ContentRepair:
     """Repair the content of one item."""
@@ -61,24 +77,30 @@ class ContentRepair:
     def __init__(
         self, address: Json, added: Json, reserve: Callable[[int], bool], make_frame: MakeFrame
     ) -> None:
-        self.delta_type = ""  # type of the events that continue the open part, if it can go on
+        self.delta_type = ""  # type of the events that continue the current part, if it can go on
         self.content_index: int | None = None  # the `content_index` of that part
         self._address = address
         self._added = added
         self._item_type = string(added.get("type"))
         self._reserve = reserve
         self._make_frame = make_frame
-        self._parts: list[_StreamedPart] = []
-        self._open_part: _StreamedPart | None = None
+        self._parts: list[_StreamedPart] = []  # in the order in which they began
+        self._current: _StreamedPart | None = None  # the part of the last event
+        self._indexes = PartIndexes()
+        self._by_index: dict[int, _StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
         self._is_continued = False  # a later item has the rest of it
-        self._earlier_parts = 0  # number of its parts that earlier items have
-        self._earlier_text = ""  # beginning of the first part, which an earlier item has
+        self._earlier: dict[int, str] = {}  # what earlier items have of parts, by their index
+        self._ended: set[int] = set()  # indexes of the parts that earlier items have all of
 
     @property
     def mismatches(self) -> int:
         """Return the number of parts whose final text is not the sum of their deltas."""
         return sum(part.is_mismatched for part in self._parts)
+
+    @property
+    def _text(self) -> str:
+        return "".join(part.text for part in self._parts)
 
     @property
     def _is_known(self) -> bool:
@@ -104,43 +126,41 @@ class ContentRepair:
         return parse_object(part.text.encode(errors="surrogatepass")) is not None
 
     def append_text(self, text: str) -> None:
-        """Append text to the open part, as far as there is room."""
-        part = self._parts[-1]
-        if self._reserve(len(text)):
-            part.deltas.append(text)
-        else:
-            part.truncated = True
+        """Append text to the current part, as far as there is room."""
+        if self._current is not None:
+            self._append(self._current, text)
 
     def read(
         self, event: Json, kind: ContentKind, frame: bytes | None
     ) -> list[ContentEvent] | None:
         """Read one upstream event; return None if it is out of order."""
-        stage = EVENT_STAGES[event["type"]]
-        text = event_text(event, kind)
-        if stage in ("text_done", "done") and self._open_part in self._parts[:1]:
-            text = self._own_share(text)
-        if self._continues_part(stage, kind):
-            return [*self._continue_part(stage, text, event, frame)]
-        if self._is_repeated(stage, kind, text):
+        stage, text = EVENT_STAGES[event["type"]], event_text(event, kind)
+        index, part = self._find_part(event, kind, stage)
+        if part is not None and part.is_continued_by(stage, kind):
+            return [*self._continue_part(part, stage, text, event, frame)]
+        if self._is_repeated(part, index, stage, kind, text):
             return None
-        ending = [*self.close()]
-        if stage != "added":
-            return [*ending, *self._add_part(kind), *self._continue_part(stage, text, event, frame)]
-        return [*ending, *self._add_part(kind, event, frame), *self._add_text(text or "")]
+        ending = [*self.close()] if index is None else [*self._close_part(part)]
+        if stage == "added":
+            part = self._add_part(kind, index)
+            added = ContentEvent(stage, kind, "", self._correct(part, stage, event, frame))
+            return [*ending, added, *self._add_text(part, text or "")]
+        part, adding = self._begin_part(kind, index)
+        return [*ending, *adding, *self._continue_part(part, stage, text, event, frame)]
 
     def finish(self, item: Json) -> Iterator[ContentEvent]:
         """Take the finished item's texts, and emit what they say beyond what was streamed."""
-        contents = self._other_contents(item)
-        yield from self._add_text(self._settle_all(contents))
-        for kind, text in contents[len(self._parts) :]:
-            if text:
-                yield from self.close()
-                yield from self._add_part(kind)
-                yield from self._add_text(text)
+        finals = self._other_finals(item)
+        for part, rest in self._settle_all(finals):
+            yield from self._add_text(part, rest)
+        for kind, text in [(kind, text) for part, kind, text in finals if part is None and text]:
+            yield from self.close()
+            part, adding = self._begin_part(kind, None)
+            yield from [*adding, *self._add_text(part, text)]
         yield from self.close()
 
     def finish_early(self, added: Json) -> Iterator[ContentEvent]:
-        """Close the open part of an item that upstream does not end.
+        """Close the open parts of an item that upstream does not end.
 
         If nothing was streamed, what the item was `added` with is its content.
         """
@@ -149,19 +169,13 @@ class ContentRepair:
         yield from self.close()
 
     def close(self) -> Iterator[ContentEvent]:
-        """Close the open part, if there is one."""
-        part = self._open_part
-        if part is None:
-            return
-        if part.stage != "text_done":
-            yield self._make_missing("text_done", part.text)
-        if part.kind.is_part:
-            yield self._make_missing("done", part.text)
-        self._open_part, self.delta_type = None, ""
+        """Close the open parts."""
+        for part in self._parts:
+            yield from self._close_part(part)
 
     def settle(self, item: Json) -> None:
         """Take the final texts of an item that was closed before."""
-        self._settle_all(self._other_contents(item))
+        self._settle_all(self._other_finals(item))
 
     def fill_in(self, item: Json) -> Json:
         """Return the item with the texts that it leaves out; a share, with its own alone."""
@@ -170,10 +184,11 @@ class ContentRepair:
             return self.rewrite(item)
         if not self._is_known or all(text is not None for _, text in given):
             return item
-        known = {(index, part.kind.name): part.text for index, part in enumerate(self._parts)}
+        parts = sorted(self._parts, key=lambda part: part.index)
+        known = {(place, part.kind.name): part.text for place, part in enumerate(parts)}
         texts = [
-            (kind, known.get((index, kind.name), "") if text is None else text)
-            for index, (kind, text) in enumerate(given)
+            (kind, known.get((place, kind.name), "") if text is None else text)
+            for place, (kind, text) in enumerate(given)
         ]
         return with_contents(item, self._item_type, texts)
 
@@ -185,93 +200,156 @@ class ContentRepair:
     def continue_from(self, earlier: ContentRepair) -> None:
         """Continue the content of an item that was closed. Each keeps only its share."""
         self._is_share = earlier._is_share = earlier._is_continued = True
-        self._earlier_parts = earlier._earlier_parts + len(earlier._parts)
-        last = earlier._parts[-1] if earlier._parts else None
-        if last is not None and last.stage == "added":  # upstream did not end it
-            is_first = last is earlier._parts[0]
-            self._earlier_text = (earlier._earlier_text if is_first else "") + last.text
-            self._earlier_parts -= 1
+        self._indexes = earlier._indexes
+        self._earlier, self._ended = {**earlier._earlier}, {*earlier._ended}
+        for part in earlier._parts:
+            self._earlier[part.index] = self._earlier.get(part.index, "") + part.text
+            if part.stage != "added":
+                self._ended.add(part.index)
 
-    def _continues_part(self, stage: Stage, kind: ContentKind) -> bool:
-        """Return whether the event continues the open part. After `text_done` only `done` does."""
-        part = self._open_part
-        if part is None or part.kind is not kind:
-            return False
-        return stage == "done" if part.stage == "text_done" else stage != "added"
+    def _is_repeated(
+        self,
+        part: _StreamedPart | None,
+        index: int | None,
+        stage: Stage,
+        kind: ContentKind,
+        text: str | None,
+    ) -> bool:
+        """Return whether an event only repeats what is known.
 
-    def _is_repeated(self, stage: Stage, kind: ContentKind, text: str | None) -> bool:
-        last = self._parts[-1] if self._parts else None
-        if last is None or last.kind is not kind:
+        The end of an unknown part may repeat what an earlier item has of it, or all parts.
+        """
+        if part is None:
+            known = [self._text] if len(self._parts) > 1 else []
+            known += [self._earlier[index]] if index in self._earlier else []
+            return stage in ("text_done", "done") and text in known
+        if part.kind is not kind:
             return False
         if not kind.is_part:
             return True
         if stage == "added":
-            return last is self._open_part and not last.deltas
-        return stage != "delta" and (not text or text == last.text)
+            return part.is_open and not part.deltas
+        return stage != "delta" and (not text or text == part.text)
 
-    def _add_part(
-        self, kind: ContentKind, event: Json | None = None, frame: bytes | None = None
-    ) -> Iterator[ContentEvent]:
-        index = {"content_index": len(self._parts)} if kind.is_part else {}
-        self._open_part = _StreamedPart(kind, {**self._address, **index})
-        self._parts.append(self._open_part)
-        self.delta_type, self.content_index = kind.delta_type, index.get("content_index")
-        if event is not None:
-            yield ContentEvent("added", kind, "", self._correct("added", event, frame))
-        elif kind.is_part:
-            yield self._make_missing("added", "")
+    # Parts
+
+    def _find_part(
+        self, event: Json, kind: ContentKind, stage: Stage
+    ) -> tuple[int | None, _StreamedPart | None]:
+        """Find the part that an event is about: by its index, if it tells, else the last."""
+        last = self._parts[-1] if self._parts else None
+        is_fresh = last is not None and last.is_open and not (last.deltas or last.truncated)
+        index = self._indexes.read(event, stage, is_fresh=is_fresh) if kind.is_part else None
+        return index, last if index is None else self._by_index.get(index)
+
+    def _add_part(self, kind: ContentKind, index: int | None) -> _StreamedPart:
+        """Add a part, which takes the events of upstream's `content_index` from now on."""
+        place = {"content_index": len(self._parts)} if kind.is_part else {}
+        taken = {*self._ended, *(part.index for part in self._parts)}
+        order = self._next_index() if index is None or index in taken else index
+        part = _StreamedPart(kind, order, {**self._address, **place})
+        self._parts.append(part)
+        if index is not None:
+            self._by_index[index] = part
+        self._note_current(part)
+        return part
+
+    def _next_index(self) -> int:
+        """Return the index of a part that upstream does not address."""
+        last = max([*self._earlier, *(part.index for part in self._parts)], default=-1)
+        goes_on = not self._parts and last in self._earlier and last not in self._ended
+        return last if goes_on else last + 1
+
+    def _begin_part(
+        self, kind: ContentKind, index: int | None
+    ) -> tuple[_StreamedPart, list[ContentEvent]]:
+        """Add a part whose beginning upstream left out."""
+        part = self._add_part(kind, index)
+        return part, [self._make_missing(part, "added", "")] if kind.is_part else []
+
+    def _close_part(self, part: _StreamedPart | None) -> Iterator[ContentEvent]:
+        if part is None or not part.is_open:
+            return
+        if part.stage != "text_done":
+            yield self._make_missing(part, "text_done", part.text)
+        if part.kind.is_part:
+            yield self._make_missing(part, "done", part.text)
+        part.is_open = False
+        self._note_current(self._current)
+
+    def _note_current(self, part: _StreamedPart | None) -> None:
+        """Note the part of the last event, and whether deltas may continue it unread."""
+        self._current, self.delta_type = part, ""
+        if part is None or not part.is_open or part.stage != "added":
+            return
+        self.content_index = part.address.get("content_index")
+        if self.content_index is None or self._by_index.get(self.content_index) is part:
+            self.delta_type = part.kind.delta_type
 
     def _continue_part(
-        self, stage: Stage, text: str | None, event: Json, frame: bytes | None
+        self, part: _StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
     ) -> Iterator[ContentEvent]:
-        part = self._parts[-1]
         if stage == "delta":
+            self._note_current(part)
             if text:
-                self.append_text(text)
-                yield ContentEvent(stage, part.kind, text, self._correct(stage, event, frame))
+                self._append(part, text)
+                yield ContentEvent(stage, part.kind, text, self._correct(part, stage, event, frame))
             return
-        yield from self._add_text(self._settle_by_event(part, text))
+        share = self._own_share(part, part.index, text)
+        yield from self._add_text(part, self._settle_by_event(part, share))
         if stage == "done" and part.stage != "text_done":
-            yield self._make_missing("text_done", part.text)
-        part.stage, self.delta_type = stage, ""
-        self._open_part = None if stage == "done" else part
-        yield ContentEvent(stage, part.kind, "", self._correct(stage, event, frame))
+            yield self._make_missing(part, "text_done", part.text)
+        part.stage, part.is_open = stage, stage != "done"
+        self._note_current(self._current)
+        yield ContentEvent(stage, part.kind, "", self._correct(part, stage, event, frame))
 
-    def _other_contents(self, item: Json) -> list[Content]:
-        """Return the item's content, as far as this has a share in it.
+    # Final texts
+
+    def _other_finals(self, item: Json) -> list[_FinalText]:
+        """Return the texts of the item's content, as far as this has a share in it.
 
         Return nothing if the item leaves it out, or says just what is known, whatever its division
         into parts.
         """
         if self._is_continued:
             return []
-        contents = contents_of(item, self._item_type)[self._earlier_parts :]
-        if contents:
-            contents[0] = contents[0][0], self._own_share(contents[0][1])
-        given = "".join(text or "" for _, text in contents)
-        return [] if given == "".join(part.text for part in self._parts) else contents
+        parts = {part.index: part for part in self._parts}
+        indexes = iter(sorted({*self._earlier, *parts}))
+        finals = list[_FinalText]()
+        for kind, text in contents_of(item, self._item_type):
+            index = next(indexes, None)
+            if index not in self._ended:
+                part = None if index is None else parts.get(index)
+                finals.append(_FinalText(part, kind, self._own_share(part, index, text)))
+        if "".join(final.text or "" for final in finals) == self._text:
+            return []
+        rest = (parts[index] for index in indexes if index in parts)
+        return finals and [*finals, *(_FinalText(part, part.kind, "") for part in rest)]
 
-    def _own_share(self, text: str | None) -> str | None:
-        """Return what of the first part's text is not in an earlier item.
+    def _own_share(
+        self, part: _StreamedPart | None, index: int | None, text: str | None
+    ) -> str | None:
+        """Return what of a part's text is not in an earlier item.
 
         Return None if the text does not go on from there: nobody knows whose share it is.
         """
-        if text is None or text.startswith(self._earlier_text):
-            return text and text.removeprefix(self._earlier_text)
-        for part in self._parts[:1]:
+        earlier = "" if index is None or index in self._ended else self._earlier.get(index, "")
+        if text is None or text.startswith(earlier):
+            return text and text.removeprefix(earlier)
+        if part is not None:
             part.is_mismatched = True
         return None
 
-    def _settle_all(self, contents: list[Content]) -> str:
+    def _settle_all(self, finals: list[_FinalText]) -> list[tuple[_StreamedPart, str]]:
         """Take upstream's final text of each part; return what of it is yet to be streamed.
 
-        A part that the content lacks is empty.
+        A part that the content lacks, or has in another kind, is empty.
         """
-        rest = ""
-        for index, part in enumerate(self._parts if contents else ()):
-            kind, text = contents[index] if index < len(contents) else (part.kind, "")
-            rest = self._settle(part, text if kind is part.kind else "")
-        return rest
+        return [
+            (part, self._settle(part, text if kind is part.kind else ""))
+            for part, kind, text in finals
+            if part is not None
+        ]
 
     def _settle_by_event(self, part: _StreamedPart, text: str | None) -> str:
         """Take the text of an event that ends a part; return what of it is yet to be streamed.
@@ -290,7 +368,7 @@ class ContentRepair:
         known = part.text
         if text is None or part.truncated or text == known:
             return ""
-        if part is self._open_part and part.stage == "added" and text.startswith(known):
+        if part.is_open and part.stage == "added" and text.startswith(known):
             return text[len(known) :]
         part.is_mismatched = True
         if self._reserve(max(0, len(text) - len(known))):
@@ -299,26 +377,34 @@ class ContentRepair:
             part.truncated = True
         return ""
 
-    def _add_text(self, text: str) -> Iterator[ContentEvent]:
-        if text:
-            self.append_text(text)
-            yield self._make_missing("delta", text)
+    def _append(self, part: _StreamedPart, text: str) -> None:
+        if self._reserve(len(text)):
+            part.deltas.append(text)
+        else:
+            part.truncated = True
 
-    def _make_missing(self, stage: Stage, text: str) -> ContentEvent:
+    # Events
+
+    def _add_text(self, part: _StreamedPart, text: str) -> Iterator[ContentEvent]:
+        if text:
+            self._append(part, text)
+            yield self._make_missing(part, "delta", text)
+
+    def _make_missing(self, part: _StreamedPart, stage: Stage, text: str) -> ContentEvent:
         """Make an event that upstream left out."""
-        part = self._parts[-1]
         event_type, fields = part.kind.build_event(stage, text)
         frame = self._make_frame(
             event_type, {**part.address, **part.kind.extra_fields(stage, self._added), **fields}
         )
         return ContentEvent(stage, part.kind, text if stage == "delta" else "", frame)
 
-    def _correct(self, stage: Stage, event: Json, frame: bytes | None) -> bytes | None:
+    def _correct(
+        self, part: _StreamedPart, stage: Stage, event: Json, frame: bytes | None
+    ) -> bytes | None:
         """Correct upstream's event: address it to this part, and fill in its text.
 
         Leave a correct one as it came. Give one that has to be changed all other fields it lacks.
         """
-        part = self._parts[-1]
         kind = part.kind
         is_final = stage != "added" and event_text(event, kind) is not None and not self._is_share
         text = {} if part.truncated or is_final else {kind.text_field: part.text}

@@ -94,6 +94,32 @@ EVENT_STAGES: Mapping[str, Stage] = {
 """The stage that each type of content event brings its part to."""
 
 
+class PartIndexes:
+    """Tell which part an event of an item is about, by its `content_index`.
+
+    Older vLLM counts every event there: after it has added a part it sends none with the index of
+    that one. Then the index says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._counts_events = False
+
+    def read(self, event: Json, stage: Stage, *, is_fresh: bool) -> int | None:
+        """Return the index of the event's part; None if it does not say.
+
+        `is_fresh` tells that the last part has no text yet.
+        """
+        index = event.get("content_index")
+        if not isinstance(index, int) or self._counts_events:
+            return None
+        if stage != "added" and is_fresh and index not in self._known:
+            self._counts_events = True
+            return None
+        self._known.add(index)
+        return index
+
+
 def content_kind_of(event: Json, item_type: str) -> ContentKind | None:
     """Return the kind of content an event streams, if an item of this type can have it.
 
