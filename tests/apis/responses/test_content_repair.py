@@ -596,14 +596,15 @@ def test_the_final_text_is_upstreams_whatever_its_deltas(
     assert said(seen).count(final) >= len(given_ends)
 
 
-@given(turns_of_parts(), st.data())
+@given(turns_of_parts(), st.sampled_from(["raw", "none"]), st.data())
 def test_parts_that_stream_by_turns_keep_their_words(
-    turns: tuple[list[Step], list[str]], data: st.DataObject
+    turns: tuple[list[Step], list[str]], expose: str, data: st.DataObject
 ) -> None:
-    """Also where upstream leaves out any of their ends."""
+    """Also where upstream leaves out any of their ends, and where texts are searched for tags."""
     steps, texts = turns
     left = [step for step in steps if step[0] in (ADDED, DELTA) or data.draw(st.booleans())]
-    pipeline, seen = run(in_parts(left, texts), texts_agree=True)
+    profile = PROFILES["transformers"]
+    pipeline, seen = run(in_parts(left, texts), texts_agree=True, expose=expose, profile=profile)
     assert [part.text for part in seen.items[0].contents] == texts
     assert seen.response["output"] == [parts_item(texts)]
     assert pipeline.reader.mismatches == 0

@@ -474,6 +474,44 @@ def test_events_that_a_message_holds_are_bounded() -> None:
         assert any(counts[2:11]), "there is no room to hold them all"
 
 
+# Several parts
+
+
+def in_part(index: int, kind: str, **fields: Any) -> dict[str, Any]:
+    return {**of_message(kind, **fields), "content_index": index}
+
+
+@pytest.mark.parametrize("expose", ["raw", *HIDING])
+@pytest.mark.parametrize(
+    ("turns", "raw", "texts"),
+    [
+        ([(0, "A"), (1, "B"), (0, "a"), (1, "b")], "", ["Aa", "Bb"]),
+        ([(0, "<think>Hm"), (0, ".</think>A"), (1, "B"), (0, "a"), (1, "b")], "Hm.", ["Aa", "Bb"]),
+        ([(0, " "), (1, "B"), (0, "A"), (1, "b")], "", [" A", "Bb"]),
+        ([(0, "<think>Hm.</think>"), (1, "B"), (0, "A"), (1, " < b")], "Hm.", ["A", "B < b"]),
+    ],
+)
+def test_parts_that_stream_by_turns_keep_their_words(
+    turns: list[tuple[int, str]], raw: str, texts: list[str], expose: Exposure
+) -> None:
+    given = ["".join(text for index, text in turns if index == at) for at in (0, 1)]
+    content = [{**MESSAGE["content"][0], "text": text} for text in given]
+    item = {**MESSAGE, "content": content}
+    events = [
+        *(in_part(at, "content_part.added", part={**content[at], "text": ""}) for at in (0, 1)),
+        *(in_part(at, "output_text.delta", delta=text) for at, text in turns),
+        *(in_part(at, "output_text.done", text=text) for at, text in enumerate(given)),
+        *(in_part(at, "content_part.done", part=part) for at, part in enumerate(content)),
+        {**DONE, "item": item},
+        {"type": "response.completed", "response": response([item])},
+    ]
+    seen = stream(numbered(CREATED, ADDED, *events), profile=TRANSFORMERS, expose=expose)
+    message = list(seen.items.values())[-1]
+    assert [part.text for part in message.contents] == texts
+    assert [part["text"] for part in seen.response["output"][-1]["content"]] == texts
+    assert seen.raw == (raw if expose == "raw" else "")
+
+
 # What is remembered
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from abridge.apis.display import Display
@@ -25,6 +25,8 @@ from abridge.apis.openai import mint_id
 from abridge.apis.responses.contents import (
     EVENT_STAGES,
     ContentKind,
+    PartIndexes,
+    Stage,
     content_kind_of,
     event_text,
     with_event_text,
@@ -63,7 +65,9 @@ class _Item:
     text: ItemText
     held: list[FramedEvent] | None = None  # a message's own events, until it begins
     is_added: bool = False  # upstream has sent its beginning
-    part: TextPart | None = None
+    part: TextPart | None = None  # the part of the last event
+    parts: list[TextPart] = field(default_factory=list)  # all that are not done
+    indexes: PartIndexes = field(default_factory=PartIndexes)
     reasoning_id: str = ""  # of the reasoning item that its thinking became
 
     @property
@@ -73,6 +77,15 @@ class _Item:
     def passes(self, event: Json) -> bool:
         """Return whether an event only adds text without thinking."""
         return self.held is None and self.part is not None and self.part.passes(event)
+
+    def find_part(self, event: Json, stage: Stage) -> tuple[int | None, TextPart | None]:
+        """Find the part that an event is about: by its index, if it tells, else the last."""
+        part = self.part
+        is_fresh = part is not None and not (part.is_fed or part.is_ended)
+        index = self.indexes.read(event, stage, is_fresh=is_fresh)
+        if index is None:
+            return None, part
+        return index, next((each for each in reversed(self.parts) if each.index == index), None)
 
 
 class InlineThinking:
@@ -109,8 +122,8 @@ class InlineThinking:
     def end(self) -> Iterator[FramedEvent]:
         """Release the text that is held when the stream breaks off."""
         for item in self._items:
-            if item.part is not None:
-                yield from self._end_part(item, item.part.splitter.abort)
+            for part in item.parts:
+                yield from self._end_part(item, part, part.splitter.abort)
 
     def split_output(self, output: list[Any]) -> list[Any]:
         """Return a whole output, with reasoning items made of its thinking."""
@@ -141,7 +154,7 @@ class InlineThinking:
     ) -> Iterator[FramedEvent]:
         """Read an event that repeats the response. Only the last one adds reasoning items."""
         for item in self._items if is_end else ():
-            yield from self._end_part(item)
+            yield from self._end_parts(item)
             yield from self._begin(item)
 
         def change(event: Json) -> Json:
@@ -159,7 +172,7 @@ class InlineThinking:
     ) -> Iterator[FramedEvent]:
         """Read the beginning or the end of an item."""
         if is_done:
-            yield from self._end_part(item)
+            yield from self._end_parts(item)
             raw = self._split_item(event["item"], item).raw
             if raw and item.held is not None and not item.text.has_raw:
                 yield from self._reason(item, raw)
@@ -179,7 +192,7 @@ class InlineThinking:
         elif self._output.reserve(self._output.frame_size):
             item.held.append((event, frame))
         else:
-            yield from self._end_part(item)
+            yield from self._end_parts(item)
             yield from self._begin(item)
             yield event, frame
 
@@ -191,11 +204,13 @@ class InlineThinking:
         if kind is None:
             yield from self._pass(item, event, frame)
             return
-        stage, part = EVENT_STAGES[event["type"]], item.part
-        goes_on = part is not None and part.kind is kind and stage != "added"
-        if part is None or not goes_on or (part.is_ended and stage == "delta"):
-            yield from self._end_part(item)
-            part = item.part = TextPart(kind, item.text.make_splitter(kind), copy(item.text))
+        stage = EVENT_STAGES[event["type"]]
+        index, part = item.find_part(event, stage)
+        if part is None or not part.is_continued_by(stage, kind):
+            yield from self._end_parts(item, index)
+            part = TextPart(kind, index, item.text)
+            item.parts.append(part)
+        yield from self._turn_to(item, part)
         part.note_address(event)
         if stage == "delta":
             yield from self._read_delta(item, part, event, frame)
@@ -205,7 +220,9 @@ class InlineThinking:
             yield from self._show(item, part, self._feed(item, part, text))
         else:
             yield from self._read_part_end(item, part, event, frame)
-            item.part = None if stage == "done" else part
+            if stage == "done":
+                item.part = None
+                item.parts.remove(part)
 
     def _read_delta(
         self, item: _Item, part: TextPart, event: Json, frame: bytes | None
@@ -223,25 +240,42 @@ class InlineThinking:
     ) -> Iterator[FramedEvent]:
         """Read an event with the whole text of a part, which may be the only one that has it."""
         text = event_text(event, part.kind) or ""
+        if not part.is_fed:
+            part.begin(item.text)
         if not (part.is_fed or item.held is None or item.text.has_raw):
             yield from self._show(item, part, self._feed(item, part, text))
-        yield from self._end_part(item)
+        yield from self._end_part(item, part)
         _, visible = copy(part.before).split(part.kind, text)
         yield from self._pass(item, *_with_text(event, frame, part.kind, text, visible))
 
     def _feed(self, item: _Item, part: TextPart, text: str) -> list[TagPiece]:
-        part.is_fed = part.is_fed or bool(text)
+        if text and not part.is_fed:
+            part.begin(item.text)
+            part.is_fed = True
         return [*item.text.sort(part.splitter.feed(text))]
 
+    def _turn_to(self, item: _Item, part: TextPart) -> Iterator[FramedEvent]:
+        """Go on with a part; release the white space that is held of another."""
+        if item.part is not None and item.part is not part:
+            yield from self._show(item, item.part, [*item.text.end_part(())])
+        item.part = part
+
+    def _end_parts(self, item: _Item, index: int | None = None) -> Iterator[FramedEvent]:
+        """Release what is held of an item's open parts, or of the one with an index."""
+        for part in item.parts:
+            if index is None or part.index == index:
+                yield from self._end_part(item, part)
+
     def _end_part(
-        self, item: _Item, end: Callable[[], list[TagPiece]] | None = None
+        self, item: _Item, part: TextPart, end: Callable[[], list[TagPiece]] | None = None
     ) -> Iterator[FramedEvent]:
-        """Release what of an item's open part is held."""
-        part = item.part
-        if part is not None and not part.is_ended:
-            part.is_ended = True
-            pieces = [*item.text.end_part((end or part.splitter.end)())]
-            yield from self._show(item, part, pieces)
+        """Release what of an open part is held."""
+        if part.is_ended:
+            return
+        yield from self._turn_to(item, part)
+        part.is_ended = True
+        pieces = [*item.text.end_part((end or part.splitter.end)())]
+        yield from self._show(item, part, pieces)
 
     def _show(
         self, item: _Item, part: TextPart, pieces: Iterable[TagPiece]
@@ -286,7 +320,7 @@ class InlineThinking:
         """Begin the message that streams, though it has no text yet: another item follows."""
         item = self._current
         if item is not None and item.type == "message":
-            yield from self._end_part(item)
+            yield from self._end_parts(item)
             yield from self._begin(item)
 
     # Items

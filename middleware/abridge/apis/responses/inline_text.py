@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from abridge.apis.json import string
-from abridge.apis.responses.contents import ARGUMENTS, TEXT, ContentKind, contents_of, with_contents
+from abridge.apis.responses.contents import (
+    ARGUMENTS,
+    TEXT,
+    ContentKind,
+    Stage,
+    contents_of,
+    with_contents,
+)
 from abridge.apis.responses.reasoning import is_reasoning, raw_text, summary_text
 from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
@@ -121,27 +129,37 @@ class ItemText:
             self._blank = text
 
 
-@dataclass(slots=True)
 class TextPart:
     """A content part, or the arguments of a call, as it streams."""
 
-    kind: ContentKind
-    splitter: Splitter
-    before: ItemText  # its item's text when it began
-    address: Json = field(default_factory=dict)
-    is_fed: bool = False  # it has text
-    is_ended: bool = False
+    def __init__(self, kind: ContentKind, index: int | None, text: ItemText) -> None:
+        self.kind = kind
+        self.index = index  # upstream's `content_index`, if that tells parts apart
+        self.address: Json = {}
+        self.is_fed = False  # it has text
+        self.is_ended = False
+        self.begin(text)
+
+    def begin(self, text: ItemText) -> None:
+        """Begin with the first text of the part, since others may have had theirs meanwhile."""
+        self.splitter = text.make_splitter(self.kind)
+        self.before = copy(text)  # its item's text when it began
 
     def note_address(self, event: Json) -> None:
         self.address = {key: event[key] for key in ADDRESS_FIELDS if key in event}
 
+    def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
+        """Return whether an event continues the part. Once it has ended only an end does."""
+        return self.kind is kind and stage != "added" and not (self.is_ended and stage == "delta")
+
     def passes(self, event: Json) -> bool:
-        """Return whether an event only adds text without thinking."""
+        """Return whether an event only adds more text without thinking."""
         text = event.get("delta")
         return (
             event.get("type") == self.kind.delta_type
             and isinstance(text, str)
             and all(event.get(key) == self.address.get(key) for key in ADDRESS_FIELDS)
+            and self.is_fed
             and not self.is_ended
             and self.splitter.passes(text)
         )
