@@ -171,6 +171,30 @@ class TestTheAnswer:
         ]
         assert seen.response["output"] == items
 
+    @pytest.mark.parametrize("streamed", ["{}", '{"a": 0}'])
+    def test_a_call_stays_open_until_upstream_ends_it(self, streamed: str) -> None:
+        items = [call_item(0, "f", '{"a": 1}'), call_item(1, "g", '{"b": 2}')]
+        stream = events(items)
+        one, two = ([each for each in stream if each.get("output_index") == n] for n in (0, 1))
+        delta = {**one[1], "delta": streamed}
+        mixed = [*stream[:2], one[0], delta, *two, *one[-2:], stream[-1]]
+        data = b"".join(frame(each, each["type"]) for each in mixed)
+        pipeline = responses()
+        seen = check_responses(pipeline.stream(data), texts_agree=False)
+        said = [each["arguments"] for each in seen.events if "arguments" in each]
+        assert said == [item["arguments"] for item in items]
+        assert [item.done for item in seen.items.values()] == seen.response["output"] == items
+        assert (pipeline.reader.faults, pipeline.reader.mismatches) == (0, 1)
+
+    @pytest.mark.parametrize("final", [True, False])
+    def test_a_call_that_never_ends_does_not_stop_the_others(self, final: bool) -> None:  # noqa: FBT001
+        items = [call_item(0, "f", '{"a": 1}'), call_item(1, "g", '{"b": 2}')]
+        ends = ("response.function_call_arguments.done", "response.output_item.done")
+        stream = without(events(items), *ends)
+        stream[-1]["response"]["output"] = items if final else []
+        seen = run(stream)
+        assert seen.response["output"] == items
+
     def test_an_item_of_any_other_type_keeps_all_its_events(self) -> None:
         """Later items wait for its end."""
         stream = events([SEARCH, message_item(1, TEXT)])

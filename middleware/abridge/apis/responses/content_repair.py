@@ -108,12 +108,11 @@ class ContentRepair:
         is_streamed = any(part.deltas for part in self._parts)
         return is_streamed and not any(part.truncated for part in self._parts)
 
-    @property
-    def is_complete(self) -> bool:
+    def is_complete(self, *, awaits_end: bool) -> bool:
         """Return whether the content may be complete.
 
-        Arguments are complete once they are JSON. When a custom tool's input is, only upstream
-        knows.
+        Arguments are complete once they are JSON, unless upstream is to end them itself: then its
+        last word may be another. When a custom tool's input is, only upstream knows.
         """
         kinds = CONTENT_KINDS.get(self._item_type, ())
         if not kinds or kinds[0].is_part:
@@ -121,7 +120,7 @@ class ContentRepair:
         part = self._parts[0] if self._parts else None
         if part is None or part.stage == "text_done":
             return part is not None
-        if not (part.deltas and part.deltas[-1].rstrip().endswith("}")):
+        if awaits_end or not (part.deltas and part.deltas[-1].rstrip().endswith("}")):
             return False  # saves parsing all of it, which may be long
         return parse_object(part.text.encode(errors="surrogatepass")) is not None
 

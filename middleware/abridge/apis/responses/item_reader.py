@@ -2,9 +2,11 @@
 
 Reasoning items and items of the answer have a reader each. `ItemReader` finds the item that an
 event is about, and keeps the items in order. An item of the answer that is still open when the next
-begins is closed then, if it is a message or a call with complete arguments. No other type shows
-whether it is complete, so the events that follow are queued until it is done. llama.cpp's server
-ends no item before the whole answer is sent (ggml-org/llama.cpp tools/server/server-task.cpp).
+begins is closed then, if it is a message or a call with complete arguments. Otherwise the events
+that follow are queued until it is done: no other type shows whether it is complete, and arguments
+may change until upstream ends them, though they are JSON. llama.cpp's server ends no item before
+the whole answer is sent, and numbers none (ggml-org/llama.cpp tools/server/server-task.cpp): there
+arguments are complete once they are JSON.
 """
 
 from __future__ import annotations
@@ -244,7 +246,7 @@ class ItemReader:
             return self._output.count_fault()
         if item is not None and events:
             events = [*self._reasoning.close(), *events]
-            if self._queue and item.is_complete:
+            if self._queue and item.is_complete and not item.is_numbered:
                 events += [*self._answer.close(), *self._release_queue()]
         return [*opening, *events]
 

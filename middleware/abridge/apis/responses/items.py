@@ -43,6 +43,7 @@ class OutputItem:
         self.id = item_id or self.upstream_id  # the id that the client knows
         self.type = string(added.get("type"))
         self.is_reasoning = is_reasoning(added)
+        self.is_numbered = False  # upstream numbers it, and so tells its end from others'
         self.is_open = True
         self.is_closed_early = False  # closed because another item began
         self.native = NativeSummaryRepair(output_index, self.id, make_frame)
@@ -58,7 +59,7 @@ class OutputItem:
     @property
     def is_complete(self) -> bool:
         """Return whether the item may be complete, judging by what was streamed."""
-        return self.contents.is_complete
+        return self.contents.is_complete(awaits_end=self.is_numbered)
 
     def append_delta(self, event: Json) -> str:
         """Append the event's text if it is nothing but the next delta of the open content part.
@@ -180,6 +181,7 @@ class OutputItems:
         item = self._items[number] = OutputItem(
             number, added, item_id, self.reserve, self._make_frame
         )
+        item.is_numbered = isinstance(index, int)
         self._by_upstream_index[index if isinstance(index, int) else number] = item
         self.register_id(item, given_id)
         self.register_id(item, item_id)
