@@ -563,6 +563,28 @@ class TestTranslated:
         assert answer.calls[0].arguments == "".join(deltas)
         assert reader.mismatches == 1
 
+    @pytest.mark.parametrize("omit", [ENDS[:0], ENDS[:1], ENDS])
+    @pytest.mark.parametrize("final", [PARIS, "{}", "", None])
+    def test_empty_arguments_give_way_to_those_at_the_end(
+        self, final: str | None, omit: tuple[str, ...]
+    ) -> None:
+        stream = streamed("function_call", ["{}"], final, omit=frozenset(omit))
+        _, answer = self.run(stream)
+        assert answer.calls[0].arguments == (final or "{}")
+
+    @pytest.mark.parametrize("omit", [ENDS[:0], ENDS[2:]])
+    def test_they_give_way_to_those_that_only_an_event_has(self, omit: tuple[str, ...]) -> None:
+        stream = streamed("function_call", ["{}"], PARIS, None, omit=frozenset(omit))
+        _, answer = self.run(stream)
+        assert answer.calls[0].arguments == PARIS
+
+    def test_empty_arguments_of_a_call_that_never_ends_are_its_arguments(self) -> None:
+        for deltas in (["{}"], ["{", "}"]):
+            stream = streamed("function_call", deltas, None, omit=frozenset(ENDS))
+            stream[-1]["response"]["output"] = []
+            _, answer = self.run(stream)
+            assert answer.calls[0].arguments == "{}"
+
     def test_the_final_text_is_recorded(self) -> None:
         stream = streamed("reasoning", [THOUGHT], "Nothing.")
         reader, _ = self.run(stream)

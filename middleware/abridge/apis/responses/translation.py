@@ -82,7 +82,8 @@ class TranslatedEvents:
         if not end.ok or response.get("status") in ("failed", "cancelled"):
             end.ok, end.error = False, error or read_failure(response)
             return [end]
-        return [Finished(LANE, None, self._finish_reason(response)), end]
+        rest = [] if self._answer is None else self._answer.release_withheld()
+        return [*rest, Finished(LANE, None, self._finish_reason(response)), end]
 
     def _finish_reason(self, response: Json) -> FinishReason:
         details = response.get("incomplete_details")
@@ -97,6 +98,7 @@ class _Progress:
 
     number: int | None = None  # among the messages or the calls; None before a call's name is known
     has_arguments: bool = False  # arguments of the call were emitted
+    withheld: str = ""  # `{}`, which may only hold the place of other arguments
 
 
 class TranslatedAnswer:
@@ -151,6 +153,15 @@ class TranslatedAnswer:
         """Do nothing: no item is kept open."""
         return []
 
+    def release_withheld(self) -> list[Event]:
+        """Emit the arguments that were withheld of calls which upstream does not end."""
+        events = list[Event]()
+        for number, progress in self._progress.items():
+            item = self._output.get(number)
+            if item is not None and progress is not None and progress.withheld:
+                events += self._final_arguments(item, progress, item.snapshot("completed"))
+        return events
+
     def _find_message(self, event: Json, text: str) -> OutputItem | None:
         """Find the message of text that names no known item: the open one, else a new one."""
         item, index = self._last_message, event.get("output_index")
@@ -183,7 +194,7 @@ class TranslatedAnswer:
             return []
         sources = objects(done.get("content"))
         rest = self._content_deltas(item, progress, item.contents.finish(done), sources)
-        return [*head, *rest, *self._empty_arguments(item, progress, done)]
+        return [*head, *rest, *self._final_arguments(item, progress, done)]
 
     def _content_deltas(
         self,
@@ -205,7 +216,7 @@ class TranslatedAnswer:
                 events.append(ContentDelta(LANE, None, event.text, logprobs, number))
             elif event.kind is REFUSAL:
                 events.append(RefusalDelta(LANE, None, "", logprobs, number, refusal=event.text))
-            else:
+            elif not self._withholds(item, progress, event.text):
                 events.append(self._call_delta(item, progress, event.text))
         return events
 
@@ -225,15 +236,22 @@ class TranslatedAnswer:
         head.id, head.name = string(added.get("call_id")), name
         return [head]
 
-    def _empty_arguments(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
-        """Emit `{}` for a call without arguments, which some servers leave out."""
-        if (
-            item.type != "function_call"
-            or progress.has_arguments
-            or done.get("status") == "incomplete"
-        ):
+    def _withholds(self, item: OutputItem, progress: _Progress, text: str) -> bool:
+        """Withhold arguments `{}` until the call ends: upstream's last word may be another."""
+        arguments = progress.withheld + text
+        if item.type != "function_call" or progress.has_arguments or arguments.strip() != "{}":
+            return False
+        progress.withheld = arguments
+        return True
+
+    def _final_arguments(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
+        """Emit the arguments of a call that has had none: `{}` where a server leaves them out."""
+        if item.type != "function_call" or progress.has_arguments:
             return []
-        return [self._call_delta(item, progress, "{}")]
+        if done.get("status") == "incomplete" and not progress.withheld:
+            return []
+        final = string(item.reconcile(done).get("arguments")) or progress.withheld or "{}"
+        return [self._call_delta(item, progress, final)]
 
     def _call_delta(self, item: OutputItem, progress: _Progress, text: str) -> ToolCallDelta:
         progress.has_arguments = progress.has_arguments or bool(text)
