@@ -274,3 +274,11 @@ class TestWhereNothingIsHidden:
         logprobs = [choice.get("logprobs") for one in seen.chunks for choice in one["choices"]]
         assert logprobs.count(self.LOGPROBS) == 1
         assert [one["x_vendor"] for one in seen.chunks if "x_vendor" in one] == [1]
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
+    def test_a_continuation_loses_nothing_that_is_false_or_empty(self, expose: str) -> None:
+        beside = {"flag": False, "n": 0, "images": []}
+        deltas = [{"reasoning_content": "x"}, {"reasoning_content": "y", **beside}]
+        seen = check_chat(chat(expose=expose).stream(b"".join([ROLE, *map(chunk, deltas), *STOP])))
+        read = [choice["delta"] for one in seen.chunks for choice in one["choices"]]
+        assert [beside.items() <= delta.items() for delta in read].count(True) == 1

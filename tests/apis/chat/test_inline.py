@@ -88,7 +88,43 @@ class TestOtherFields:
             (choice["delta"].get("content"), tokens(choice))
             for choice in choices(chat().stream(b"".join(stream)))
         ]
-        assert seen == [("", []), ("\n<div", ["\n", "<", "div"]), (">", [">"]), (None, [])]
+        texts = ("\n", "<", "div", ">")
+        assert seen == [("", []), *((text, [text]) for text in texts), (None, [])]
+
+    def test_held_text_goes_out_with_its_own_fields(self) -> None:
+        deltas = [
+            {"content": text, "token_id": number, "sig": f"s{number}"}
+            for number, text in enumerate(("\n\n", "<", "thin", "g>"))
+        ]
+        stream = [ROLE, *map(chunk, deltas), *STOP]
+        read = [choice["delta"] for choice in choices(chat().stream(b"".join(stream)))]
+        assert read[1:-1] == deltas
+
+    @pytest.mark.parametrize("ending", [STOP, [chunk(CALL), *STOP], [DONE]])
+    def test_held_text_keeps_its_fields_whatever_follows(self, ending: list[bytes]) -> None:
+        held = {"content": "<", "token_id": 1}
+        read = [
+            choice["delta"]
+            for choice in choices(chat().stream(b"".join([ROLE, chunk(held), *ending])))
+        ]
+        assert held in read
+
+    def test_the_pieces_of_a_tag_keep_their_fields_apart(self) -> None:
+        deltas = [
+            {"content": text, "token_id": number}
+            for number, text in enumerate(("<th", "ink>", "odd</think>", "So."))
+        ]
+        out = chat(expose="auto").stream(b"".join([ROLE, *map(chunk, deltas), *STOP]))
+        seen = [choice["delta"].get("token_id") for choice in choices(out)]
+        assert [number for number in seen if number is not None] == [0, 1, 2, 3]
+
+    def test_text_parts_that_were_held_keep_their_annotations(self) -> None:
+        part = {"type": "text", "text": "<", "annotations": [{"type": "note"}]}
+        stream = [ROLE, chunk({"content": [part]}), chunk({"content": "b>"}), *STOP]
+        read = [
+            choice["delta"].get("content") for choice in choices(chat().stream(b"".join(stream)))
+        ]
+        assert read[1:3] == [[part], "b>"]
 
     @pytest.mark.parametrize(
         ("texts", "expose", "passed", "dropped"),
@@ -122,13 +158,14 @@ class TestOtherFields:
     def test_unknown_fields_of_the_chunk_go_out_at_once(self) -> None:
         held = chunk({"content": "<"}, citations=["u"])
         seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
-        assert [chunk.get("citations") for chunk in seen.chunks] == [None, ["u"], None, None]
+        assert [chunk.get("citations") for chunk in seen.chunks] == [None, ["u"], None, None, None]
         assert seen.choices[0].text == "<b>"
 
     def test_a_chunk_with_nothing_else_is_dropped(self) -> None:
         held = chunk({"content": "<"}, service_tier=None, x_vendor=None, usage=None)
         seen = check_chat(chat().stream(b"".join([ROLE, held, chunk({"content": "b>"}), *STOP])))
-        assert len(seen.chunks) == 3
+        texts = [chunk["choices"][0]["delta"].get("content") for chunk in seen.chunks]
+        assert texts == ["", "<", "b>", None]
 
     @pytest.mark.parametrize(
         ("delta", "beside", "more"),

@@ -2,7 +2,8 @@
 
 A delta that holds one kind of thing keeps its shape. One that holds several becomes several pieces:
 the role first, then reasoning, then the answer; unknown fields go with the last. Text that may yet
-turn out to be an inline tag is held back, and so are the unknown fields that came with it.
+turn out to be an inline tag is held back, and so are the unknown fields that came with it. Once it
+is known to be text, each piece of it goes out as it came.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class ChoiceReader:
         self._trusts_summaries = trusts_summaries(profile, display)
         tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
         self._tag_reader = TagReader(tags, prefilled=profile.prefilled and bool(tags))
-        self._held_fields: OtherFields | None = None
+        self._held: list[HeldContent] = []
 
     def announce(self) -> ChunkPiece:
         """Make the choice's first chunk, with the role, where upstream sent none."""
@@ -100,7 +101,7 @@ class ChoiceReader:
         The result is the same as that of `read`, in a fraction of the time.
         """
         delta = choice.get("delta")
-        settled = self.announced and not self.finished and self._held_fields is None
+        settled = self.announced and not (self.finished or self._held)
         if not settled or not isinstance(delta, dict) or choice.get("finish_reason"):
             return None
         names = [name for name, value in delta.items() if value]
@@ -113,7 +114,7 @@ class ChoiceReader:
             self.message.append_text(name, text)
             return ContentDelta(self.lane, frame, text)
         if name in TEXT_FIELDS and self.reasoning_open:
-            if not self._shows_raw and _other_fields(choice, _CHUNK_CHOICE_FIELDS):
+            if not self._shows_raw and _has_other_fields(choice, delta):
                 return None
             self._tag_reader.note_field()
             self.message.append_text(name, text)
@@ -136,10 +137,8 @@ class ChoiceReader:
             self._tag_reader.note_field()
         inline = self._tag_reader.read(delta, is_last=finish)
         repeated = self.announced and bool(delta.get("role"))
-        releases_fields = self._held_fields is not None and not self._tag_reader.holding
-        plain = not (
-            inline is not None or repeated or releases_fields or (finish and separate_finish)
-        )
+        releases = bool(self._held) and not self._tag_reader.holding
+        plain = not (inline is not None or repeated or releases or (finish and separate_finish))
         if plain and found is None:
             pieces = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
@@ -213,17 +212,41 @@ class ChoiceReader:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
             pieces += self._read_reasoning(found, delta)
-        if inline is not None and (inline.raw or (inline.in_block and not self._shows_raw)):
-            pieces += self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
-        pieces += self._split_answer(delta, inline)
+        others, in_block = OtherFields.from_choice(choice, delta), bool(inline and inline.in_block)
+        if self._tag_reader.holding and found is None and not in_block:
+            self._held.append(HeldContent.of(delta, inline, others))
+            return [*pieces, *self._split_answer(delta, inline)]
+        if self._held and not self._tag_reader.holding:
+            released, inline = self._release_held(delta, inline)
+            before, pieces = [*pieces, *released], []
+        else:
+            before = []
+        pieces += self._read_inline(inline)
+        answer = self._split_answer(delta, inline)
+        pieces += answer
         if choice.get("finish_reason"):
             pieces += self.close_reasoning()
-            if separate_finish or not pieces or not isinstance(pieces[-1].event, ContentDelta):
-                pieces.append(self.empty_piece())
-        reasoned = found is not None or (inline is not None and inline.in_block)
-        return self._attach_fields(
-            pieces, choice, OtherFields.from_choice(choice, delta), reasoned=reasoned
-        )
+            pieces += [self.empty_piece()] if separate_finish or not answer else []
+        return [*before, *self._attach_fields(pieces, choice, others)]
+
+    def _read_inline(self, inline: InlineSplit | None) -> list[ChunkPiece]:
+        """Read inline reasoning; where that is not shown, even tags have an event."""
+        if inline is None or not (inline.raw or (inline.in_block and not self._shows_raw)):
+            return []
+        return self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
+
+    def _release_held(
+        self, delta: Json, inline: InlineSplit | None
+    ) -> tuple[list[ChunkPiece], InlineSplit | None]:
+        """Release what was held back. If all of it is text, it goes out as it came, and so does
+        the delta that follows it; else only the other fields are left of it."""
+        held, self._held = self._held, []
+        contents = [*(part.content for part in held), delta.get("content")]
+        is_text = inline is not None and inline.is_text_of(contents)
+        pieces = self.close_reasoning() if is_text else []
+        kept = [part for part in held if part.others or (is_text and part.content)]
+        pieces += [self._make_held_piece(part, is_text=is_text) for part in kept]
+        return pieces, None if is_text else inline
 
     def _split_answer(self, delta: Json, inline: InlineSplit | None) -> list[ChunkPiece]:
         """Make the piece with the delta's part of the answer, if it holds any."""
@@ -240,14 +263,9 @@ class ChoiceReader:
         ]
 
     def _attach_fields(
-        self, pieces: list[ChunkPiece], choice: Json, others: OtherFields, *, reasoned: bool
+        self, pieces: list[ChunkPiece], choice: Json, others: OtherFields
     ) -> list[ChunkPiece]:
         """Add the finish reason and the unknown fields to the last piece."""
-        if self._tag_reader.holding and not reasoned:
-            self._held_fields = others.appended_to(self._held_fields)
-            return pieces
-        if not self._tag_reader.holding:
-            others, self._held_fields = others.appended_to(self._held_fields), None
         if others and not any(piece.choices for piece in pieces):
             pieces.append(self.empty_piece())
         last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
@@ -259,6 +277,15 @@ class ChoiceReader:
 
     def _wrap_delta(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]
+
+    def _make_held_piece(self, held: HeldContent, *, is_text: bool) -> ChunkPiece:
+        """Make a piece of what was held back: all of it if it is text, else the other fields."""
+        content = held.content if is_text else None
+        text = read_answer_text(content)
+        event = ContentDelta(self.lane, None, text) if content else Passthrough(self.lane, None)
+        delta = {**({"content": content} if content else {}), **held.others.delta}
+        (choice,) = self._wrap_delta(delta)
+        return ChunkPiece(event, [{**choice, **held.others.choice}])
 
     def _make_piece(self, event: Event, delta: Json) -> ChunkPiece:
         return ChunkPiece(event, self._wrap_delta(delta))
@@ -287,29 +314,26 @@ class OtherFields:
     def __len__(self) -> int:
         return len(self.delta) + len(self.choice)
 
-    def appended_to(self, earlier: OtherFields | None) -> OtherFields:
-        """Merge these with fields that were held back earlier, if any."""
-        if earlier is None:
-            return self
-        return OtherFields(
-            _merge_fields(earlier.delta, self.delta), _merge_fields(earlier.choice, self.choice)
-        )
+
+@dataclass(slots=True, frozen=True)
+class HeldContent:
+    """Content that may yet become a block, as it came, and the fields beside it."""
+
+    content: Any  # None if some of it is not held back
+    others: OtherFields
+
+    @classmethod
+    def of(cls, delta: Json, inline: InlineSplit | None, others: OtherFields) -> HeldContent:
+        is_whole = inline is not None and not inline.content
+        return cls(delta.get("content") if is_whole else None, others)
+
+
+def _has_other_fields(choice: Json, delta: Json) -> bool:
+    """Return whether a chunk with one text holds anything that is lost where that is not shown."""
+    if len(delta) == 1 and choice.keys() <= _CHUNK_CHOICE_FIELDS:
+        return False  # the usual case
+    return bool(OtherFields.from_choice(choice, delta))
 
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
-
-
-def _merge_fields(earlier: Json, later: Json) -> Json:
-    return {**earlier, **{key: _merge_values(earlier.get(key), later[key]) for key in later}}
-
-
-def _merge_values(earlier: Any, later: Any) -> Any:
-    """Concatenate lists, as of token ids and log probabilities; else take the later value."""
-    if isinstance(earlier, list) and isinstance(later, list):
-        return earlier + later
-    if isinstance(earlier, dict) and isinstance(later, dict):
-        lists = {key for key, value in earlier.items() if isinstance(value, list)}
-        longer = {key for key in lists if isinstance(later.get(key), list)}
-        return {**earlier, **later, **{key: earlier[key] + later[key] for key in longer}}
-    return later

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk
+from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk, read_answer_text
 from abridge.apis.json import string
 from abridge.apis.tags import TagPiece, TagSplitter
 from abridge.apis.thinking import ThinkingFilter
@@ -21,6 +21,11 @@ class InlineSplit:
     raw: str
     content: Any
     in_block: bool  # some of it was inside a block, if only the tags
+
+    def is_text_of(self, contents: Iterable[Any]) -> bool:
+        """Return whether this is the text of these contents, unchanged."""
+        text = "".join(map(read_answer_text, contents))
+        return not self.in_block and read_answer_text(self.content) == text
 
 
 class TagReader:
