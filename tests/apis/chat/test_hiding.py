@@ -282,3 +282,29 @@ class TestWhereNothingIsHidden:
         seen = check_chat(chat(expose=expose).stream(b"".join([ROLE, *map(chunk, deltas), *STOP])))
         read = [choice["delta"] for one in seen.chunks for choice in one["choices"]]
         assert [beside.items() <= delta.items() for delta in read].count(True) == 1
+
+    ODD: ClassVar[list[dict[str, Any]]] = [
+        {"reasoning": {"summary": "s"}},
+        {"reasoning": ["x"]},
+        {"reasoning_content": 5},
+        {"reasoning_details": "x"},
+    ]
+
+    @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
+    @pytest.mark.parametrize("odd", ODD)
+    def test_reasoning_of_an_unknown_type_passes(self, odd: dict[str, Any], expose: str) -> None:
+        stream = [ROLE, chunk(odd), chunk({"content": "So."}), *STOP]
+        seen = check_chat(chat(expose=expose).stream(b"".join(stream)))
+        assert odd in [choice["delta"] for one in seen.chunks for choice in one["choices"]]
+        body = json.dumps(completion({"content": "So.", **odd})).encode()
+        (choice,) = json.loads(chat(expose=expose).whole(body))["choices"]
+        assert odd.items() <= choice["message"].items()
+
+    def test_reasoning_of_an_unknown_type_passes_beside_reasoning(self) -> None:
+        odd = {"reasoning": {"summary": "s"}}
+        delta = {"reasoning_content": "x", **odd}
+        seen = check_chat(chat().stream(b"".join([ROLE, chunk(delta), *STOP])))
+        assert odd in [choice["delta"] for one in seen.chunks for choice in one["choices"]]
+        body = json.dumps(completion({"content": "So.", **delta})).encode()
+        (choice,) = json.loads(chat().whole(body))["choices"]
+        assert odd.items() <= choice["message"].items()

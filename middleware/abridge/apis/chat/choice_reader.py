@@ -16,13 +16,13 @@ from abridge.apis.chat.inline import InlineSplit, TagReader
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     DEFAULT_FIELD,
-    REASONING_FIELDS,
     FoundReasoning,
     extract_native_summary,
     extract_reasoning,
     extract_state,
     find_reasoning,
     get_delta,
+    is_reasoning_field,
     read_answer_text,
     trusts_summaries,
     without_thinking_chunks,
@@ -293,7 +293,7 @@ class ChoiceReader:
 
 # The other fields
 
-_HANDLED_FIELDS = frozenset({"role", *REASONING_FIELDS, *ANSWER_FIELDS})
+_HANDLED_FIELDS = frozenset({"role", *ANSWER_FIELDS})
 
 _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
 
@@ -307,8 +307,10 @@ class OtherFields:
 
     @classmethod
     def from_choice(cls, choice: Json, delta: Json) -> OtherFields:
+        others = _other_fields(delta, _HANDLED_FIELDS)
         return cls(
-            _other_fields(delta, _HANDLED_FIELDS), _other_fields(choice, _CHUNK_CHOICE_FIELDS)
+            {key: others[key] for key in others if not is_reasoning_field(key, others[key])},
+            _other_fields(choice, _CHUNK_CHOICE_FIELDS),
         )
 
     def __len__(self) -> int:

@@ -56,8 +56,17 @@ def find_reasoning_fields(message: Json) -> list[str]:
     return [
         name
         for name in REASONING_FIELDS
-        if message.get(name) and not _is_opaque_list(message[name])
+        if message.get(name)
+        and is_reasoning_field(name, message[name])
+        and not _is_opaque_list(message[name])
     ]
+
+
+def is_reasoning_field(name: str, value: Any) -> bool:
+    """Return whether a field is one of reasoning; with a value of another type it is unknown."""
+    if name in TEXT_FIELDS:
+        return value is None or isinstance(value, str)
+    return name in LIST_FIELDS and (value is None or isinstance(value, list))
 
 
 def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReasoning | None:
@@ -81,17 +90,22 @@ def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> 
         objects(message.get("reasoning_details")),
         objects(message.get("thinking_blocks")),
     )
-    texts = [message[name] for name in TEXT_FIELDS if message.get(name)]
+    texts = [message[name] for name in TEXT_FIELDS if name in names]
     list_text = (
         "".join(string(entry.get("text")) for entry in details)
         or "".join(string(entry.get("thinking")) for entry in blocks)
         or "".join(map(read_chunk_text, chunks))
     )
-    summary = "".join(string(entry.get("summary")) for entry in details)
+    summary = "".join(map(_read_summary, details))
     if summary and not list_text and all(text == summary for text in texts):
         return FoundReasoning(summary, field or RAW_FIELD, native=True)
-    text = next((text for text in texts if isinstance(text, str)), "") or list_text
+    text = next(iter(texts), "") or list_text
     return FoundReasoning(text, field or DEFAULT_FIELD)
+
+
+def _read_summary(entry: Json) -> str:
+    """Return the summary in an entry of `reasoning_details`; one beside a text is none."""
+    return string(entry.get("summary")) if entry.get("type") == "reasoning.summary" else ""
 
 
 def find_reasoning_place(message: Json) -> ReasoningPlace | None:
@@ -142,7 +156,7 @@ def extract_native_summary(message: Json) -> Json:
     """Return the fields of a summary that upstream made, and its opaque state."""
     found = {name: message[name] for name in TEXT_FIELDS if message.get(name)}
     details = objects(message.get("reasoning_details"))
-    entries = [entry for entry in details if string(entry.get("summary")) or _is_opaque(entry)]
+    entries = [entry for entry in details if _read_summary(entry) or _is_opaque(entry)]
     return {
         **found,
         **extract_state(message),
@@ -191,7 +205,7 @@ def without_thinking_chunks(content: Any) -> Any:
 
 def without_reasoning(message: Json) -> Json:
     """Return the message without its reasoning, but with opaque state."""
-    others = {key: value for key, value in message.items() if key not in REASONING_FIELDS}
+    others = {key: message[key] for key in message if not is_reasoning_field(key, message[key])}
     if "content" in others:
         others["content"] = without_thinking_chunks(others["content"])
     return {**others, **extract_state(message)}
@@ -246,7 +260,11 @@ class FieldLayout:
 
 def replace_reasoning(message: Json, fields: Json) -> Json:
     """Return a delta or a message with its reasoning replaced by these fields."""
-    others = {key: value for key, value in message.items() if key not in TEXT_FIELDS}
+    others = {
+        key: value
+        for key, value in message.items()
+        if key in LIST_FIELDS or not is_reasoning_field(key, value)
+    }
     if isinstance(others.get("content"), list):
         others["content"] = without_thinking_chunks(others["content"]) or None
     return {**{key: value for key, value in fields.items() if value}, **others}
