@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.apis.chat.framing import MAX_CHOICES
+from abridge.apis.chat.inline import split_parts
+from abridge.apis.own_errors import UPSTREAM_FAILED
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.thinking import ThinkingFilter, without_thinking
+from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import check_chat
 from tests.support.pipeline import Pipeline, chat, translating
@@ -18,6 +23,7 @@ from tests.support.streams import DONE, chunk, completion, frame
 SECRET = "odd-thoughts"
 BLOCK = f"<think>{SECRET}</think>"
 ESCAPED = BLOCK.replace("<", r"\u003c").replace(">", r"\u003e")
+PIECES = ("So", " ", "\n", "<", "think", "<think>", "</think>", "[THINK]", "`", "<|end|>")
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = [chunk({}, finish="stop"), DONE]
@@ -183,6 +189,186 @@ def feed(pipeline: Pipeline, *frames: bytes) -> bytes:
     for one in frames:
         pipeline.frame(one)
     return bytes(pipeline.out)
+
+
+class TestAMessageInTheWrongPlace:
+    SAYS: ClassVar[dict[str, dict[str, Any]]] = {
+        "content": {"content": f"{BLOCK}So."},
+        "refusal": {"content": None, "refusal": f"{BLOCK}No."},
+        "tool calls": {"tool_calls": [{"id": "c", "type": "function", "function": {"name": "f"}}]},
+        "tags in a call": call(function={"name": "f", "arguments": f"{BLOCK}{{}}"}),
+        "tags in a legacy call": {"function_call": {"name": "f", "arguments": f"{BLOCK}{{}}"}},
+        "speech": {"audio": {"id": "a", "transcript": f"{BLOCK}So."}},
+    }
+
+    @pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
+    def test_in_a_chunk_it_is_read_as_a_delta(self, says: dict[str, Any]) -> None:
+        whole = json.loads(chunk({}, finish="stop").removeprefix(b"data: "))
+        del whole["choices"][0]["delta"]
+        whole["choices"][0]["message"] = says
+        out = silent(chat(expose="none")).stream(frame(whole) + DONE)
+        assert SECRET.encode() not in out
+        deltas = [choice["delta"] for one in check_chat(out).chunks for choice in one["choices"]]
+        assert any(says.keys() & delta.keys() for delta in deltas)
+
+    @pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
+    def test_in_a_completion_a_delta_is_read_as_a_message(self, says: dict[str, Any]) -> None:
+        body = completion({})
+        body["choices"][0]["delta"] = says
+        del body["choices"][0]["message"]
+        pipeline = silent(chat(expose="none"))
+        out = pipeline.whole(json.dumps(body).encode())
+        assert SECRET.encode() not in out
+        assert says.keys() & json.loads(out)["choices"][0]["message"].keys()
+        assert bool(pipeline.reader.recorded_turns()) == bool(says.get("content"))
+
+    def test_one_that_repeats_the_deltas_is_left_out(self) -> None:
+        whole = json.loads(chunk({}, finish="stop").removeprefix(b"data: "))
+        del whole["choices"][0]["delta"]
+        whole["choices"][0]["message"] = {"role": "assistant", "content": "So."}
+        stream = [ROLE, chunk({"content": "So."}), frame(whole), DONE]
+        pipeline = chat(expose="none")
+        assert check_chat(pipeline.stream(b"".join(stream))).choices[0].text == "So."
+        assert pipeline.reader.dropped == 1
+
+    def test_a_stream_of_messages_is_read(self) -> None:
+        pieces = [chunk({"content": text}).replace(b'"delta"', b'"message"') for text in "So."]
+        seen = check_chat(chat(expose="none").stream(b"".join([*pieces, *STOP])))
+        assert seen.choices[0].text == "So."
+
+
+class TestAnOddChunk:
+    @pytest.mark.parametrize(
+        "odd", [{"type": "ping"}, {"object": "thought", "text": SECRET}, {"choices": []}, {}]
+    )
+    def test_of_which_nothing_is_left_vanishes(self, odd: dict[str, Any]) -> None:
+        pipeline = chat(expose="none")
+        plain = [ROLE, chunk({"content": "So."}), DONE]
+        odd_one = [*plain[:-1], frame(odd), DONE]
+        assert pipeline.stream(b"".join(odd_one)) == chat(expose="none").stream(b"".join(plain))
+        assert pipeline.reader.dropped == len(odd.keys() & {"type", "text"})
+
+    def test_with_filter_results_passes(self) -> None:
+        results = {"prompt_filter_results": [{"prompt_index": 0}]}
+        out = chat(expose="none").stream(b"".join([frame({"choices": [], **results}), *STOP]))
+        assert b"prompt_filter_results" in out
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"object": "error", "message": SECRET, "type": "BadRequestError", "code": 400},
+            {"object": "error"},
+            {"message": SECRET, "code": 500},
+            {"detail": SECRET},
+        ],
+    )
+    def test_that_is_an_error_is_told_as_one(self, odd: dict[str, Any]) -> None:
+        out = chat(expose="none").stream(
+            b"".join([ROLE, chunk({"content": "So."}), frame(odd), DONE])
+        )
+        seen = check_chat(out)
+        assert SECRET.encode() not in out
+        assert seen.choices[0].text == "So."
+        assert seen.error is not None
+        assert seen.error["code"] == odd.get("code")
+        assert {one.get("object") for one in seen.chunks if one.get("choices")} == {
+            "chat.completion.chunk"
+        }
+
+    def test_is_an_error_in_a_whole_body_too(self) -> None:
+        body = json.dumps({"object": "error", "message": SECRET}).encode()
+        (end,) = chat(expose="none").reader.read_whole(body)
+        assert isinstance(end, ResponseEnded)
+        assert end.error == ErrorDetail("upstream_error", UPSTREAM_FAILED)
+
+
+class TestChoicesThatNobodyAskedFor:
+    @pytest.mark.parametrize("index", [-1, MAX_CHOICES, 1 << 40])
+    def test_they_are_left_out_of_a_stream(self, index: int) -> None:
+        pipeline = chat(expose="none")
+        odd = chunk({"content": SECRET}, index=index)
+        out = pipeline.stream(b"".join([ROLE, odd, chunk({"content": "So."}), *STOP]))
+        assert check_chat(out).choices.keys() == {0}
+        assert pipeline.reader.dropped == 1
+
+    def test_they_are_left_out_of_a_completion(self) -> None:
+        body = completion({"content": "So."})
+        body["choices"].insert(0, {**body["choices"][0], "index": MAX_CHOICES})
+        out = json.loads(chat(expose="none").whole(json.dumps(body).encode()))
+        assert [choice["index"] for choice in out["choices"]] == [0]
+
+
+class TestPartsOfAContent:
+    NOTES: ClassVar[list[Any]] = [
+        {"type": "url_citation", "url_citation": {"url": "x:", "title": "t"}}
+    ]
+    IMAGE: ClassVar[dict[str, Any]] = {"type": "image_url", "image_url": {"url": "x:"}}
+
+    def content_of(self, parts: list[Any]) -> Any:
+        body = json.dumps(completion({"content": parts})).encode()
+        out = silent(chat(expose="none")).whole(body)
+        return json.loads(out)["choices"][0]["message"]["content"]
+
+    def test_they_keep_their_places_and_annotations(self) -> None:
+        parts = [
+            {"type": "text", "text": "So.", "annotations": self.NOTES},
+            self.IMAGE,
+            {"type": "text", "text": "Yes."},
+        ]
+        assert self.content_of(parts) == parts
+
+    def test_only_thinking_is_taken_out_of_them(self) -> None:
+        parts = [
+            {"type": "text", "text": f"{SECRET} one", "annotations": self.NOTES},
+            self.IMAGE,
+            {"type": "text", "text": f"{SECRET}</think>So. ", "annotations": self.NOTES},
+            self.IMAGE,
+            {"type": "text", "text": f"<think>{SECRET}"},
+            {"type": "text", "text": f"{SECRET}</think>Yes."},
+        ]
+        last = {"type": "text", "text": "Yes."}
+        assert self.content_of(parts) == [
+            *(self.IMAGE, {**parts[2], "text": "So. "}, self.IMAGE, last)
+        ]
+
+    def test_a_refusal_whose_tag_comes_in_two_chunks_is_looked_through(self) -> None:
+        texts = ("No. <thi", f"nk>{SECRET}</th", "ink>Never.<")
+        parts = [[{"type": "refusal", "refusal": text}] for text in texts]
+        deltas = [chunk({"content": part}) for part in parts]
+        out = chat(expose="none").stream(b"".join([ROLE, *deltas, *STOP]))
+        assert SECRET.encode() not in out
+        refusals = [
+            "".join(part["refusal"] for part in choice["delta"].get("content") or ())
+            + (choice["delta"].get("refusal") or "")
+            for one in check_chat(out).chunks[1:]
+            for choice in one["choices"]
+        ]
+        assert "".join(refusals) == "No. Never.<"
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join)))
+def test_parts_show_what_their_joined_text_would_show(texts: list[str]) -> None:
+    parts = [{"type": "text", "text": text} for text in texts]
+    _, rest = split_parts(parts, ThinkingFilter(may_begin_inside=True, limit=1 << 20))
+    assert "".join(part["text"] for part in rest) == without_thinking("".join(texts))
+
+
+class TestSummariesOfUpstreamsOwn:
+    @pytest.mark.parametrize("kind", ["reasoning.text", "reasoning.encrypted", "musing", ""])
+    @pytest.mark.parametrize(
+        "beside", [[], [{"type": "reasoning.summary", "summary": "In short."}]]
+    )
+    def test_only_entries_of_summaries_hold_them(
+        self, kind: str, beside: list[dict[str, Any]]
+    ) -> None:
+        entries = [*beside, {"type": kind, "summary": SECRET, "index": 0}]
+        pipeline = chat(expose="summary", profile=PROFILES["openrouter"])
+        delta = {"reasoning_details": entries}
+        out = pipeline.stream(b"".join([ROLE, chunk(delta), chunk({"content": "So."}), *STOP]))
+        assert SECRET.encode() not in out
+        body = json.dumps(completion({"content": "So.", **delta})).encode()
+        pipeline = chat(expose="summary", profile=PROFILES["openrouter"])
+        assert SECRET.encode() not in pipeline.whole(body)
 
 
 class TestWhatIsHeld:

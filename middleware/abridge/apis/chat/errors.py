@@ -21,3 +21,22 @@ def read_finish_error(choice: Json) -> ErrorDetail | None:
     error = choice.get("error")
     message = string(error.get("message")) if isinstance(error, dict) else ""
     return ErrorDetail("upstream_error", message)
+
+
+def respell_error(answer: Json) -> Json:
+    """Return an answer that is an error of another form, as vLLM's and FastAPI's, as an error body.
+
+    An answer with anything else in it stays as it is.
+    """
+    is_error = answer.get("object") == "error" or any(
+        string(answer.get(key)) for key in ("message", "detail")
+    )
+    if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
+        return answer
+    message = string(answer.get("message")) or string(answer.get("detail"))
+    return error_body(
+        message,
+        kind=string(answer.get("type")) or "server_error",
+        param=answer.get("param"),
+        code=answer.get("code"),
+    )

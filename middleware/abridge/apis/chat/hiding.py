@@ -10,12 +10,15 @@ shown.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
 from abridge.apis import shapes
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
-from abridge.apis.chat.inline import append_held, split_content
+from abridge.apis.chat.errors import respell_error
+from abridge.apis.chat.framing import HEADER_FIELDS, MAX_CHOICES
+from abridge.apis.chat.inline import append_held, split_content, split_parts
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.own_errors import whole_error
@@ -111,14 +114,16 @@ _AUDIO = shapes.fields(
 
 _ENTRY_HEAD = {"type": shapes.name, "index": shapes.number, "id": shapes.name}
 
-_REASONING_DETAIL = shapes.fields(  # openrouter.ai: reasoning tokens
+_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque}
+
+_TEXT_DETAIL = shapes.fields({**_DETAIL_HEAD, "text": shapes.streamed_text})
+
+_REASONING_DETAIL = shapes.by_type(  # openrouter.ai: reasoning tokens
     {
-        **_ENTRY_HEAD,
-        "format": shapes.name,
-        "text": shapes.streamed_text,
-        "summary": shapes.streamed_text,
-        "data": shapes.opaque,
-        "signature": shapes.opaque,
+        "": _TEXT_DETAIL,
+        "reasoning.text": _TEXT_DETAIL,
+        "reasoning.summary": shapes.fields({**_DETAIL_HEAD, "summary": shapes.streamed_text}),
+        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque}),
     }
 )
 
@@ -209,6 +214,7 @@ class CompletionRebuilder:
         self._limit = limit
         self._drops = DropCount()
         self._choices: dict[int, ChoiceTexts] = {}
+        self._said: set[int] = set()  # choices of which a delta has said something
 
     @property
     def dropped(self) -> int:
@@ -216,21 +222,58 @@ class CompletionRebuilder:
         texts = sum(texts.dropped for texts in self._choices.values())
         return self._drops.count + texts
 
-    def rebuild_chunk(self, chunk: Json) -> Json:
-        """Rebuild a chunk. Thinking in its texts is still there."""
-        return self._rebuild(chunk, "delta", "message")
+    def arrange_chunk(self, chunk: Json) -> Json:
+        """Return a chunk in the form of OpenAI's: what each choice says is its delta."""
+        return self._arrange(chunk, self._with_delta)
+
+    def arrange_completion(self, completion: Json) -> Json:
+        """Return a completion in the form of OpenAI's: what each choice says is its message."""
+        return self._arrange(completion, self._with_message)
+
+    def rebuild_chunk(self, chunk: Json) -> Json | None:
+        """Rebuild a chunk; None if nothing is left of it. Thinking in its texts is still there."""
+        rebuilt = self.rebuild_completion(chunk)
+        says = rebuilt.get("choices") or any(rebuilt[key] for key in rebuilt.keys() - HEADER_FIELDS)
+        return rebuilt if says else None
 
     def rebuild_completion(self, completion: Json) -> Json:
         """Rebuild a whole completion. Thinking in its texts is still there."""
-        return self._rebuild(completion, "message", "delta")
-
-    def _rebuild(self, answer: Json, name: str, other: str) -> Json:
-        """Rebuild an answer. Each choice has its message under `name`, else under `other`."""
-        rebuilt: Json = rebuild(answer, _COMPLETION, self._drops)
-        for choice in objects(rebuilt.get("choices")):
-            if isinstance(choice.get(name), dict) and other in choice:
-                self._drops.drop(choice.pop(other))
+        rebuilt: Json = rebuild(completion, _COMPLETION, self._drops)
         return rebuilt
+
+    def _arrange(self, answer: Json, arrange_choice: Callable[[Json], Json]) -> Json:
+        """Arrange the choices without those that no request can ask for: each takes memory."""
+        given = answer.get("choices")
+        if not given or not isinstance(given, list):
+            return respell_error(answer)
+        known = [choice for choice in objects(given) if 0 <= get_index(choice) < MAX_CHOICES]
+        self._drops.count += len(given) - len(known)
+        return {**answer, "choices": list(map(arrange_choice, known))}
+
+    def _with_delta(self, choice: Json) -> Json:
+        """Put a message in the place of a missing delta, unless it repeats what deltas have
+        said."""
+        lane, delta = get_index(choice), choice.get("delta")
+        is_given = isinstance(delta, dict)
+        if is_given and lane not in self._said and _says_something(as_object(delta)):
+            self._said.add(lane)
+        if "message" not in choice:
+            return choice
+        others = {key: choice[key] for key in choice if key != "message"}
+        if not is_given and lane not in self._said:
+            return {**others, "delta": choice["message"]}
+        self._drops.drop(choice["message"])
+        return {**others, "delta": as_object(delta)}
+
+    def _with_message(self, choice: Json) -> Json:
+        """Put a delta in the place of a missing message."""
+        if "delta" not in choice:
+            return choice
+        others = {key: choice[key] for key in choice if key != "delta"}
+        if not isinstance(choice.get("message"), dict):
+            return {**others, "message": choice["delta"]}
+        self._drops.drop(choice["delta"])
+        return others
 
     def passes(self, choice: Json) -> bool:
         """Return whether a choice whose delta holds one text has nothing to split."""
@@ -264,6 +307,10 @@ class CompletionRebuilder:
         if lane not in self._choices:
             self._choices[lane] = ChoiceTexts(self._profile, self._limit)
         return self._choices[lane]
+
+
+def _says_something(delta: Json) -> bool:
+    return any(delta[key] for key in delta if key != "role")
 
 
 class ChoiceTexts:
@@ -321,19 +368,23 @@ class ChoiceTexts:
         pieces = self._content.note_reasoning() if has_text else []
         interrupted = any(message.get(key) for key in ("tool_calls", "function_call", "refusal"))
         if isinstance(content, list):
-            raw, rest = split_content(list(map(self._split_part, content)), self._content)
+            parts = [self._split_part(part, is_last=is_last) for part in content]
             held = [{"type": "text", "text": text}] if (text := visible_text(pieces)) else []
+            if is_last and not self._content.has_held_text:
+                raw, rest = split_parts(parts, self._content)
+                return [(raw, [*held, *rest])]
+            raw, rest = split_content(parts, self._content)
             ending = self._release_content(is_last=is_last, interrupted=interrupted)
             return [append_held(raw, [*held, *rest], ending)]
         pieces += self._content.feed(string(content))
         pieces += self._release_content(is_last=is_last, interrupted=interrupted)
         return _join_alike(pieces) or [("", content and None)]
 
-    def _split_part(self, part: Json) -> Json:
+    def _split_part(self, part: Json, *, is_last: bool) -> Json:
         """Return a part of a list content; that of a refusal without thinking."""
         if not isinstance(part.get("refusal"), str):
             return part
-        return {**part, "refusal": _feed_visible(self._refusal, part["refusal"], is_last=True)}
+        return {**part, "refusal": _feed_visible(self._refusal, part["refusal"], is_last=is_last)}
 
     def _release_content(self, *, is_last: bool, interrupted: bool) -> list[TagPiece]:
         if is_last:
@@ -426,4 +477,6 @@ def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:
     thinking = ThinkingFilter.for_answer(profile, sys.maxsize)
     if found is not None and found.text.strip():
         thinking.note_reasoning()
+    if isinstance(content, list):
+        return split_parts(content, thinking)
     return append_held(*split_content(content, thinking), thinking.end())

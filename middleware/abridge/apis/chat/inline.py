@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk, read_answer_text
@@ -117,6 +118,35 @@ def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple
         elif text:
             rest.append({**chunk, "text": text})
     return reasoning, rest
+
+
+def split_parts(parts: list[Any], thinking: ThinkingFilter) -> tuple[str, list[Any]]:
+    """Split the last parts of a content into reasoning and the rest, each part in its place.
+
+    Parts of which no text is left are left out.
+    """
+    text = "".join(part["text"] for part in parts if is_text_chunk(part))
+    pieces = [*thinking.feed(text), *thinking.end()]
+    shown, rest = iter(_mark_shown(text, pieces)), []
+    for part in parts:
+        kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
+        if kept is None or kept == part["text"]:
+            rest.append(part)
+        elif kept:
+            rest.append({**part, "text": kept})
+    return _join_pieces(pieces)[0], rest
+
+
+def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
+    """Mark the characters of a text that are shown: the pieces of it follow each other there."""
+    marks, position = bytearray(len(text)), 0
+    for kind, piece in pieces:
+        found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
+        start = text.find(found, position)
+        if start >= 0:
+            position = start + len(found)
+            marks[start:position] = bytes([kind == "text"]) * len(found)
+    return marks
 
 
 def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:

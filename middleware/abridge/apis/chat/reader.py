@@ -68,7 +68,7 @@ class ChatReader:
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
         self._makes_envelopes = display.seal is not None and framing.carries_frames
-        self._last_frame: bytes | None = None  # of the last chunk, if events carry frames
+        self._last_frame: bytes | None = None  # of the last with choices, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
         self._known = CompletionRebuilder(profile, limit) if display.hides_raw else None
@@ -112,20 +112,24 @@ class ChatReader:
         self, known: CompletionRebuilder, chunk: Json, carried: bytes | None
     ) -> list[Event]:
         """Read a chunk of which only what is known goes on; but all of it is recorded."""
+        chunk = known.arrange_chunk(chunk)
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
-        originals, chunk = objects(chunk.get("choices")), known.rebuild_chunk(chunk)
-        carried = carried and sse.encode_frame(dumps(chunk))
-        if (continuation := self._read_continuation(chunk, carried)) is not None:
+        originals, rebuilt = objects(chunk.get("choices")), known.rebuild_chunk(chunk)
+        if rebuilt is None:
+            return []
+        carried = carried and sse.encode_frame(dumps(rebuilt))
+        if (continuation := self._read_continuation(rebuilt, carried)) is not None:
             self._last_frame = carried
             return [continuation]
-        return self._read_parsed(chunk, carried, originals)
+        return self._read_parsed(rebuilt, carried, originals)
 
     def _read_parsed(
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         """Read a chunk that does not merely continue. `originals` are its choices as they came."""
-        self._last_frame = carried
+        if chunk.get("choices"):
+            self._last_frame = carried
         events = self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
@@ -157,7 +161,9 @@ class ChatReader:
             return self.read_whole(valid)
         originals = objects((completion or {}).get("choices"))
         if completion is not None and self._known is not None:
-            completion = self._known.rebuild_completion(completion)
+            arranged = self._known.arrange_completion(completion)
+            originals = objects(arranged.get("choices"))
+            completion = self._known.rebuild_completion(arranged)
         if completion is None or not isinstance(completion.get("choices"), list):
             unread = body if self._carries_frames and self._known is None else None
             return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
