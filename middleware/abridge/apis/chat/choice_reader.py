@@ -16,6 +16,7 @@ from abridge.apis.chat.inline import InlineSplit, TagReader
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     DEFAULT_FIELD,
+    REASONING_FIELDS,
     FoundReasoning,
     extract_native_summary,
     extract_reasoning,
@@ -295,6 +296,8 @@ class ChoiceReader:
 
 _HANDLED_FIELDS = frozenset({"role", *ANSWER_FIELDS})
 
+_KNOWN_FIELDS = _HANDLED_FIELDS.union(REASONING_FIELDS)
+
 _CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
 
 
@@ -332,8 +335,8 @@ class HeldContent:
 
 def _has_other_fields(choice: Json, delta: Json) -> bool:
     """Return whether a chunk with one text holds anything that is lost where that is not shown."""
-    if len(delta) == 1 and choice.keys() <= _CHUNK_CHOICE_FIELDS:
-        return False  # the usual case
+    if delta.keys() <= _KNOWN_FIELDS:  # the usual case
+        return bool(_other_fields(choice, _CHUNK_CHOICE_FIELDS))
     return bool(OtherFields.from_choice(choice, delta))
 
 

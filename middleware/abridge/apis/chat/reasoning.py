@@ -63,10 +63,10 @@ def find_reasoning_fields(message: Json) -> list[str]:
 
 
 def is_reasoning_field(name: str, value: Any) -> bool:
-    """Return whether a field is one of reasoning; with a value of another type it is unknown."""
+    """Return whether a field is one of reasoning, or empty; of another type it is unknown."""
     if name in TEXT_FIELDS:
-        return value is None or isinstance(value, str)
-    return name in LIST_FIELDS and (value is None or isinstance(value, list))
+        return not value or isinstance(value, str)
+    return name in LIST_FIELDS and (not value or isinstance(value, list))
 
 
 def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReasoning | None:
