@@ -10,16 +10,15 @@ shown.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
 from abridge.apis import shapes
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
-from abridge.apis.chat.errors import respell_error
-from abridge.apis.chat.framing import HEADER_FIELDS, MAX_CHOICES
+from abridge.apis.chat.framing import HEADER_FIELDS
 from abridge.apis.chat.inline import append_held, split_content, split_parts
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
+from abridge.apis.chat.repair import Arrangement
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.own_errors import whole_error
 from abridge.apis.shapes import DropCount, rebuild
@@ -213,22 +212,14 @@ class CompletionRebuilder:
         self._profile = profile
         self._limit = limit
         self._drops = DropCount()
+        self.arrangement = Arrangement(self._drops)
         self._choices: dict[int, ChoiceTexts] = {}
-        self._said: set[int] = set()  # choices of which a delta has said something
 
     @property
     def dropped(self) -> int:
         """The number of values that were left out."""
         texts = sum(texts.dropped for texts in self._choices.values())
         return self._drops.count + texts
-
-    def arrange_chunk(self, chunk: Json) -> Json:
-        """Return a chunk in the form of OpenAI's: what each choice says is its delta."""
-        return self._arrange(chunk, self._with_delta)
-
-    def arrange_completion(self, completion: Json) -> Json:
-        """Return a completion in the form of OpenAI's: what each choice says is its message."""
-        return self._arrange(completion, self._with_message)
 
     def rebuild_chunk(self, chunk: Json) -> Json | None:
         """Rebuild a chunk; None if nothing is left of it. Thinking in its texts is still there."""
@@ -240,40 +231,6 @@ class CompletionRebuilder:
         """Rebuild a whole completion. Thinking in its texts is still there."""
         rebuilt: Json = rebuild(completion, _COMPLETION, self._drops)
         return rebuilt
-
-    def _arrange(self, answer: Json, arrange_choice: Callable[[Json], Json]) -> Json:
-        """Arrange the choices without those that no request can ask for: each takes memory."""
-        given = answer.get("choices")
-        if not given or not isinstance(given, list):
-            return respell_error(answer)
-        known = [choice for choice in objects(given) if 0 <= get_index(choice) < MAX_CHOICES]
-        self._drops.count += len(given) - len(known)
-        return {**answer, "choices": list(map(arrange_choice, known))}
-
-    def _with_delta(self, choice: Json) -> Json:
-        """Put a message in the place of a missing delta, unless it repeats what deltas have
-        said."""
-        lane, delta = get_index(choice), choice.get("delta")
-        is_given = isinstance(delta, dict)
-        if is_given and lane not in self._said and _says_something(as_object(delta)):
-            self._said.add(lane)
-        if "message" not in choice:
-            return choice
-        others = {key: choice[key] for key in choice if key != "message"}
-        if not is_given and lane not in self._said:
-            return {**others, "delta": choice["message"]}
-        self._drops.drop(choice["message"])
-        return {**others, "delta": as_object(delta)}
-
-    def _with_message(self, choice: Json) -> Json:
-        """Put a delta in the place of a missing message."""
-        if "delta" not in choice:
-            return choice
-        others = {key: choice[key] for key in choice if key != "delta"}
-        if not isinstance(choice.get("message"), dict):
-            return {**others, "message": choice["delta"]}
-        self._drops.drop(choice["delta"])
-        return others
 
     def passes(self, choice: Json) -> bool:
         """Return whether a choice whose delta holds one text has nothing to split."""
@@ -307,10 +264,6 @@ class CompletionRebuilder:
         if lane not in self._choices:
             self._choices[lane] = ChoiceTexts(self._profile, self._limit)
         return self._choices[lane]
-
-
-def _says_something(delta: Json) -> bool:
-    return any(delta[key] for key in delta if key != "role")
 
 
 class ChoiceTexts:

@@ -112,7 +112,7 @@ class ChatReader:
         self, known: CompletionRebuilder, chunk: Json, carried: bytes | None
     ) -> list[Event]:
         """Read a chunk of which only what is known goes on; but all of it is recorded."""
-        chunk = known.arrange_chunk(chunk)
+        chunk = known.arrangement.arrange_chunk(chunk)
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
         originals, rebuilt = objects(chunk.get("choices")), known.rebuild_chunk(chunk)
@@ -161,7 +161,7 @@ class ChatReader:
             return self.read_whole(valid)
         originals = objects((completion or {}).get("choices"))
         if completion is not None and self._known is not None:
-            arranged = self._known.arrange_completion(completion)
+            arranged = self._known.arrangement.arrange_completion(completion)
             originals = objects(arranged.get("choices"))
             completion = self._known.rebuild_completion(arranged)
         if completion is None or not isinstance(completion.get("choices"), list):

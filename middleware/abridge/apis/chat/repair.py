@@ -3,15 +3,22 @@
 Gemini omits the index of tool calls, small servers the index of choices and the role. Strict
 clients ignore anything without `"object": "chat.completion.chunk"`, and fail where another of these
 fields is missing.
+
+Where raw reasoning is hidden, a message in the place of a delta becomes one, so that it is looked
+through like any, and an error in another form becomes an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from abridge.apis import sse
-from abridge.apis.chat.framing import CHUNK_OBJECT
+from abridge.apis.chat.errors import respell_error
+from abridge.apis.chat.framing import CHUNK_OBJECT, MAX_CHOICES
 from abridge.apis.chat.reasoning import get_index
-from abridge.apis.json import dumps, objects, string
+from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.openai import mint_id
+from abridge.apis.shapes import DropCount
 from abridge.core.conversation import Json
 
 REQUIRED_HEADER = frozenset({"id", "created", "model"})
@@ -75,6 +82,60 @@ class ChunkRepair:
         name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
         number = known.setdefault(name, len(known)) if name else len(known) - 1
         return {**call, "index": number}
+
+
+class Arrangement:
+    """Arrange what one response says as OpenAI does, before it is rebuilt from what is known."""
+
+    def __init__(self, drops: DropCount) -> None:
+        self._drops = drops
+        self._said: set[int] = set()  # choices of which a delta has said something
+
+    def arrange_chunk(self, chunk: Json) -> Json:
+        """Return a chunk in which what each choice says is its delta."""
+        return self._arrange(chunk, self._with_delta)
+
+    def arrange_completion(self, completion: Json) -> Json:
+        """Return a whole completion in which what each choice says is its message."""
+        return self._arrange(completion, self._with_message)
+
+    def _arrange(self, answer: Json, arrange_choice: Callable[[Json], Json]) -> Json:
+        """Arrange the choices without those that no request can ask for: each takes memory."""
+        given = answer.get("choices")
+        if not given or not isinstance(given, list):
+            return respell_error(answer)
+        known = [choice for choice in objects(given) if 0 <= get_index(choice) < MAX_CHOICES]
+        self._drops.count += len(given) - len(known)
+        return {**answer, "choices": list(map(arrange_choice, known))}
+
+    def _with_delta(self, choice: Json) -> Json:
+        """Put a message in the place of a missing delta, unless it repeats what deltas have
+        said."""
+        lane, delta = get_index(choice), choice.get("delta")
+        is_given = isinstance(delta, dict)
+        if is_given and lane not in self._said and _says_something(as_object(delta)):
+            self._said.add(lane)
+        if "message" not in choice:
+            return choice
+        others = {key: choice[key] for key in choice if key != "message"}
+        if not is_given and lane not in self._said:
+            return {**others, "delta": choice["message"]}
+        self._drops.drop(choice["message"])
+        return {**others, "delta": as_object(delta)}
+
+    def _with_message(self, choice: Json) -> Json:
+        """Put a delta in the place of a missing message."""
+        if "delta" not in choice:
+            return choice
+        others = {key: choice[key] for key in choice if key != "delta"}
+        if not isinstance(choice.get("message"), dict):
+            return {**others, "message": choice["delta"]}
+        self._drops.drop(choice["delta"])
+        return others
+
+
+def _says_something(delta: Json) -> bool:
+    return any(delta[key] for key in delta if key != "role")
 
 
 def _make_header() -> Json:
