@@ -387,10 +387,12 @@ class TestWhatIsHeld:
         pipeline = chat(expose="none", profile=PROFILES["openai"])
         assert b"So." in feed(pipeline, ROLE, chunk({"content": "So."}))
 
-    def test_a_cut_stream_says_what_was_held(self) -> None:
-        seen = check_chat(chat(expose="none").stream(b"".join([ROLE, chunk({"content": "So."})])))
+    @pytest.mark.parametrize("ending", [[], [frame({"error": {"message": "x"}}), DONE]])
+    def test_it_is_not_shown_if_the_answer_breaks_off(self, ending: list[bytes]) -> None:
+        stream = [ROLE, chunk({"content": "So."}), *ending]
+        seen = check_chat(chat(expose="none").stream(b"".join(stream)))
         assert seen.error is not None
-        assert seen.choices[0].text == "So."
+        assert seen.choices[0].text == ""
 
     def test_calls_release_the_text_before_them(self) -> None:
         ending = [chunk({}, finish="tool_calls"), DONE]

@@ -1,8 +1,7 @@
 """Rebuild what upstream sends from known keys, where raw reasoning is hidden.
 
-What leaves this module is understood: a chunk or a completion holds known fields only
-(openai-openapi, `CreateChatCompletionStreamResponse` and `CreateChatCompletionResponse`, and those
-of providers that are named below), reasoning stands in the fields of reasoning, and no text has
+What leaves this module is understood: a chunk or a completion holds the fields of `shapes.py` only,
+reasoning stands in the fields of reasoning, and no text has
 thinking in it. The reader and the writer then keep reasoning out as they do wherever it is not
 shown.
 """
@@ -13,196 +12,18 @@ import sys
 from itertools import groupby
 from typing import Any
 
-from abridge.apis import shapes
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.framing import HEADER_FIELDS
 from abridge.apis.chat.inline import append_held, split_content, split_parts
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
 from abridge.apis.chat.repair import Arrangement
+from abridge.apis.chat.shapes import COMPLETION
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.own_errors import whole_error
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.tags import TagPiece
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
-from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
-
-_URL_CITATION = {
-    "url": shapes.address,
-    "title": shapes.text,
-    "start_index": shapes.number,
-    "end_index": shapes.number,
-}
-
-_ANNOTATION = shapes.by_type(
-    {
-        "url_citation": shapes.fields(
-            {"type": shapes.name, "url_citation": shapes.fields(_URL_CITATION)}
-        )
-    }
-)
-
-_TEXT_PART = shapes.fields(
-    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_ANNOTATION)}
-)
-
-_IMAGE = shapes.fields(
-    {
-        "type": shapes.name,
-        "index": shapes.number,
-        "image_url": shapes.either(
-            shapes.address, shapes.fields({"url": shapes.address, "detail": shapes.name})
-        ),
-    }
-)
-
-_CONTENT_PARTS = shapes.each(
-    shapes.by_type(
-        {
-            "": _TEXT_PART,  # small servers leave the type out
-            "text": _TEXT_PART,
-            "output_text": _TEXT_PART,
-            "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.streamed_text}),
-            "image_url": _IMAGE,
-            "thinking": shapes.fields(  # docs.mistral.ai
-                {
-                    "type": shapes.name,
-                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_PART)),
-                    "closed": shapes.number,
-                    "signature": shapes.opaque,
-                }
-            ),
-            "reference": shapes.fields(  # docs.mistral.ai
-                {"type": shapes.name, "reference_ids": shapes.each(shapes.name_or_number)}
-            ),
-        }
-    )
-)
-
-_STATE = shapes.fields(  # ai.google.dev: thought signatures
-    {"google": shapes.fields({"thought_signature": shapes.opaque})}
-)
-
-_FUNCTION = shapes.fields(
-    {
-        "name": shapes.name,
-        "arguments": shapes.streamed_json,
-    }
-)
-
-_CALL = shapes.fields(
-    {
-        "index": shapes.number,
-        "id": shapes.name,
-        "type": shapes.name,
-        "function": _FUNCTION,
-        "custom": shapes.fields({"name": shapes.name, "input": shapes.streamed_text}),
-        "extra_content": _STATE,
-    }
-)
-
-_AUDIO = shapes.fields(
-    {
-        "id": shapes.name,
-        "data": shapes.opaque,
-        "expires_at": shapes.number,
-        "transcript": shapes.streamed_text,
-    }
-)
-
-_ENTRY_HEAD = {"type": shapes.name, "index": shapes.number, "id": shapes.name}
-
-_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque}
-
-_TEXT_DETAIL = shapes.fields({**_DETAIL_HEAD, "text": shapes.streamed_text})
-
-_REASONING_DETAIL = shapes.by_type(  # openrouter.ai: reasoning tokens
-    {
-        "": _TEXT_DETAIL,
-        "reasoning.text": _TEXT_DETAIL,
-        "reasoning.summary": shapes.fields({**_DETAIL_HEAD, "summary": shapes.streamed_text}),
-        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque}),
-    }
-)
-
-_THINKING_BLOCK = shapes.fields(  # LiteLLM's
-    {
-        **_ENTRY_HEAD,
-        "thinking": shapes.streamed_text,
-        "data": shapes.opaque,
-        "signature": shapes.opaque,
-    }
-)
-
-_MESSAGE = shapes.fields(
-    {
-        "role": shapes.name,
-        "name": shapes.name,
-        "content": shapes.either(shapes.streamed_text, _CONTENT_PARTS),
-        "refusal": shapes.streamed_text,
-        "tool_calls": shapes.each(_CALL),
-        "function_call": _FUNCTION,
-        "audio": _AUDIO,
-        "annotations": shapes.each(_ANNOTATION),
-        "images": shapes.each(_IMAGE),  # OpenRouter, Gemini
-        "extra_content": _STATE,
-        **dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
-        "reasoning_details": shapes.each(_REASONING_DETAIL),
-        "thinking_blocks": shapes.each(_THINKING_BLOCK),
-    }
-)
-
-_FILTER_RESULT = shapes.fields(
-    {"filtered": shapes.number, "detected": shapes.number, "severity": shapes.name}
-)
-
-_FILTER_RESULTS = shapes.fields(  # learn.microsoft.com: foundry/openai, content filtering
-    dict.fromkeys(
-        (
-            *("hate", "self_harm", "sexual", "violence", "profanity", "jailbreak"),
-            *("protected_material_text", "protected_material_code", "indirect_attack"),
-        ),
-        _FILTER_RESULT,
-    )
-)
-
-_CHOICE = shapes.fields(
-    {
-        "index": shapes.number,
-        "delta": _MESSAGE,
-        "message": _MESSAGE,
-        "finish_reason": shapes.name,
-        "native_finish_reason": shapes.name,  # OpenRouter
-        "stop_reason": shapes.name_or_number,  # vLLM
-        "matched_stop": shapes.name_or_number,  # SGLang
-        "error": whole_error,  # OpenRouter
-        "content_filter_results": _FILTER_RESULTS,  # Azure
-        "content_filter_offsets": shapes.figures,
-        "logprobs": shapes.nothing,
-    }
-)
-
-_COMPLETION = shapes.fields(
-    {
-        "id": shapes.name,
-        "object": shapes.name,
-        "created": shapes.number,
-        "model": shapes.name,
-        "system_fingerprint": shapes.name,
-        "service_tier": shapes.name,
-        "provider": shapes.name,  # OpenRouter
-        "choices": shapes.each(_CHOICE),
-        "usage": shapes.figures,
-        "error": whole_error,
-        "prompt_filter_results": shapes.each(  # Azure
-            shapes.fields(
-                {"prompt_index": shapes.number, "content_filter_results": _FILTER_RESULTS}
-            )
-        ),
-        "x_groq": shapes.fields({"id": shapes.name, "usage": shapes.figures}),
-    }
-)
 
 
 class CompletionRebuilder:
@@ -229,7 +50,7 @@ class CompletionRebuilder:
 
     def rebuild_completion(self, completion: Json) -> Json:
         """Rebuild a whole completion. Thinking in its texts is still there."""
-        rebuilt: Json = rebuild(completion, _COMPLETION, self._drops)
+        rebuilt: Json = rebuild(completion, COMPLETION, self._drops)
         return rebuilt
 
     def passes(self, choice: Json) -> bool:
@@ -251,12 +72,13 @@ class CompletionRebuilder:
                 whole = {**whole, name: "".join([*texts, string(whole.get(name))])}
         return whole
 
-    def flush(self) -> list[Json]:
-        """Return choices with what is still held back, as the answer breaks off."""
+    def flush(self, *, is_cut: bool) -> list[Json]:
+        """Return choices with what is still held back; if the answer breaks off, that may be
+        thinking."""
         return [
             {"index": lane, "delta": delta}
             for lane, texts in self._choices.items()
-            for delta in texts.split({}, is_last=True)
+            for delta in (texts.abort() if is_cut else texts.split({}, is_last=True))
             if delta
         ]
 
@@ -276,6 +98,7 @@ class ChoiceTexts:
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._arguments: dict[tuple[int | None, str], BlockFilter] = {}
         self._has_field = False
+        self._is_cut = False  # the answer breaks off
         self._repeated = 0
 
     @property
@@ -312,6 +135,11 @@ class ChoiceTexts:
         last.update(self._split_calls(message, is_last=is_last))
         return [*first, message if last == message else last]
 
+    def abort(self) -> list[Json]:
+        """Return deltas with what was held back, as the answer breaks off."""
+        self._is_cut = True
+        return self.split({}, is_last=True)
+
     def _split_content(
         self, message: Json, *, has_text: bool, is_last: bool
     ) -> list[tuple[str, Any]]:
@@ -337,23 +165,33 @@ class ChoiceTexts:
         """Return a part of a list content; that of a refusal without thinking."""
         if not isinstance(part.get("refusal"), str):
             return part
-        return {**part, "refusal": _feed_visible(self._refusal, part["refusal"], is_last=is_last)}
+        return {
+            **part,
+            "refusal": self._feed_visible(self._refusal, part["refusal"], is_last=is_last),
+        }
 
     def _release_content(self, *, is_last: bool, interrupted: bool) -> list[TagPiece]:
         if is_last:
-            return self._content.end()
+            return self._end(self._content)
         return self._content.interrupt() if interrupted else []
 
     def _split_others(self, message: Json, *, is_last: bool) -> Json:
         """Return the other texts that are changed: of a refusal, and of what is spoken."""
         changed: Json = {}
         given, audio = string(message.get("refusal")), as_object(message.get("audio"))
-        if (refusal := _feed_visible(self._refusal, given, is_last=is_last)) != given:
+        if (refusal := self._feed_visible(self._refusal, given, is_last=is_last)) != given:
             changed["refusal"] = refusal
         given = string(audio.get("transcript"))
-        if (transcript := _feed_visible(self._transcript, given, is_last=is_last)) != given:
+        if (transcript := self._feed_visible(self._transcript, given, is_last=is_last)) != given:
             changed["audio"] = {**audio, "transcript": transcript}
         return changed
+
+    def _feed_visible(self, thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
+        """Return what is shown by now of a text in which thinking has no place."""
+        return visible_text(thinking.feed(text) + (self._end(thinking) if is_last else []))
+
+    def _end(self, thinking: ThinkingFilter) -> list[TagPiece]:
+        return thinking.abort() if self._is_cut else thinking.end()
 
     # Calls
 
@@ -388,7 +226,7 @@ class ChoiceTexts:
     def _release_arguments(self, fields: Json) -> Json:
         """Return the changed fields with the arguments that were held back."""
         for (index, kind), arguments in self._arguments.items():
-            if not (held := visible_text(arguments.end())):
+            if not (held := visible_text(self._end(arguments))):
                 continue
             name = ARGUMENTS_FIELDS[kind]
             if index is None:
@@ -417,11 +255,6 @@ def _join_alike(pieces: list[TagPiece]) -> list[tuple[str, Any]]:
     kinds = groupby(pieces, lambda piece: piece.kind)
     joined = [(kind, "".join(piece.text for piece in group)) for kind, group in kinds]
     return [(text, None) if kind == "raw" else ("", text) for kind, text in joined]
-
-
-def _feed_visible(thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
-    """Return what is shown by now of a text in which thinking has no place."""
-    return visible_text(thinking.feed(text) + (thinking.end() if is_last else []))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

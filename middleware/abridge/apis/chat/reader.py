@@ -134,7 +134,7 @@ class ChatReader:
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
-            return [*events, *self._flush_choices(), *self._read_error(chunk, carried)]
+            return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
         if self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
@@ -147,7 +147,7 @@ class ChatReader:
         finished = self._choices and all(choice.finished for choice in self._choices.values())
         if not (self._failed or (finished and error is None)):
             self._failed = True
-            events = [*self._flush_choices(), *self._release_usage()]
+            events = [*self._flush_choices(is_cut=True), *self._release_usage()]
             return [
                 *events,
                 ErrorReported(None, None, error or CONNECTION_LOST),
@@ -373,7 +373,7 @@ class ChatReader:
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        events = self._flush_choices()
+        events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()
         events += self._release_usage()
@@ -392,10 +392,10 @@ class ChatReader:
                 pieces += self._read_choice(reader, finish, separate_finish=False)
         return self._framing.make_events(pieces, self._get_header(), None)
 
-    def _flush_choices(self) -> list[Event]:
+    def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
         pieces: list[ChunkPiece] = []
-        for choice in self._known.flush() if self._known is not None else ():
+        for choice in self._known.flush(is_cut=is_cut) if self._known is not None else ():
             pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
         for reader in self._choices.values():
             pieces += self._framing.flush_choice(reader)

@@ -1,0 +1,188 @@
+"""What is known of Chat Completions, where raw reasoning is hidden. `hiding.py` drops the rest.
+
+That is openai-openapi's `CreateChatCompletionStreamResponse` and `CreateChatCompletionResponse`,
+and the fields of providers that are named here. Log probabilities are known, but left out.
+"""
+
+from __future__ import annotations
+
+from abridge.apis import shapes
+from abridge.apis.own_errors import whole_error
+from abridge.providers.catalog import TEXT_FIELDS
+
+_URL_CITATION = {
+    "url": shapes.address,
+    "title": shapes.text,
+    "start_index": shapes.number,
+    "end_index": shapes.number,
+}
+
+_ANNOTATION = shapes.by_type(
+    {
+        "url_citation": shapes.fields(
+            {"type": shapes.name, "url_citation": shapes.fields(_URL_CITATION)}
+        )
+    }
+)
+
+_TEXT_PART = shapes.fields(
+    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_ANNOTATION)}
+)
+
+_IMAGE = shapes.fields(
+    {
+        "type": shapes.name,
+        "index": shapes.number,
+        "image_url": shapes.either(
+            shapes.address, shapes.fields({"url": shapes.address, "detail": shapes.name})
+        ),
+    }
+)
+
+_CONTENT_PARTS = shapes.each(
+    shapes.by_type(
+        {
+            "": _TEXT_PART,  # small servers leave the type out
+            "text": _TEXT_PART,
+            "output_text": _TEXT_PART,
+            "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.streamed_text}),
+            "image_url": _IMAGE,
+            "thinking": shapes.fields(  # docs.mistral.ai
+                {
+                    "type": shapes.name,
+                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_PART)),
+                    "closed": shapes.number,
+                    "signature": shapes.opaque,
+                }
+            ),
+            "reference": shapes.fields(  # docs.mistral.ai
+                {"type": shapes.name, "reference_ids": shapes.each(shapes.name_or_number)}
+            ),
+        }
+    )
+)
+
+_STATE = shapes.fields(  # ai.google.dev: thought signatures
+    {"google": shapes.fields({"thought_signature": shapes.opaque})}
+)
+
+_FUNCTION = shapes.fields(
+    {
+        "name": shapes.name,
+        "arguments": shapes.streamed_json,
+    }
+)
+
+_CALL = shapes.fields(
+    {
+        "index": shapes.number,
+        "id": shapes.name,
+        "type": shapes.name,
+        "function": _FUNCTION,
+        "custom": shapes.fields({"name": shapes.name, "input": shapes.streamed_text}),
+        "extra_content": _STATE,
+    }
+)
+
+_AUDIO = shapes.fields(
+    {
+        "id": shapes.name,
+        "data": shapes.opaque,
+        "expires_at": shapes.number,
+        "transcript": shapes.streamed_text,
+    }
+)
+
+_ENTRY_HEAD = {"type": shapes.name, "index": shapes.number, "id": shapes.name}
+
+_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque}
+
+_TEXT_DETAIL = shapes.fields({**_DETAIL_HEAD, "text": shapes.streamed_text})
+
+_REASONING_DETAIL = shapes.by_type(  # openrouter.ai: reasoning tokens
+    {
+        "": _TEXT_DETAIL,
+        "reasoning.text": _TEXT_DETAIL,
+        "reasoning.summary": shapes.fields({**_DETAIL_HEAD, "summary": shapes.streamed_text}),
+        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque}),
+    }
+)
+
+_THINKING_BLOCK = shapes.fields(  # LiteLLM's
+    {
+        **_ENTRY_HEAD,
+        "thinking": shapes.streamed_text,
+        "data": shapes.opaque,
+        "signature": shapes.opaque,
+    }
+)
+
+_MESSAGE = shapes.fields(
+    {
+        "role": shapes.name,
+        "name": shapes.name,
+        "content": shapes.either(shapes.streamed_text, _CONTENT_PARTS),
+        "refusal": shapes.streamed_text,
+        "tool_calls": shapes.each(_CALL),
+        "function_call": _FUNCTION,
+        "audio": _AUDIO,
+        "annotations": shapes.each(_ANNOTATION),
+        "images": shapes.each(_IMAGE),  # OpenRouter, Gemini
+        "extra_content": _STATE,
+        **dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
+        "reasoning_details": shapes.each(_REASONING_DETAIL),
+        "thinking_blocks": shapes.each(_THINKING_BLOCK),
+    }
+)
+
+_FILTER_RESULT = shapes.fields(
+    {"filtered": shapes.number, "detected": shapes.number, "severity": shapes.name}
+)
+
+_FILTER_RESULTS = shapes.fields(  # learn.microsoft.com: foundry/openai, content filtering
+    dict.fromkeys(
+        (
+            *("hate", "self_harm", "sexual", "violence", "profanity", "jailbreak"),
+            *("protected_material_text", "protected_material_code", "indirect_attack"),
+        ),
+        _FILTER_RESULT,
+    )
+)
+
+_CHOICE = shapes.fields(
+    {
+        "index": shapes.number,
+        "delta": _MESSAGE,
+        "message": _MESSAGE,
+        "finish_reason": shapes.name,
+        "native_finish_reason": shapes.name,  # OpenRouter
+        "stop_reason": shapes.name_or_number,  # vLLM
+        "matched_stop": shapes.name_or_number,  # SGLang
+        "error": whole_error,  # OpenRouter
+        "content_filter_results": _FILTER_RESULTS,  # Azure
+        "content_filter_offsets": shapes.figures,
+        "logprobs": shapes.nothing,
+    }
+)
+
+COMPLETION = shapes.fields(
+    {
+        "id": shapes.name,
+        "object": shapes.name,
+        "created": shapes.number,
+        "model": shapes.name,
+        "system_fingerprint": shapes.name,
+        "service_tier": shapes.name,
+        "provider": shapes.name,  # OpenRouter
+        "choices": shapes.each(_CHOICE),
+        "usage": shapes.figures,
+        "error": whole_error,
+        "prompt_filter_results": shapes.each(  # Azure
+            shapes.fields(
+                {"prompt_index": shapes.number, "content_filter_results": _FILTER_RESULTS}
+            )
+        ),
+        "x_groq": shapes.fields({"id": shapes.name, "usage": shapes.figures}),
+    }
+)
+"""A chunk, or a whole completion."""
