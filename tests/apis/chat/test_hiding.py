@@ -263,9 +263,8 @@ class TestAnOddChunk:
         ],
     )
     def test_that_is_an_error_is_told_as_one(self, odd: dict[str, Any]) -> None:
-        out = chat(expose="none").stream(
-            b"".join([ROLE, chunk({"content": "So."}), frame(odd), DONE])
-        )
+        pipeline = chat(expose="none", profile=PROFILES["openai"])
+        out = pipeline.stream(b"".join([ROLE, chunk({"content": "So."}), frame(odd), DONE]))
         seen = check_chat(out)
         assert SECRET.encode() not in out
         assert seen.choices[0].text == "So."
