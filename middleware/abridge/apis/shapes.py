@@ -211,7 +211,7 @@ def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
     """
 
     def rebuild_kind(value: Any, drops: DropCount) -> Any:
-        kind = value.get(key, "") if isinstance(value, dict) else None
+        kind = value.get(key) or "" if isinstance(value, dict) else None
         shape = kinds.get(kind) if isinstance(kind, str) else None
         return drops.drop(value) if shape is None else shape(value, drops)
 

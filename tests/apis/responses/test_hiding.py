@@ -13,6 +13,7 @@ from abridge.apis.responses.hiding import ECHOED, ResponseRebuilder
 from abridge.apis.responses.shapes import ITEM_LIST
 from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
+from tests.support.streams import message_item
 
 Json = dict[str, Any]
 STRINGS = {"message": UPSTREAM_FAILED}
@@ -194,3 +195,10 @@ def test_text_of_a_part_that_is_no_text_is_left_out(part: Json) -> None:
     delta = {"type": "response.output_text.delta", **place, "delta": "odd"}
     assert rebuilder.rebuild({**delta, "content_index": 0}) is None
     assert rebuilder.rebuild({**delta, "content_index": 1}) is not None
+
+
+@pytest.mark.parametrize("phase", [None, "commentary", "final_answer", "analysis"])
+def test_a_message_of_an_unknown_phase_is_left_out(phase: str | None) -> None:
+    message = {**message_item(0, "So."), "phase": phase}
+    rebuilt = ResponseRebuilder({}).rebuild_response({"output": [message]})
+    assert rebuilt["output"] == ([] if phase == "analysis" else [message])

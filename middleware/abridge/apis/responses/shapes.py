@@ -198,8 +198,10 @@ _MCP_ERROR = either(
     ),
 )
 
+_MESSAGE = _item(content=each(by_type(OUTPUT_PARTS)))
+
 ITEMS: Mapping[str, Shape] = {
-    "message": _item(content=each(by_type(OUTPUT_PARTS))),
+    "message": by_type(dict.fromkeys(("", "commentary", "final_answer"), _MESSAGE), "phase"),
     "reasoning": _reasoning_item,
     "compaction": _item(encrypted_content=opaque),
     "function_call": _item(arguments=streamed_json),
