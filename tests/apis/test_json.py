@@ -80,3 +80,10 @@ def test_what_json_cannot_say_is_refused() -> None:
 def test_what_is_no_object_is_none(data: bytes) -> None:
     assert parse_object(data) is None
     assert parse_object(data, loads_exact) is None
+
+
+@pytest.mark.parametrize("number", [-(1 << 63), (1 << 63) - 512, (1 << 63) - 1, (1 << 64) - 1])
+def test_what_fits_in_64_bits_is_an_integer(number: int) -> None:
+    (read,) = loads_exact(b"[%d]" % number)
+    assert read == number
+    assert type(read) is int

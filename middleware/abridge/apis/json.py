@@ -21,6 +21,8 @@ _DIGIT_MASK = bytes(
 
 _LONG_NUMBER = b"0" * 19
 
+_MIN_INTEGER, _MAX_INTEGER, _MAX_DIGITS = -(1 << 63), (1 << 64) - 1, 20  # what orjson writes
+
 
 class ExactNumber(float):
     """A number that is written again as it was spelled: NaN, 1E400, an integer past 64 bits.
@@ -69,10 +71,9 @@ def loads_exact(data: bytes) -> Any:
 
 
 def _parse_integer(spelling: str) -> float:
-    if len(spelling) < len(_LONG_NUMBER):
-        return int(spelling)
-    number = ExactNumber(spelling)
-    return int(spelling) if abs(number) < 1 << 63 else number
+    if len(spelling) <= _MAX_DIGITS and _MIN_INTEGER <= (number := int(spelling)) <= _MAX_INTEGER:
+        return number
+    return ExactNumber(spelling)
 
 
 def replace_invalid(text: bytes) -> bytes:
