@@ -103,7 +103,7 @@ def hide_in_translation(random: Random) -> None:
     api, upstream, payloads, body = random.choice(
         [
             (RESPONSES, "chat", chat_frames(), chat_body()),
-            (CHAT, "responses", responses_frames(), response(items())),
+            (CHAT, "responses", responses_frames(), responses_body()),
         ]
     )
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api, upstream=upstream)
