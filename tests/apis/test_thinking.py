@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, without_thinking
+from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
 
 LIMIT = 1000
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
@@ -179,6 +179,5 @@ def test_no_more_is_held_back_than_the_limit() -> None:
     assert sum(len(piece.text) for piece in found.feed("b")) == LIMIT + 1
 
 
-def test_a_whole_text_without_its_thinking() -> None:
-    assert without_thinking("abc</think>Hello") == "Hello"
-    assert without_thinking("abc</think>Hello", may_begin_inside=False) == "abcHello"
+def test_a_text_that_cannot_begin_inside_a_block_loses_only_a_stray_tag() -> None:
+    assert split(["abc</think>Hello"], may_begin_inside=False) == ("", "abcHello")

@@ -15,7 +15,7 @@ from abridge.providers.profile import Tag
 MAX_LEADING_BLANKS = 256
 """Leading white space, in characters, after which no block is expected any more."""
 
-_BLANK_LINES = re.compile(r"\A\s*\n")
+BLANK_LINES = re.compile(r"\A\s*\n")
 
 
 class TagPiece(NamedTuple):
@@ -108,7 +108,7 @@ class TagSplitter:
         """Begin the answer; blank lines after a block belong to the block."""
         head, rest = self._buffer[: MAX_LEADING_BLANKS + 1], self._buffer[MAX_LEADING_BLANKS + 1 :]
         self._buffer, self.is_answering = "", True
-        return TagPiece("text", (_BLANK_LINES.sub("", head) if self._block_count else head) + rest)
+        return TagPiece("text", (BLANK_LINES.sub("", head) if self._block_count else head) + rest)
 
     def _open_block(self, tag: Tag, rest: str) -> TagPiece:
         self._open_tag, self._buffer, self._block_has_text = tag, rest, False

@@ -16,10 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from abridge.apis.tag_forms import FORMS, INCOMPLETE, MAX_TAG, STARTERS, TAG_PATTERNS, Form
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece
+from abridge.apis.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
 from abridge.providers.profile import Profile
-
-_BLANK_LINES = re.compile(r"\A\s*\n")
 
 _BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z][a-z']*,? [\w\"'])")
 """The beginning of harmony's text where a server has removed its special tokens."""
@@ -159,7 +157,7 @@ class ThinkingFilter:
         self._blank += text
         if not self._blank.strip() and len(self._blank) <= MAX_LEADING_BLANKS:
             return ""
-        text, self._blank = _BLANK_LINES.sub("", self._blank), None
+        text, self._blank = BLANK_LINES.sub("", self._blank), None
         return text
 
     def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
@@ -323,9 +321,3 @@ def _settled_length(buffer: str) -> int:
 def visible_text(pieces: Iterable[TagPiece]) -> str:
     """Return the text of these pieces that is shown."""
     return "".join(piece.text for piece in pieces if piece.kind == "text")
-
-
-def without_thinking(text: str, *, may_begin_inside: bool = True) -> str:
-    """Return a whole text without its thinking."""
-    thinking = ThinkingFilter(may_begin_inside=may_begin_inside, limit=len(text))
-    return visible_text([*thinking.feed(text), *thinking.end()])

@@ -13,7 +13,7 @@ from abridge.apis.chat.framing import MAX_CHOICES
 from abridge.apis.chat.inline import split_parts
 from abridge.apis.own_errors import UPSTREAM_FAILED
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.thinking import ThinkingFilter, without_thinking
+from abridge.apis.thinking import ThinkingFilter, visible_text
 from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import check_chat
@@ -348,8 +348,10 @@ class TestPartsOfAContent:
 @given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join)))
 def test_parts_show_what_their_joined_text_would_show(texts: list[str]) -> None:
     parts = [{"type": "text", "text": text} for text in texts]
-    _, rest = split_parts(parts, ThinkingFilter(may_begin_inside=True, limit=1 << 20))
-    assert "".join(part["text"] for part in rest) == without_thinking("".join(texts))
+    by_part, joined = (ThinkingFilter(may_begin_inside=True, limit=1 << 20) for _ in range(2))
+    _, rest = split_parts(parts, by_part)
+    shown = visible_text([*joined.feed("".join(texts)), *joined.end()])
+    assert "".join(part["text"] for part in rest) == shown
 
 
 class TestSummariesOfUpstreamsOwn:

@@ -17,6 +17,7 @@ from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.responses.contents import MAX_INDEXES
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ResponsesStream, check_chat, check_responses
 from tests.support.pipeline import Pipeline, responses, translating
@@ -493,6 +494,18 @@ class TestSeveralParts:
         steps = [A, B, *ended(2, "AB")]
         _, seen = run(in_parts(steps, ["AB"]), texts_agree=True)
         assert self.texts(seen) == ["A", "B"]
+
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    def test_indexes_that_count_without_end_make_no_parts_without_end(self, expose: str) -> None:
+        words = [f"{at} " for at in range(3 * MAX_INDEXES)]
+        begun = in_parts([(DELTA, at, word) for at, word in enumerate(words)], [])[:-2]
+        events = [*begun, *in_parts([], ["".join(words)])[-2:]]
+        stream = b"".join(frame(event, event["type"]) for event in events)
+        seen = check_responses(responses(expose=expose).stream(stream), texts_agree=False)
+        assert text_of(seen.response["output"][0]) == "".join(words)
+        deltas = [event for event in seen.events if event["type"] == "response.output_text.delta"]
+        assert "".join(event["delta"] for event in deltas) == "".join(words)
+        assert len({event["content_index"] for event in deltas}) <= MAX_INDEXES
 
     def test_those_that_go_on_after_others_began_keep_their_shares(self) -> None:
         stream = in_parts(

@@ -71,7 +71,7 @@ class ChatReader:
         self._last_frame: bytes | None = None  # of the last with choices, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._known = CompletionRebuilder(profile, limit) if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(profile, limit) if display.hides_raw else None
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
@@ -84,22 +84,22 @@ class ChatReader:
 
     @property
     def dropped(self) -> int:
-        return self._unread_count + (self._known.dropped if self._known is not None else 0)
+        return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
         data, carried = sse.frame_data(frame), frame if self._carries_frames else None
         if data is None:
-            return [] if self._known is not None else [Passthrough(None, carried)]
+            return [] if self._rebuilder is not None else [Passthrough(None, carried)]
         if self._ended:  # drop whatever upstream sends after the end
             self.faults += 1
             return []
         if data.startswith(sse.DONE):
-            return self._read_end(carried if self._known is None else carried and DONE_FRAME)
-        chunk = parse_object(data, loads if self._known is None else loads_exact)
+            return self._read_end(carried if self._rebuilder is None else carried and DONE_FRAME)
+        chunk = parse_object(data, loads if self._rebuilder is None else loads_exact)
         if chunk is None:
             return self._read_unparsed(data, frame)
-        if self._known is not None:
-            return self._read_known(self._known, chunk, carried)
+        if self._rebuilder is not None:
+            return self._read_rebuilt(self._rebuilder, chunk, carried)
         if (continuation := self._read_continuation(chunk, carried)) is not None:
             self._last_frame = carried
             return [continuation]
@@ -108,14 +108,14 @@ class ChatReader:
             chunk, carried = self._repair.repair(chunk, carried)
         return self._read_parsed(chunk, carried)
 
-    def _read_known(
-        self, known: CompletionRebuilder, chunk: Json, carried: bytes | None
+    def _read_rebuilt(
+        self, rebuilder: CompletionRebuilder, chunk: Json, carried: bytes | None
     ) -> list[Event]:
         """Read a chunk of which only what is known goes on; but all of it is recorded."""
-        chunk = known.arrangement.arrange_chunk(chunk)
+        chunk = rebuilder.arrangement.arrange_chunk(chunk)
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
-        originals, rebuilt = objects(chunk.get("choices")), known.rebuild_chunk(chunk)
+        originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
         if rebuilt is None:
             return []
         carried = carried and sse.encode_frame(dumps(rebuilt))
@@ -160,20 +160,20 @@ class ChatReader:
         if completion is None and (valid := replace_invalid(body)) != body:
             return self.read_whole(valid)
         originals = objects((completion or {}).get("choices"))
-        if completion is not None and self._known is not None:
-            arranged = self._known.arrangement.arrange_completion(completion)
+        if completion is not None and self._rebuilder is not None:
+            arranged = self._rebuilder.arrangement.arrange_completion(completion)
             originals = objects(arranged.get("choices"))
-            completion = self._known.rebuild_completion(arranged)
+            completion = self._rebuilder.rebuild_completion(arranged)
         if completion is None or not isinstance(completion.get("choices"), list):
-            unread = body if self._carries_frames and self._known is None else None
+            unread = body if self._carries_frames and self._rebuilder is None else None
             return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
         events = self._start(completion)
         for choice, original in zip(objects(completion["choices"]), originals, strict=True):
             reader, message = self._get_choice(choice), choice.get("message")
             if isinstance(message, dict):
                 self._messages[reader.lane] = as_object(original.get("message"))
-                if self._known is not None:
-                    message = choice["message"] = self._known.split_message(choice, message)
+                if self._rebuilder is not None:
+                    message = choice["message"] = self._rebuilder.split_message(choice, message)
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
             delta_choice = {**others, "delta": message, "finish_reason": finish}
@@ -182,7 +182,7 @@ class ChatReader:
         usage = CHAT_USAGE.read(completion.get("usage"))
         errors = (event.error for event in events if isinstance(event, ErrorReported))
         error = next(errors, None)
-        carried = body if self._known is None else dumps(completion)
+        carried = body if self._rebuilder is None else dumps(completion)
         frame = carried if self._carries_frames else None
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
@@ -216,7 +216,7 @@ class ChatReader:
             return None
         if frame is None and choice.get("logprobs"):
             return None
-        if self._known is not None and not self._known.passes(choice):
+        if self._rebuilder is not None and not self._rebuilder.passes(choice):
             return None
         if not self._display.show_raw and has_other_fields(chunk):
             return None
@@ -264,7 +264,7 @@ class ChatReader:
         reported, self._failed, self._framing.failed = self._failed, True, True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
-        if frame is not None and self._known is not None:
+        if frame is not None and self._rebuilder is not None:
             frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
         if reported:
             return [Passthrough(None, frame)]
@@ -279,7 +279,7 @@ class ChatReader:
             return self.read(valid)
         if begins_object(data):
             return self.end(UNREADABLE)
-        if self._known is not None:
+        if self._rebuilder is not None:
             self._unread_count += 1
             return []
         return [Passthrough(None, frame if self._carries_frames else None)]
@@ -289,10 +289,10 @@ class ChatReader:
     def _without_thinking(self, choice: Json) -> list[Json]:
         """Return a choice as one or several without thinking in their texts, where that is hidden;
         nothing if all of it is held back."""
-        if self._known is None:
+        if self._rebuilder is None:
             return [choice]
         delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
-        *first, last = self._known.split_delta(choice, delta, is_last=is_last)
+        *first, last = self._rebuilder.split_delta(choice, delta, is_last=is_last)
         choices = [{"index": choice.get("index"), "delta": each} for each in first]
         if last is delta:
             return [*choices, choice]
@@ -395,7 +395,7 @@ class ChatReader:
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
         pieces: list[ChunkPiece] = []
-        for choice in self._known.flush(is_cut=is_cut) if self._known is not None else ():
+        for choice in self._rebuilder.flush(is_cut=is_cut) if self._rebuilder is not None else ():
             pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
         for reader in self._choices.values():
             pieces += self._framing.flush_choice(reader)

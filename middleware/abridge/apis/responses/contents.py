@@ -94,11 +94,15 @@ EVENT_STAGES: Mapping[str, Stage] = {
 """The stage that each type of content event brings its part to."""
 
 
+MAX_INDEXES = 128
+"""Parts of an item that are told apart. A server that has more counts something else."""
+
+
 class PartIndexes:
     """Tell which part an event of an item is about, by its `content_index`.
 
     Older vLLM counts every event there: after it has added a part it sends none with the index of
-    that one. Then the index says nothing.
+    that one. Then the index says nothing, and nor does it beyond `MAX_INDEXES`.
     """
 
     def __init__(self) -> None:
@@ -113,7 +117,9 @@ class PartIndexes:
         index = event.get("content_index")
         if not isinstance(index, int) or self._counts_events:
             return None
-        if stage != "added" and is_fresh and index not in self._known:
+        is_new = index not in self._known
+        misses_part = stage != "added" and is_fresh
+        if is_new and (misses_part or len(self._known) >= MAX_INDEXES):
             self._counts_events = True
             return None
         self._known.add(index)
