@@ -15,7 +15,7 @@ from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.summarizers.call import MAX_PART_CHARS, Review
+from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS, Review
 from abridge.summarizers.guard import Guard, Permit
 from abridge.summarizers.summarizer import UserSummarizer
 from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Closing, Iterator
@@ -302,6 +302,16 @@ async def test_a_message_that_quotes_the_prompt_is_not_logged(
             pass
     assert warnings(caplog) == ["summarizer scripted failed: ValueError"]
     assert "somebody" not in caplog.text
+
+
+async def test_a_message_is_not_logged_if_the_prompt_is_too_long_to_search(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    passage = Passage("a" * (MAX_SEARCHED_CHARS + 1))
+    with caplog.at_level(logging.DEBUG), pytest.raises(SummarizerError):
+        async for _ in guard().summarize(UserSummarizer(Scripted(ValueError("b"))), passage):
+            pass
+    assert warnings(caplog) == ["summarizer scripted failed: ValueError"]
 
 
 async def test_a_reviews_message_that_quotes_the_summary_is_not_logged(

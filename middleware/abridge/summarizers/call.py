@@ -28,6 +28,9 @@ MAX_TOKENS = 1 << 53
 QUOTE_CHARS = 20
 """Characters in one line that two texts have in common only if one quotes the other."""
 
+MAX_SEARCHED_CHARS = 128 << 10
+"""Characters in which quotes are looked for."""
+
 Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
@@ -63,8 +66,13 @@ class GuardedCall:
         self.task = asyncio.create_task(self._run(summarizer))
 
     def is_quoted_in(self, text: str) -> bool:
-        """Return whether a text repeats some of what the summarizer or the review was given."""
+        """Return whether a text repeats some of what the summarizer or the review was given.
+
+        So it is taken to if there is more of that than can be searched in a few milliseconds.
+        """
         given = [self._passage.before, self._passage.text, *self._unreviewed]
+        if sum(map(len, given)) > MAX_SEARCHED_CHARS:
+            return True
         given_words = " ".join(" ".join(given).split())
         return any(
             text[start : start + QUOTE_CHARS] in given_words
