@@ -228,9 +228,8 @@ def move_reasoning(message: Json, profile: Profile) -> bool:
 def _say_once(message: Json, place: ReasoningPlace) -> None:
     """Remove reasoning that is said twice, in a field and in tags, where the profile does not read
     it."""
-    for name in TEXT_FIELDS:
-        text = string(message.get(name))
-        inline, rest = split_leading_inline(message.get("content"), known=text)
+    for name in [name for name in TEXT_FIELDS if string(message.get(name)).strip()]:
+        inline, rest = split_leading_inline(message.get("content"), known=message[name])
         if not inline.strip():
             continue
         if place == "tags":
