@@ -115,7 +115,7 @@ class _AppCall(httpx.AsyncByteStream):
     async def _run(self, app: ASGIApp, scope: dict[str, Any]) -> None:
         try:
             await app(scope, self._receive, self._send)
-        except Exception as error:  # noqa: BLE001 - the reader gets it as the cause
+        except Exception as error:  # noqa: BLE001 -- the reader gets it as the cause
             if not self._closed.is_set():
                 _log.warning("the app failed in a call: %s", type(error).__name__)
             self._error = error

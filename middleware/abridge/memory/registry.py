@@ -115,7 +115,7 @@ def open_shared_store(
     a package is missing or the address is invalid."""
     with require_extra("redis", STORE_SETTING):
         from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
-        from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415
+        from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415 -- likewise
     names = KeyNames(namespace)
     open_backend = BACKENDS.get(url.partition("://")[0], _open_redis)
     try:

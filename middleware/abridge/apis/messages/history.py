@@ -48,7 +48,7 @@ class MessagesHistory:
     def strip_attribution(self, turn: Turn) -> int:  # noqa: ARG002 -- no client speaks this API
         return 0
 
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:  # noqa: ARG002
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:  # noqa: ARG002 -- same
         """Return False: no client speaks this API, so it holds no envelope."""
         return False
 
