@@ -12,11 +12,12 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from subprocess import run
+from subprocess import Popen, run
 
 import httpx
 import pytest
 
+from abridge.server.workers import processor_use
 from tests.support.checker import ResponsesStream, check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.redis_server import Server
@@ -149,6 +150,31 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
             assert scraped.total("requests_total") == 0
         assert not whole
         assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
+
+
+async def test_a_frozen_worker_is_replaced() -> None:
+    async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
+        frozen, other = running.workers
+        os.kill(frozen, signal.SIGSTOP)
+        await replaced(running, frozen, 2)
+        assert other in running.workers
+        assert (await scrape(session, running.metrics)).total("workers") == 2
+
+
+class TestProcessorUse:
+    def test_it_stands_still_while_a_process_is_stopped(self) -> None:
+        stop_itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+        process = Popen([sys.executable, "-c", stop_itself])  # noqa: S603 -- this test's own words
+        try:
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            assert processor_use(process.pid) == processor_use(process.pid) is not None
+        finally:
+            process.kill()
+            process.wait()
+
+    def test_it_is_unknown_while_a_process_runs_and_once_it_has_ended(self) -> None:
+        assert processor_use(os.getpid()) is None
+        assert processor_use(None) is None
 
 
 async def test_health_and_readiness_are_on_both_ports() -> None:

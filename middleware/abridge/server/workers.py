@@ -37,6 +37,7 @@ from abridge.errors import SettingsError
 from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
+from abridge.server.metrics_files import write_files_before_mapping
 from abridge.server.serve import (
     HttpServer,
     SignalQueue,
@@ -53,6 +54,10 @@ PING_TIMEOUT = 30.0
 """Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
 a busy machine may be slow to answer, and killing it breaks its streams."""
 
+FROZEN_TIMEOUT = 5.0
+"""Seconds after which a worker is killed that has neither answered a ping nor used a processor, nor
+waits for one."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -65,6 +70,7 @@ def shared_metrics(workers: int) -> Iterator[None]:
     """
     if configured := os.environ.get(MULTIPROCESS_DIR_VARIABLE):
         _delete_metrics(Path(configured))
+    write_files_before_mapping()
     if configured or workers == 1:
         yield
         return
@@ -102,6 +108,7 @@ class WorkerServer(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         (listener,) = sockets or []
         set_up_logging(self._settings.log)
+        write_files_before_mapping()
         try:
             app = create_app(self._settings)
         except SettingsError as error:
@@ -130,9 +137,39 @@ class WorkerProcess(Process):
             super().always_pong()
         os.kill(os.getpid(), signal.SIGTERM)
 
+    def is_alive(self, timeout: float = PING_TIMEOUT) -> bool:
+        """Return False if the worker has ended, is frozen, or does not answer in `timeout`."""
+        try:
+            self.parent_conn.send(b"ping")
+            for _ in range(max(1, round(timeout / FROZEN_TIMEOUT))):
+                used = processor_use(self.pid)
+                if self.parent_conn.poll(FROZEN_TIMEOUT):
+                    self.parent_conn.recv()
+                    return True
+                if used is not None and processor_use(self.pid) == used:
+                    return False
+        except (OSError, EOFError):  # the worker has closed its end
+            pass
+        return False
+
     def terminate(self) -> None:
         """Send SIGTERM. Unlike uvicorn's, it may be called again and keeps the pipe open."""
         self.process.terminate()
+
+
+def processor_use(pid: int | None) -> int | None:
+    """Return the time for which a process's threads have run and have waited for a processor, in
+    nanoseconds; None if one of them runs or waits now, or the system does not tell."""
+    total = 0
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            if (thread / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R"):
+                return None
+            ran, waited, _ = (thread / "schedstat").read_bytes().split()
+            total += int(ran) + int(waited)
+    except OSError:
+        return None
+    return total
 
 
 class WorkerSupervisor(Multiprocess):
