@@ -160,7 +160,7 @@ class TestHold:
             Upstream(Answer(chat_stream(THOUGHT, "Hello."))),
             writer=writer,
             registry=registry,
-            summary={"grace": 60, "first_token": 0.01},
+            summary={"grace": 60, "first_token": 0.2},
             summarizer={"breaker_failures": 2},
         )
         for _ in range(3):

@@ -41,6 +41,7 @@ class Display:
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
+    obfuscate: bool = False  # fill up the streamed deltas that Abridge writes
 
     @property
     def is_plain(self) -> bool:

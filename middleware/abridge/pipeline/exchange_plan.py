@@ -107,6 +107,7 @@ class ExchangePlanner:
             raw_field=chat.raw_field,
             add_details=chat.details,
             envelope_field="thinking_blocks" if uses_blocks else "reasoning_details",
+            obfuscate=request.wants_obfuscation,
         )
 
     def _envelope_sealer(self, prepared: PreparedRequest, display: Display) -> SealEnvelope | None:

@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import Api
 from abridge.apis.json import loads_exact, parse_object, string
+from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
 from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
@@ -36,6 +37,7 @@ class ApiRequest:
     decoded: bytes  # the body without its content encoding
     body: Json  # the parsed body, until it is taken
     read_at: float  # when the body had been read, in monotonic seconds
+    wants_obfuscation: bool  # see `apis/obfuscation.py`
 
     @classmethod
     def read(
@@ -52,7 +54,8 @@ class ApiRequest:
         if body is None:
             return None
         route = choose_route(string(body.get("model")) or None)
-        return cls(api, {**scope, ROUTE: route}, buffered, decoded, body, read_at)
+        scope = {**scope, ROUTE: route}
+        return cls(api, scope, buffered, decoded, body, read_at, wants_obfuscation(body))
 
     def reread(self) -> ApiRequest:
         """Return the request with its body parsed again.

@@ -20,7 +20,7 @@ from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> ChatReader:
-    return ChatReader(profile, display, limit, OriginalFrames())
+    return ChatReader(profile, display, limit, OriginalFrames(obfuscate=display.obfuscate))
 
 
 def _make_writer(profile: Profile, display: Display) -> ChatWriter:

@@ -13,6 +13,7 @@ from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.json import dumps, objects
+from abridge.apis.obfuscation import obfuscate_chunk
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorReported, Event, Passthrough, UsageReported
 from abridge.core.usage import Tokens
@@ -59,8 +60,9 @@ class OriginalFrames:
 
     carries_frames: ClassVar[bool] = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, obfuscate: bool = False) -> None:
         self.failed = False
+        self._obfuscates = obfuscate
 
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
@@ -86,8 +88,14 @@ class OriginalFrames:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
             for piece in framed:
                 fields = chunk if piece is framed[-1] else shared
-                piece.event.frame = sse.encode_frame(dumps({**fields, "choices": piece.choices}))
+                chunk_of_piece = {**fields, "choices": piece.choices}
+                piece.event.frame = encode_chunk(chunk_of_piece, obfuscate=self._obfuscates)
         return [piece.event for piece in pieces]
+
+
+def encode_chunk(chunk: Json, *, obfuscate: bool) -> bytes:
+    """Encode a chunk that upstream did not send like this."""
+    return sse.encode_frame(dumps(obfuscate_chunk(chunk) if obfuscate else chunk))
 
 
 def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:

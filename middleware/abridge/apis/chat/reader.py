@@ -18,6 +18,7 @@ from abridge.apis.chat.framing import (
     MAX_CHOICES,
     Framing,
     attach_usage,
+    encode_chunk,
     get_header,
     has_other_fields,
 )
@@ -118,7 +119,7 @@ class ChatReader:
         originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
         if rebuilt is None:
             return []
-        carried = carried and sse.encode_frame(dumps(rebuilt))
+        carried = carried and encode_chunk(rebuilt, obfuscate=self._display.obfuscate)
         if (continuation := self._read_continuation(rebuilt, carried)) is not None:
             self._last_frame = carried
             return [continuation]

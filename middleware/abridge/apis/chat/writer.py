@@ -11,7 +11,7 @@ from __future__ import annotations
 from abridge.apis import sse
 from abridge.apis.chat.completion import Completion
 from abridge.apis.chat.errors import encode_error
-from abridge.apis.chat.framing import DONE_FRAME
+from abridge.apis.chat.framing import DONE_FRAME, encode_chunk
 from abridge.apis.chat.reasoning import replace_reasoning
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
@@ -101,7 +101,7 @@ class ChatWriter:
         chunk = _parse_chunk(frame)
         for fields in objects(chunk.get("choices")):
             fields["delta"] = replace_reasoning(fields.get("delta") or {}, delta)
-        return sse.encode_frame(dumps(chunk))
+        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     def _patch_usage(self, event: UsageReported, frame: bytes) -> bytes:
         if event.share is None and event.error is None:
@@ -138,7 +138,7 @@ class ChatWriter:
         header, data = self._completion.header, b""
         for choice in choices:
             chunk = {**header, "choices": [choice], **self._last_fields}
-            data += sse.encode_frame(dumps(chunk))
+            data += encode_chunk(chunk, obfuscate=self._display.obfuscate)
         return data
 
 

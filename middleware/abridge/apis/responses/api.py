@@ -29,7 +29,7 @@ from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
-    return ResponsesReader(profile, display, limit, OriginalFrames())
+    return ResponsesReader(profile, display, limit, OriginalFrames(obfuscate=display.obfuscate))
 
 
 def _make_writer(_: Profile, display: Display) -> ResponsesWriter:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 from abridge.apis.json import string
+from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import (
     EVENT_STAGES,
@@ -69,8 +70,11 @@ class OriginalFrames:
 
     carries_frames: ClassVar[bool] = True
 
+    def __init__(self, *, obfuscate: bool = False) -> None:
+        self._obfuscates = obfuscate
+
     def make_frame(self, event_type: str, fields: Json) -> bytes | None:
-        return encode_event(event_type, fields)
+        return encode_event(event_type, obfuscate_event(fields) if self._obfuscates else fields)
 
     def make_answer_reader(self, output: OutputItems) -> OriginalAnswer:
         return OriginalAnswer(output)

@@ -16,6 +16,7 @@ from itertools import starmap
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import failure_body
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import encode_event
@@ -50,6 +51,7 @@ class ResponsesWriter:
 
     def __init__(self, display: Display, response: UpstreamResponse | TranslatedResponse) -> None:
         self._display = display
+        self._obfuscates = display.obfuscate
         self._response: Response = response
         self._upstream = response if isinstance(response, UpstreamResponse) else None
         self._next_number = 0
@@ -144,4 +146,5 @@ class ResponsesWriter:
 
     def _encode(self, event_type: str, fields: Json) -> bytes:
         self._next_number += 1
-        return encode_event(event_type, {"sequence_number": self._next_number - 1, **fields})
+        event = {"sequence_number": self._next_number - 1, **fields}
+        return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
