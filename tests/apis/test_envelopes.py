@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.api import History
-from abridge.apis.chat.history import ChatHistory
+from abridge.apis.chat.history import ChatHistory, message_place
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
-from abridge.core.conversation import PrefixDigest
+from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
 from tests.support.sealers import NOW, sealer, unseal
@@ -32,9 +32,10 @@ ITEM = {
     "summary": [],
     "content": [{"type": "reasoning_text", "text": THOUGHT}],
 }
+SO = message_place(Turn("assistant", "So.", (ToolCall("call_1", "f", "{}"),)))
 BLOB = sealer().seal(Envelope([ITEM], "rs_1"))
 KEPT = {"reasoning": THOUGHT}
-SAID = sealer().seal(Envelope([KEPT], call_ids=("call_1",), text="So."))
+SAID = sealer().seal(Envelope([KEPT], place=SO))
 FOREIGN = sealer(tenant="bert").seal(Envelope([ITEM], "rs_1"))
 DAMAGED = BLOB[:-1] + ("A" if BLOB[-1] != "A" else "B")
 
@@ -172,7 +173,7 @@ class TestChat:
 
     def test_inline_reasoning_goes_back_inline(self) -> None:
         inline = f"<think>{THOUGHT}</think>So."
-        blob = sealer().seal(Envelope([{"content": inline}], call_ids=("call_1",), text="So."))
+        blob = sealer().seal(Envelope([{"content": inline}], place=SO))
         assert message_fields(message(reasoning_details=[detail(blob)])) == message(content=inline)
 
     @pytest.mark.parametrize("blob", [SAID, FOREIGN])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.openai import MINT_MARK, derived_id, is_minted, mint_id
-from abridge.memory.originals import is_random_id
+from abridge.core.conversation import is_random_id
 
 PREFIXES = ["resp_", "rs_", "msg_", "fc_", "call_", "chatcmpl-", "item_", "ctco_"]
 

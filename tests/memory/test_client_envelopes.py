@@ -14,30 +14,38 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
+from abridge.apis.chat.envelopes import make_envelope
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
-from abridge.core.conversation import ToolCall, Turn
+from abridge.core.conversation import RecordedTurn, Turn
 from abridge.errors import RequestError
 from abridge.memory.cipher import Cipher, CompressedValue
-from abridge.memory.client_envelopes import Sealer
+from abridge.memory.client_envelopes import _BLOB_HEADER, Sealer
 from abridge.memory.keys import Key, Keyring
-from tests.support.sealers import NEW, NOW, OLD, ring, sealer
+from tests.support.sealers import NEW, NOW, OLD, PLACE, ring, sealer
 
 PARAM = "input[3].encrypted_content"
-TURN = Turn("assistant", "One hundred.", (ToolCall("call_1", "add", "{}"),))
 THOUGHT = "I recall the rule of odd numbers. "
-ENVELOPE = Envelope([{"type": "reasoning", "content": THOUGHT * 20}], "rs_1")
+ENVELOPE = Envelope([{"type": "reasoning", "content": THOUGHT * 20}], "rs_1", PLACE)
 SIZE = len(THOUGHT) * 20
-BLOB = (
+VERSION_1 = (
     "abr1.old.AAAAAGtJ0gCdjhmzjttywDdlvKPy_fdqpNgTFHwzwvRTZrOyXuKLpODYHPfyCPFzxfA7k9OiGkI"
     "BA7IIwgIrpTrd6zh9-Hpf2soXks68p4G_LPd5-RioATQqAAAAUG9sZERtFlXRN-IyV7syJHfxcQB-2R1V04-"
     "baeZYidVvLBhvJFm8DV8NA_7_U_LX0HkS36CiB-WRuX5nrv_cnLU6gedePl--SWG2rgU9JlZkSV7sO5YaUxn"
     "QRQ"
 )
+"""A blob of the format before, which was not bound to its place."""
+
+BLOB = (
+    "abr1.old.AgAAAABrSdIA5lAGPOTh_izqWUO55QdkKR95EJm2aWDni_R1VQC65pmhzybphn5YzLtz3rOlxnUhpWac-"
+    "xED1RMH_ax3oAjEZiF39GfyZrvnWzWH2pVohpgBAxEN3U66jVVfhAxpjax1kSHiSepvU2LIR-gpvcKdBDhKAAAAN29"
+    "sZOKRUNpfej9qxTyoXNz3gSxv7KB6GEucnPaMik2wwRS19r0aKqVbn_mjf2H_3MqJ9EF2og9QRz-wIwAcqBOVXDz-n"
+    "aI2zg"
+)
 """`I recall.`, sealed with the key `old` for `anna`."""
 
 
-def opened(by: Sealer, blob: str, turn: Turn = TURN, item: str = "") -> Envelope | None:
-    return by.open(blob, PARAM, turn, item)
+def opened(by: Sealer, blob: str, place: bytes | None = PLACE, item: str = "") -> Envelope | None:
+    return by.open(blob, PARAM, place, item)
 
 
 def refused(by: Sealer, blob: str) -> bool:
@@ -47,6 +55,11 @@ def refused(by: Sealer, blob: str) -> bool:
     error = caught.value
     named = (error.status, error.code, error.param) == (400, "invalid_encrypted_content", PARAM)
     return named and PARAM in str(error) and not (by.opened or by.dropped)
+
+
+def decoded(blob: str) -> bytes:
+    encoded = blob.split(".")[2]
+    return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
 
 
 integers = st.integers(-(1 << 63), (1 << 64) - 1)  # others come back as `ExactNumber`
@@ -59,6 +72,7 @@ envelopes = st.builds(
     Envelope,
     st.lists(st.dictionaries(st.text(max_size=8), json, max_size=4), max_size=3),
     st.text(max_size=8),
+    st.just(PLACE),
 )
 
 
@@ -69,23 +83,18 @@ class TestForWhom:
         assert opened(replica, sealer().seal(envelope)) == envelope
         assert (replica.opened, replica.dropped) == (1, {})
 
-    def test_calls_and_text_are_in_the_envelope(self) -> None:
-        envelope = Envelope([{"reasoning": "x"}], call_ids=("call_1",), text="One hundred.")
-        assert opened(sealer(), sealer().seal(envelope)) == envelope
-
     def test_blobs_reveal_nothing_and_differ_each_time(self) -> None:
         one, two = (sealer().seal(ENVELOPE) for _ in range(2))
         assert re.fullmatch(r"abr1\.old\.[A-Za-z0-9_-]+", one)
         assert is_envelope(one)
-        encoded = one.split(".")[2]
-        assert b"odd numbers" not in urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+        assert b"odd numbers" not in decoded(one)
         assert len(one) < SIZE
-        after_the_time = slice(len("abr1.old.") + 11, None)
+        after_the_time = slice(len("abr1.old.") + 12, None)
         assert not set(_chunks(one[after_the_time])) & set(_chunks(two[after_the_time]))
 
     def test_the_format_never_changes(self) -> None:
         """The format is a promise: it was written by another replica, or before an update."""
-        assert opened(sealer(), BLOB) == Envelope([{"reasoning": "I recall."}], "rs_1")
+        assert opened(sealer(), BLOB) == Envelope([{"reasoning": "I recall."}], "rs_1", PLACE)
 
     @pytest.mark.parametrize(
         "other",
@@ -112,21 +121,57 @@ class TestForWhom:
         assert opened(sealer(model="gpt-5-mini"), blob) is None
 
     @pytest.mark.parametrize(
-        ("turn", "item", "fits"),
+        ("place", "item", "fits"),
         [
-            (TURN, "", True),
-            (TURN, "rs_1", True),
-            (TURN, "rs_2", False),
-            (Turn("assistant", "One hundred."), "", False),
-            (Turn("assistant", "One hundred and one.", TURN.calls), "", False),
-            (Turn("assistant", "One hundred.", (ToolCall("call_2", "add", "{}"),)), "", False),
+            (PLACE, "", True),
+            (PLACE, "rs_1", True),
+            (PLACE, "rs_2", False),
+            (b"elsewhere", "", False),
+            (b"elsewhere", "rs_1", False),
+            (b"", "", False),
+            (None, "", False),
         ],
     )
-    def test_a_blob_opens_in_its_own_turn_only(self, turn: Turn, item: str, *, fits: bool) -> None:
-        envelope = Envelope([{}], "rs_1", call_ids=("call_1",), text="One hundred.")
+    def test_a_blob_opens_in_its_own_place_only(
+        self, place: bytes | None, item: str, *, fits: bool
+    ) -> None:
         replica = sealer()
-        assert (opened(replica, sealer().seal(envelope), turn, item) == envelope) is fits
+        assert (opened(replica, sealer().seal(ENVELOPE), place, item) == ENVELOPE) is fits
         assert replica.dropped == ({} if fits else {"edited": 1})
+
+    def test_one_without_a_place_is_bound_to_what_the_request_ends_with(self) -> None:
+        blob = sealer().seal(Envelope([{}], "rs_1"))
+        assert opened(sealer(), blob) is not None
+        assert opened(sealer(), sealer(place=b"elsewhere").seal(Envelope([{}], "rs_1"))) is None
+
+    def test_the_places_of_two_blobs_cannot_be_compared(self) -> None:
+        one, two = (decoded(sealer().seal(ENVELOPE)) for _ in range(2))
+        tags = slice(_BLOB_HEADER.size - 64, _BLOB_HEADER.size)
+        assert not set(_chunks(one.hex()[tags])) & set(_chunks(two.hex()[tags]))
+
+
+class TestLength:
+    """How long a blob is must not tell what its secret has in common with a text of others."""
+
+    SECRET = "The vault opens at half past nine with the word heliotrope."
+
+    def length(self, answer: str, **more: Any) -> int:
+        turn = RecordedTurn(Turn("assistant", answer), self.SECRET, [more], ())
+        return len(sealer().seal(make_envelope(turn)))
+
+    @pytest.mark.parametrize("guess", [SECRET, SECRET[::-1]])
+    def test_it_is_the_same_whatever_the_answer_says(self, guess: str) -> None:
+        assert self.length(guess, reasoning=self.SECRET) == self.length("", reasoning=self.SECRET)
+
+    def test_reasoning_inside_an_answer_is_not_compressed(self) -> None:
+        inline = f"<think>{self.SECRET}</think>"
+        right, wrong = (
+            self.length(guess, content=inline + guess) for guess in (self.SECRET, self.SECRET[::-1])
+        )
+        assert right == wrong
+
+    def test_reasoning_by_itself_is_compressed(self) -> None:
+        assert len(sealer().seal(ENVELOPE)) < SIZE
 
 
 class TestKeys:
@@ -189,6 +234,7 @@ class TestTouched:
     @pytest.mark.parametrize(
         "blob",
         [
+            VERSION_1,
             "abr1.",
             "abr1..",
             "abr1.old",
@@ -214,7 +260,7 @@ class TestTouched:
 
     def test_parts_of_two_blobs_make_none(self) -> None:
         one, two = (sealer(tenant=name).seal(ENVELOPE).split(".")[2] for name in ("anna", "bert"))
-        for place in (0, 11, 12, 32, 75, 76, 100, 150):
+        for place in (0, 12, 13, 33, 76, 119, 120, 140, 190):
             cut = min(place, len(one), len(two))
             spliced = one[:cut] + two[cut:]
             if spliced not in (one, two):
@@ -302,4 +348,4 @@ def _size(envelope: Envelope) -> int:
 
 
 def _chunks(text: str) -> list[str]:
-    return [text[start : start + 8] for start in range(0, len(text) - 8, 8)]
+    return [text[start : start + 12] for start in range(0, len(text) - 12, 12)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from abridge.core.conversation import ToolCall, Turn
-from abridge.memory.originals import Original, digest_text, is_random_id, is_unique
+from abridge.core.conversation import ToolCall, Turn, is_random_id
+from abridge.memory.originals import Original, digest_text, is_unique
 
 
 @pytest.mark.parametrize("altered", [True, False])

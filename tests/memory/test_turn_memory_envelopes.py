@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from base64 import b64encode
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,9 +16,11 @@ from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
 from tests.support.streams import (
+    DONE,
     THOUGHT,
     call_item,
     chat_stream,
+    chunk,
     completion,
     message_item,
     reasoning_item,
@@ -70,9 +73,8 @@ async def chat_turn(app: ASGIApp, *, stream: bool, **more: Any) -> dict[str, Any
         return message
     checked = check_chat(answer.data)
     whole = MessageAccumulator(sys.maxsize)
-    for chunk in checked.chunks:
-        for choice in chunk["choices"]:
-            whole.add(choice["delta"])
+    for choice in (choice for each in checked.chunks for choice in each["choices"]):
+        whole.add(choice["delta"])
     return whole.as_dict()
 
 
@@ -239,6 +241,89 @@ class TestResponses:
         assert items[0] == native
         await call(app, RESPONSES, {"model": "m", "input": [USER, *items, OUTPUT]}, KEY)
         assert upstream.requests[1].json["input"] == [USER, native, CALL, OUTPUT]
+
+
+A, B = "call_Ab3dEf6hIj", "call_Xy7zWv4uTs"
+
+
+def output_of(call_id: str, text: str = "7") -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+class TestForgedHistories:
+    """A blob on Responses brings its reasoning back where it was made, and nowhere else."""
+
+    SAID = (
+        reasoning_item(0, "I recall one. " * 3),
+        {**call_item(1, "f", "{}"), "call_id": A},
+        reasoning_item(2, "I recall two. " * 3),
+        {**call_item(3, "f", "{}"), "call_id": B},
+    )
+    ELSEWHERE: ClassVar = {"role": "user", "content": "Repeat what you thought."}
+
+    async def said(self, upstreams: dict[str, Any], *, stream: bool) -> list[dict[str, Any]]:
+        """Return the items of an answer, as a client returns them that keeps no ids."""
+        if upstreams:
+            deltas = [
+                {"reasoning": "I recall one. " * 3},
+                {"tool_calls": [{**tool_call("f", "{}"), "id": A}]},
+                {"reasoning": "I recall two. " * 3},
+                {"tool_calls": [{**tool_call("f", "{}", 1), "id": B}]},
+            ]
+            upstream = Upstream(Answer([*map(chunk, deltas), chunk({}, finish="tool_calls"), DONE]))
+            stream = True  # a message that is not streamed has one stretch of reasoning
+        elif stream:
+            upstream = Upstream(Answer(responses_stream(list(self.SAID))))
+        else:
+            upstream = Upstream(Answer.json(response(list(self.SAID))))
+        shown = {"reasoning": {"expose": "summary"}, **upstreams}
+        items = await response_items(replica(upstream, **shown), stream=stream, store=False)
+        assert "I recall" not in str(items)
+        assert str(items).count("abr1.") == 2
+        return [
+            {key: item[key] for key in item if key not in ("id", "status", "content")}
+            for item in items
+        ]
+
+    async def restored(self, upstreams: dict[str, Any], *items: Any) -> list[str]:
+        """Return what upstream is sent of the reasoning."""
+        upstream = done() if upstreams else Upstream(Answer.json(response([])))
+        shown = {"reasoning": {"expose": "summary"}, **upstreams}
+        body = {"model": "m", "input": list(items), "store": False}
+        answer = await call(replica(upstream, **shown), RESPONSES, body, KEY)
+        assert answer.status == 200
+        return re.findall(r"I recall (one|two)\. I", upstream.requests[0].body.decode())
+
+    @pytest.mark.parametrize("upstreams", [{}, {"upstreams": [{"api": "chat"}]}])
+    @STREAM
+    async def test_where_it_was_made(self, upstreams: dict[str, Any], *, stream: bool) -> None:
+        one, a, two, b = await self.said(upstreams, stream=stream)
+        out_a, out_b = output_of(A), output_of(B)
+        both = ["one", "two"]
+        for history in (
+            (USER, one, a, two, b, out_a, out_b),
+            (USER, one, a, out_a, two, b, out_b),
+            (USER, one, a, two, b, output_of(A, "…"), out_b, USER),
+            ({**USER, "content": [{"type": "input_text", "text": "Hi"}]}, one, a, two, b),
+            (self.ELSEWHERE, message_item(0, "No."), USER, one, a, two, b, out_a, out_b),
+        ):
+            assert await self.restored(upstreams, *history) == both
+
+    @pytest.mark.parametrize("upstreams", [{}, {"upstreams": [{"api": "chat"}]}])
+    @STREAM
+    async def test_and_nowhere_else(self, upstreams: dict[str, Any], *, stream: bool) -> None:
+        one, a, two, b = await self.said(upstreams, stream=stream)
+        other = {**a, "call_id": "call_Mn8oPq2rSt"}
+        out = output_of(other["call_id"])
+        for history, left in (
+            ((self.ELSEWHERE, one, two, other, out), []),
+            ((USER, self.ELSEWHERE, one, two, other, out), []),
+            ((USER, message_item(0, "Hi"), self.ELSEWHERE, one, two, other, out), []),
+            ((USER, other, out, one, two, b, output_of(B)), []),
+            ((USER, two, a, one, b, output_of(A), output_of(B)), []),
+            ((USER, one, two, a, b, output_of(A), output_of(B)), ["one"]),
+        ):
+            assert await self.restored(upstreams, *history) == left
 
 
 class TestBridges:

@@ -7,12 +7,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from abridge.apis.api import History
+from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.events import ProviderState, ReasoningDelta
 from abridge.memory.client_envelopes import Sealer
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.tenants import keyed_digest
 
 NOW = 1_800_000_000.0
+USER = {"role": "user", "content": "Hi"}
+PLACE = ResponsesHistory({"input": [USER]}).next_place()
 OLD, NEW = Key.derive("old", bytes(32)), Key.derive("new", bytes([1] * 32))
 
 
@@ -20,13 +23,20 @@ def ring(*keys: Key) -> Keyring:
     return Keyring(keys or (OLD,))
 
 
-def sealer(keys: Keyring | None = None, tenant: str | None = "anna", **terms: Any) -> Sealer:
-    """Return the sealer of a new replica."""
+def sealer(
+    keys: Keyring | None = None,
+    tenant: str | None = "anna",
+    place: bytes | None = PLACE,
+    **terms: Any,
+) -> Sealer:
+    """Return the sealer of a new replica, for an answer to a request that ends with `USER`."""
     keys = keys or ring()
     known = () if tenant is None else keys.keys
     tenants = {key.id: keyed_digest(key.tenant, str(tenant).encode()) for key in known}
     given = {"api": "chat", "upstream": "default", "model": "thinker-1", "now": NOW}
-    return Sealer(keys, tenants, **{**given, "limit": 1 << 20, **terms})
+    made = Sealer(keys, tenants, **{**given, "limit": 1 << 20, **terms})
+    made.next_place = place
+    return made
 
 
 def unseal(conversation: History, replica: Sealer | None = None) -> Any:

@@ -138,6 +138,10 @@ class History(Protocol):
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
         """Put a turn's reasoning where the profile reads it, if anywhere."""
 
+    def next_place(self) -> bytes | None:
+        """Return what an envelope in the answer is bound to, from what the request ends with; None
+        on an API where envelopes are bound to their own answer."""
+
     def body(self) -> Json:
         """Return the request's body in its present state."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from abridge.core.conversation import Json, Turn
+from abridge.core.conversation import Json
 from abridge.errors import RequestError
 
 Exposure = Literal["auto", "both", "summary", "raw", "none"]
@@ -60,32 +60,26 @@ DAMAGED_CODE = "invalid_encrypted_content"
 
 @dataclass(slots=True, frozen=True)
 class Envelope:
-    """Sealed reasoning and the turn it belongs to, which the client must return unchanged."""
+    """Sealed reasoning, and what it is bound to, which the client must return unchanged."""
 
     reasoning: list[Json]  # items on Responses, keys of a message on Chat Completions
     item_id: str = ""  # id of the item that contains it
-    call_ids: tuple[str, ...] | None = None  # ids of the turn's calls, if known when it was sealed
-    text: str | None = None  # text of the turn, if known when it was sealed
-
-    def is_for(self, turn: Turn, item_id: str = "") -> bool:
-        """Return whether it belongs to this turn and item; clients may leave out the item's id."""
-        calls = tuple(call.id for call in turn.calls)
-        return (
-            turn.role == "assistant"
-            and (not item_id or item_id == self.item_id)
-            and (self.call_ids is None or self.call_ids == calls)
-            and (self.text is None or self.text == turn.text)
-        )
+    place: bytes | None = None
+    """What it is bound to: a digest of the answer that it is part of or, on Responses, of what it
+    answers. None binds it to what the request ends with (see `History.next_place`)."""
+    holds_answer: bool = False
+    """Something of the visible answer stands in `reasoning`, too."""
 
 
 SealEnvelope: TypeAlias = Callable[[Envelope], str]
 """Returns a blob, or "" if there is to be none."""
 
-OpenEnvelope: TypeAlias = Callable[[str, str, Turn, str], Envelope | None]
-"""Opens a blob, given the field that contains it, its turn, and the id of its item if any.
+OpenEnvelope: TypeAlias = Callable[[str, str, bytes | None, str], Envelope | None]
+"""Opens a blob, given the field that contains it, its place (None if no reasoning can be there),
+and the id of its item if the client sent one.
 
-Returns None if the blob is to be left out, since it belongs elsewhere or the turn was changed.
-Raises RequestError if it is damaged.
+Returns None if the blob is to be left out, since it belongs elsewhere. Raises RequestError if it is
+damaged.
 """
 
 

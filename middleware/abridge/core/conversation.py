@@ -8,6 +8,7 @@ since clients drop, keep and replace it as they like.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,6 +22,8 @@ ItemKey: TypeAlias = tuple[int, int]
 
 MAX_CACHED_ARGUMENTS = 500
 """The longest arguments, in characters, that are cached: a conversation is sent again and again."""
+
+_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
 _SORTED_ENCODER = json.JSONEncoder(sort_keys=True)
 
@@ -50,6 +53,14 @@ def _canonicalize(arguments: str) -> str:
 
 
 _canonicalize_cached = lru_cache(4096)(_canonicalize)
+
+
+@lru_cache(4096)
+def is_random_id(identifier: str) -> bool:
+    """Return whether an id is random, unlike `call_0`, which other conversations have too."""
+    longest = max(_ALPHANUMERIC.findall(identifier), key=len, default="")
+    mixed = not (longest.isdigit() or longest.isalpha())
+    return (len(longest) >= 9 and mixed) or len(longest) >= 20
 
 
 @dataclass(slots=True)

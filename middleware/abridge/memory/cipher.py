@@ -65,8 +65,9 @@ class Cipher:
         self._use = use
         self.limit = limit
 
-    def seal(self, clear: bytes, associated_data: bytes) -> bytes:
-        """Seal a value. Raises ValueError if it is larger than `limit`."""
+    def seal(self, clear: bytes, associated_data: bytes, *, compressed: bool = True) -> bytes:
+        """Seal a value. Raises ValueError if it is larger than `limit`. Without `compressed`, its
+        length tells nothing of what is in it: for a secret beside text that others choose."""
         if len(clear) > self.limit:
             raise ValueError(f"a value of {len(clear)} bytes is larger than {self.limit}")
         key = self._keys.primary
@@ -74,7 +75,9 @@ class Cipher:
         aead, nonce = self._derive(key.seal, header.salt)
         header_bytes = header.pack()
         return header_bytes + aead.encrypt(
-            nonce, zlib.compress(clear, COMPRESSION_LEVEL), header_bytes + associated_data
+            nonce,
+            zlib.compress(clear, COMPRESSION_LEVEL if compressed else 0),
+            header_bytes + associated_data,
         )
 
     def unseal(self, data: bytes, associated_data: bytes) -> bytes | None:

@@ -2,8 +2,12 @@
 client returns it.
 
 A blob is `abr1.<key id>.<base64url>`. Nothing of it is stored, so any process with the same keys
-can continue the conversation. Its owner is in it as a keyed tag that is compared after decryption,
-so a blob that belongs to someone else is distinguished from a damaged one.
+can continue the conversation. Its owner and its place in the conversation are in it as keyed tags
+that are compared after decryption, so a blob that belongs to someone else, or elsewhere, is
+distinguished from a damaged one.
+
+Reasoning is compressed by itself: how long a blob is must not tell what its secret has in common
+with a text that the client can choose.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from binascii import Error
 from collections import Counter
 from collections.abc import Mapping
 from hmac import compare_digest
+from typing import NamedTuple
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
-from abridge.core.conversation import Json, Turn
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.tenants import keyed_digest
@@ -32,8 +36,11 @@ MAX_SEALED_BYTES = (1 << 32) - 1
 
 _SALT_BYTES, _TAG_BYTES = 16, 32
 
-_BLOB_HEADER = struct.Struct(f">Q{_SALT_BYTES}s{_TAG_BYTES}s")
-"""Time of sealing in seconds since the epoch, salt, owner tag. A sealed value follows."""
+_BLOB_VERSION = 2
+
+_BLOB_HEADER = struct.Struct(f">BQ{_SALT_BYTES}s{_TAG_BYTES}s{_TAG_BYTES}s")
+"""Version, time of sealing in seconds since the epoch, salt, owner tag, place tag. A sealed value
+follows."""
 
 VARIANT_TAGS = frozenset(
     {"latest", "free", "nitro", "floor", "exacto", "online", "extended", "cloud"}
@@ -52,6 +59,15 @@ _DATE_SUFFIX = re.compile(
 `2508` for year and month (1024 is a size); or `latest`."""
 
 
+class _OpenedBlob(NamedTuple):
+    """A blob that belongs to the tenant."""
+
+    content: bytes
+    key: Key
+    salt: bytes
+    place_tag: bytes
+
+
 class Sealer:
     """Seals and opens envelopes for one request.
 
@@ -60,6 +76,7 @@ class Sealer:
     one upstream and one model family. `now` is in seconds since the epoch; a blob is valid for
     `ttl` seconds. The content opened from one request is limited to `limit` bytes. `opened` counts
     the blobs used, `dropped` the others by reason: `foreign`, `expired`, `oversize`, `edited`.
+    `next_place` is what the envelopes of the answer are bound to, unless they say it themselves.
     """
 
     def __init__(
@@ -81,8 +98,9 @@ class Sealer:
         self._ttl = ttl
         self._limit = limit
         self._cipher = Cipher(keys, use=b"envelope", limit=MAX_SEALED_BYTES)
-        self._opened_blobs: dict[str, bytes | str] = {}
+        self._opened_blobs: dict[str, _OpenedBlob | str] = {}
         self._room_left = self._copy_room_left = limit
+        self.next_place: bytes | None = None
         self.opened = 0
         self.dropped: Counter[str] = Counter()
 
@@ -93,45 +111,53 @@ class Sealer:
         if tenant is None or len(encoded) > self._limit:
             return ""
         salt = secrets.token_bytes(_SALT_BYTES)
-        header = _BLOB_HEADER.pack(int(self._now), salt, self._owner_tag(key, salt, tenant))
+        place = envelope.place if envelope.place is not None else self.next_place
+        owner_tag, place_tag = self._owner_tag(key, salt, tenant), _place_tag(key, salt, place)
+        header = _BLOB_HEADER.pack(_BLOB_VERSION, int(self._now), salt, owner_tag, place_tag)
         blob_start = f"{ENVELOPE_PREFIX}{key.id}."
-        data = header + self._cipher.seal(encoded, blob_start.encode() + header)
+        data = header + self._cipher.seal(
+            encoded, blob_start.encode() + header, compressed=not envelope.holds_answer
+        )
         return blob_start + urlsafe_b64encode(data).rstrip(b"=").decode()
 
-    def open(self, blob: str, param: str, turn: Turn, item_id: str = "") -> Envelope | None:
+    def open(
+        self, blob: str, param: str, place: bytes | None, item_id: str = ""
+    ) -> Envelope | None:
         """See `OpenEnvelope`."""
-        content = self._open_cached(blob, param)
-        if isinstance(content, str):
-            self.dropped[content] += 1
+        opened = self._open_cached(blob, param)
+        if isinstance(opened, str):
+            self.dropped[opened] += 1
             return None
-        envelope = _parse_envelope(loads_exact(content))
-        if not envelope.is_for(turn, item_id):
+        place_tag = _place_tag(opened.key, opened.salt, place)
+        fields = loads_exact(opened.content)
+        is_in_place = place is not None and compare_digest(opened.place_tag, place_tag)
+        if not is_in_place or (item_id and item_id != fields["item"]):
             self.dropped["edited"] += 1
             return None
         self.opened += 1
-        return envelope
+        return Envelope(fields["reasoning"], fields["item"], place)
 
     def release(self) -> None:
         """Free the opened content. Call it when the request has been rewritten."""
         self._opened_blobs.clear()
 
-    def _open_cached(self, blob: str, param: str) -> bytes | str:
-        """Return a blob's content, or the reason it cannot be used. A repeated blob is decrypted
-        only once and counted against a separate limit for copies: each copy makes the request
-        larger, too."""
+    def _open_cached(self, blob: str, param: str) -> _OpenedBlob | str:
+        """Return a blob's content and place, or the reason it cannot be used. A repeated blob is
+        decrypted only once and counted against a separate limit for copies: each copy makes the
+        request larger, too."""
         cached = self._opened_blobs.get(blob)
         if cached is None:
             return self._opened_blobs.setdefault(blob, self._check_and_inflate(blob, param))
-        if isinstance(cached, bytes):
-            if len(cached) > self._copy_room_left:
+        if isinstance(cached, _OpenedBlob):
+            if len(cached.content) > self._copy_room_left:
                 return "oversize"
-            self._copy_room_left -= len(cached)
+            self._copy_room_left -= len(cached.content)
         return cached
 
-    def _check_and_inflate(self, blob: str, param: str) -> bytes | str:
+    def _check_and_inflate(self, blob: str, param: str) -> _OpenedBlob | str:
         """Check the cheap things first: owner, age and size before inflating."""
         key, header, compressed = self._decrypt(blob, param)
-        sealed_at, salt, owner = _BLOB_HEADER.unpack(header)
+        _, sealed_at, salt, owner, place_tag = _BLOB_HEADER.unpack(header)
         tenant = self._tenant_tags.get(key.id)
         if tenant is None or not compare_digest(owner, self._owner_tag(key, salt, tenant)):
             return "foreign"
@@ -143,12 +169,12 @@ class Sealer:
         content = compressed.inflate()
         if content is None:
             raise damaged_error(param)
-        return content
+        return _OpenedBlob(content, key, salt, place_tag)
 
     def _decrypt(self, blob: str, param: str) -> tuple[Key, bytes, CompressedValue]:
         key_id, _, encoded = blob.removeprefix(ENVELOPE_PREFIX).partition(".")
         key, data = self._keys.get(key_id), _decode_base64url(encoded)
-        if key is None or data is None:
+        if key is None or data is None or data[:1] != bytes([_BLOB_VERSION]):
             raise damaged_error(param)
         header, sealed = data[: _BLOB_HEADER.size], data[_BLOB_HEADER.size :]
         compressed = self._cipher.decrypt(sealed, f"{ENVELOPE_PREFIX}{key_id}.".encode() + header)
@@ -162,20 +188,12 @@ class Sealer:
 
 
 def _encode_envelope(envelope: Envelope) -> bytes:
-    return dumps(
-        {
-            "reasoning": envelope.reasoning,
-            "item": envelope.item_id,
-            "calls": envelope.call_ids,
-            "text": envelope.text,
-        }
-    )
+    return dumps({"reasoning": envelope.reasoning, "item": envelope.item_id})
 
 
-def _parse_envelope(fields: Json) -> Envelope:
-    calls = fields["calls"]
-    call_ids = None if calls is None else tuple(calls)
-    return Envelope(fields["reasoning"], fields["item"], call_ids, fields["text"])
+def _place_tag(key: Key, salt: bytes, place: bytes | None) -> bytes:
+    """Return the tag of a place, salted so that nobody can compare or guess it."""
+    return keyed_digest(key.tenant, b"place", salt, place or b"")
 
 
 def _decode_base64url(encoded: str) -> bytes | None:

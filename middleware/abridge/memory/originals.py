@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 
 from abridge.apis.json import dumps, loads
-from abridge.core.conversation import Json, Turn
+from abridge.core.conversation import Json, Turn, is_random_id
 
 TEXT_DIGEST_BYTES = 16
 """Length of a text digest, in bytes."""
-
-_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,11 +50,3 @@ def digest_text(text: str) -> bytes:
 def is_unique(turn: Turn) -> bool:
     """Return whether the turn's calls have random ids, so that no other conversation has it."""
     return bool(turn.calls) and all(is_random_id(call.id) for call in turn.calls)
-
-
-@lru_cache(4096)
-def is_random_id(identifier: str) -> bool:
-    """Return whether an id is random, unlike `call_0`, which other conversations have too."""
-    longest = max(_ALPHANUMERIC.findall(identifier), key=len, default="")
-    mixed = not (longest.isdigit() or longest.isalpha())
-    return (len(longest) >= 9 and mixed) or len(longest) >= 20

@@ -12,7 +12,7 @@ from starlette.types import Scope
 from abridge.apis.api import History
 from abridge.apis.display import Display, Envelope, damaged_error
 from abridge.config.settings import Route
-from abridge.core.conversation import PrefixDigest, RecordedTurn, Turn
+from abridge.core.conversation import PrefixDigest, RecordedTurn
 from abridge.core.events import NO_SUMMARY, ResponseEnded
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter
@@ -81,6 +81,7 @@ class TurnMemory:
 
     def note_history(self, history: History) -> None:
         """Note what precedes the answer, of a history that is not rewritten."""
+        self._note_place(history)
         self.prefix = PrefixDigest().extended_by(history.turns)
 
     async def rewrite(
@@ -88,6 +89,8 @@ class TurnMemory:
     ) -> HistoryChanges:
         """Rewrite the history into what upstream receives."""
         rewriter = self._create_rewriter(history, profile)
+        if not self.translated:
+            self._note_place(history)
         if may_have_envelopes:
             self._open_envelopes(rewriter)
         await self._strip_summaries(rewriter)
@@ -103,6 +106,7 @@ class TurnMemory:
         """Remove what Abridge added to a client's history, before it is translated for upstream,
         and replace envelopes by their content."""
         rewriter = self._create_rewriter(history, profile)
+        self._note_place(history)
         if may_have_envelopes:
             self._open_envelopes(rewriter)
         await self._strip_summaries(rewriter)
@@ -146,6 +150,11 @@ class TurnMemory:
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
         return is_replaced or self.route_memory.always_remembers(recorded.turn)
 
+    def _note_place(self, history: History) -> None:
+        """Note what the answer's envelopes are bound to, from the client's own history."""
+        if self.sealer is not None and self.can_seal:
+            self.sealer.next_place = history.next_place()
+
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer
         if sealer is None:
@@ -173,6 +182,6 @@ class TurnMemory:
         return dict.fromkeys((key.id for key in self.route_memory.keyring.keys), NO_TENANT_TAG)
 
 
-def _refuse_blob(_blob: str, param: str, _turn: Turn, _item: str) -> Envelope | None:
+def _refuse_blob(_blob: str, param: str, _place: bytes | None, _item: str) -> Envelope | None:
     """Refuse every blob: there is no key to open it with."""
     raise damaged_error(param)

@@ -134,7 +134,7 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
         )
         body, changed = (history.body(), True) if changes.changed else (draft.body, draft.changed)
         return replace(draft, body=body, changed=changed, history_changes=(changes,))
-    if context.engaged and memory.can_remember:
+    if context.engaged and (memory.can_remember or memory.can_seal):
         memory.note_history(api.history(draft.body))
     return draft
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.accumulator import MessageAccumulator
-from abridge.apis.chat.history import read_turn
+from abridge.apis.chat.history import message_place, read_turn
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, extract_native_summary
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.core.conversation import Json, RecordedTurn
@@ -36,10 +36,10 @@ def make_entry(blob: str, name: ListField, index: int) -> Json:
 def make_envelope(turn: RecordedTurn) -> Envelope:
     """Make the envelope of an answer's message.
 
-    It holds the reasoning, and the calls and text that reveal later if the client has changed them.
+    It is bound to the message's text and calls, which the client may not change.
     """
-    calls = tuple(call.id for call in turn.turn.calls)
-    return Envelope(turn.original, call_ids=calls, text=turn.turn.text)
+    holds_answer = any("content" in fields for fields in turn.original)
+    return Envelope(turn.original, place=message_place(turn.turn), holds_answer=holds_answer)
 
 
 def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
@@ -89,8 +89,7 @@ class EnvelopeBuilder:
         if not (reasoning.has_raw and reasoning.is_complete and self._answer.is_complete):
             return None
         details = [{**entry, "index": index} for index, entry in enumerate(reasoning.entries())]
-        calls = tuple(call.id for call in turn.calls)
-        return Envelope([{"reasoning_details": details}], call_ids=calls, text=turn.text)
+        return Envelope([{"reasoning_details": details}], place=message_place(turn))
 
 
 class ReasoningDetails:

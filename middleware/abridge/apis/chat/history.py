@@ -9,6 +9,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 from abridge.apis.api import Placement
@@ -32,7 +33,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
-from abridge.apis.json import objects, string
+from abridge.apis.json import dumps, objects, string
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -42,6 +43,9 @@ ABRIDGE_FIELDS = ("summary_error",)
 
 ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
 """Keys under which an entry of a list of reasoning may hold readable text."""
+
+PLACE_BYTES = 16
+"""Length of what an envelope is bound to, in bytes."""
 
 
 class ChatHistory:
@@ -78,7 +82,8 @@ class ChatHistory:
             return False
         turn.text, _ = split_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
-        envelopes = [open_envelope(blob, f"{param}.{path}", turn, "") for path, blob in blobs]
+        place = message_place(turn) if turn.role == "assistant" else None
+        envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
         found = next(filter(None, envelopes), None)
         for name in REASONING_FIELDS:
             _object(message.get(LITELLM_COPIES)).pop(name, None)
@@ -118,6 +123,9 @@ class ChatHistory:
         if profile.returns.place == "nothing":
             return "dropped" if self.drop_reasoning(turn) else "unchanged"
         return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
+
+    def next_place(self) -> None:
+        return None
 
     def body(self) -> Json:
         return self._body
@@ -204,6 +212,12 @@ def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool
 
 
 # Envelopes
+
+
+def message_place(turn: Turn) -> bytes:
+    """Return what an envelope in a message is bound to: its text, and the ids of its calls."""
+    answer = dumps([turn.text, *(call.id for call in turn.calls)])
+    return blake2b(answer, digest_size=PLACE_BYTES).digest()
 
 
 def take_blobs(message: Json) -> list[tuple[str, str]]:

@@ -69,6 +69,9 @@ class MessagesHistory:
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
         return "unchanged"
 
+    def next_place(self) -> None:
+        return None
+
     def body(self) -> Json:
         """Return the request body. With a fixed thinking budget, remove `thinking` from a round of
         calls that began without thinking: upstream would refuse it (Anthropic's guide to extended

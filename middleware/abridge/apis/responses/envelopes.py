@@ -6,6 +6,7 @@ from io import StringIO
 
 from abridge.apis.display import Envelope, SealEnvelope
 from abridge.apis.json import string
+from abridge.apis.responses.places import place_after_call
 from abridge.apis.responses.reasoning import as_sent, raw_parts, raw_text
 from abridge.core.conversation import Json
 
@@ -23,13 +24,25 @@ class EnvelopeSealer:
         self._seal = seal
         self._blobs: dict[int, str] = {}
         self._room_left = MAX_BLOB_CHARS
+        self._place: bytes | None = None
 
-    def get_blob(self, output_index: int, item: Json) -> str:
-        """Return the blob of upstream's item with this output index, or an empty string."""
+    @property
+    def is_sealing(self) -> bool:
+        return self._seal is not None
+
+    def note_call(self, item: Json) -> None:
+        """Take a call of the response, to which the reasoning after it is bound."""
+        self._place = place_after_call(string(item.get("call_id"))) or self._place
+
+    def get_blob(self, output_index: int, item: Json, place: bytes | None = None) -> str:
+        """Return the blob of upstream's item with this output index, or an empty string. It is
+        sealed once, at its `place` in the response, or else after the last call that was noted."""
         if self._seal is None or output_index < 0:
             return ""
         if output_index not in self._blobs and self._room_left > 0 and raw_text(item).strip():
-            blob = self._seal(Envelope([as_sent(item)], string(item.get("id"))))
+            blob = self._seal(
+                Envelope([as_sent(item)], string(item.get("id")), place or self._place)
+            )
             self._room_left -= len(blob)
             self._blobs[output_index] = blob
         return self._blobs.get(output_index, "")

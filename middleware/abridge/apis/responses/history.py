@@ -19,6 +19,7 @@ from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
+from abridge.apis.responses.places import PlaceTracker
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -60,6 +61,7 @@ class ResponsesHistory:
         input_value = body.get("input")
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
         self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
+        self._items = items or [{"role": "user", "content": input_value}]
         previous = string(body.get("previous_response_id"))
         other_input = list[Turn]()
         if not self._input_turns:
@@ -96,7 +98,7 @@ class ResponsesHistory:
         for item in turn.items:
             if not is_envelope(item.get(ENCRYPTED_CONTENT)):
                 remaining.append(item)
-            elif (found := self._open_blob(item, turn, open_envelope)) is not None:
+            elif (found := self._open_blob(item, open_envelope)) is not None:
                 remaining += found.reasoning
                 is_opened = True
             else:
@@ -109,15 +111,16 @@ class ResponsesHistory:
         turn.reasoning_texts = read_texts(remaining)
         return is_opened
 
-    def _open_blob(self, item: Json, turn: Turn, open_envelope: OpenEnvelope) -> Envelope | None:
+    def _open_blob(self, item: Json, open_envelope: OpenEnvelope) -> Envelope | None:
         """Take the blob out of an item and open it.
 
         In an item that is not reasoning it belongs to no turn.
         """
-        index, blob = self._input_indexes.get(id(item)), item.pop(ENCRYPTED_CONTENT)
+        index = self._input_indexes.get(id(item))
         param = "input" if index is None else f"input[{index}]"
-        turn = turn if is_reasoning(item) else Turn("")
-        return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", turn, string(item.get("id")))
+        place = self._places.get(id(item)) if is_reasoning(item) else None
+        blob = item.pop(ENCRYPTED_CONTENT)
+        return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", place, string(item.get("id")))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Restore the reasoning or, of a joined turn that says the same, all of the items."""
@@ -143,6 +146,12 @@ class ResponsesHistory:
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- has one place
         return "unchanged"
 
+    def next_place(self) -> bytes:
+        tracker = PlaceTracker(_message_text)
+        for item in self._items:
+            tracker.add(item)
+        return tracker.place
+
     def body(self) -> Json:
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
@@ -152,6 +161,16 @@ class ResponsesHistory:
     def _input_indexes(self) -> dict[int, int]:
         """Return the index of each item in the client's input, by `id()`."""
         return {id(item): number for number, item in enumerate(self._body["input"])}
+
+    @cached_property
+    def _places(self) -> dict[int, bytes]:
+        """Return the place of each item with an envelope, by `id()`, before any is opened."""
+        tracker, places = PlaceTracker(_message_text), dict[int, bytes]()
+        for item in self._items:
+            if is_envelope(item.get(ENCRYPTED_CONTENT)):
+                places[id(item)] = tracker.place
+            tracker.add(item)
+        return places
 
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
@@ -202,6 +221,10 @@ def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]
             original = list(map(as_sent, reasoning))
             recorded.append(RecordedTurn(turn, raw, original, keys, tuple(all_turns[:index])))
     return recorded
+
+
+def _message_text(item: Json) -> str:
+    return _content_text(item.get("content"))
 
 
 def _are_objects(entries: list[Any]) -> bool:

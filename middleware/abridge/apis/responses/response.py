@@ -10,6 +10,7 @@ from abridge.apis.json import loads_exact, packed, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.frames import parse_frame
+from abridge.apis.responses.places import places_in_output
 from abridge.apis.responses.reasoning import (
     LANE,
     as_shown,
@@ -31,6 +32,8 @@ from abridge.core.events import (
     SummaryPartDone,
     SummaryTextDelta,
 )
+
+_CALL_NEEDLE = b'"call_id"'
 
 
 class Response(Protocol):
@@ -100,6 +103,13 @@ class UpstreamResponse:
                 return self._show_end(event)
         return None
 
+    def note_frame(self, frame: bytes) -> None:
+        """Take a frame that is passed on, which may add a call."""
+        if self._envelopes.is_sealing and _CALL_NEEDLE in frame:
+            item = parse_frame(frame).get("item")
+            if isinstance(item, dict):
+                self._envelopes.note_call(item)
+
     def _show_item_start(self, event: ReasoningStarted) -> Json | None:
         added = parse_frame(event.frame)
         item = added.get("item")
@@ -160,12 +170,14 @@ def show_final(
     `ids` are those of the streamed reasoning items, by output index. Other items are known by their
     position.
     """
+    output = response.get("output")
+    places = list(places_in_output(output if isinstance(output, list) else ()))
     indexes_by_id = {item_id: output_index for output_index, item_id in ids.items() if item_id}
 
     def show_item(place: int, item: Json) -> Json:
         number = indexes_by_id.get(string(item.get("id")), -1 if ids.get(place) else place)
         summary = end.summaries.get((LANE, number), NO_SUMMARY)
-        return as_shown(item, summary, display, envelopes.get_blob(number, item))
+        return as_shown(item, summary, display, envelopes.get_blob(number, item, places[place]))
 
     shown = _show_response(response, display, show_item)
     RESPONSES_USAGE.add_share(shown, end.share, merged=display.merge_usage)

@@ -216,15 +216,22 @@ class TranslatedCall(TranslatedItem):
 
 
 class TranslatedReasoning(TranslatedItem):
-    """Write one reasoning item."""
+    """Write one reasoning item. An envelope of it is bound to `place` (see `places.py`)."""
 
     def __init__(
-        self, item_id: str, index: int, display: Display, state: str | None = None
+        self,
+        item_id: str,
+        index: int,
+        display: Display,
+        *,
+        state: str | None = None,
+        place: bytes | None = None,
     ) -> None:
         super().__init__(item_id, index)
         self.error: ErrorDetail | None = None  # why the summary is missing or incomplete
         self._display = display
         self._state = state
+        self._place = place
         self._raw = StringIO()
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
@@ -311,7 +318,8 @@ class TranslatedReasoning(TranslatedItem):
     def _seal_envelope(self) -> str:
         if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
             return ""
-        return self._display.seal(Envelope(self._envelope.build_items(self.id), self.id))
+        items = self._envelope.build_items(self.id)
+        return self._display.seal(Envelope(items, self.id, self._place))
 
     def _end_native_part(self) -> WireEvents:
         if self._native_part is not None:

@@ -15,6 +15,7 @@ from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.places import place_after_call
 from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
@@ -120,6 +121,7 @@ class TranslatedOutput:
         self._open_item: TranslatedItem | None = None
         self._queued: list[ContentDelta] = []
         self._next_call = 0
+        self._place: bytes | None = None  # of reasoning, once there was a call
         self._reported_errors: set[ItemKey] = set()
 
     # Reasoning
@@ -211,7 +213,8 @@ class TranslatedOutput:
     # Items
 
     def _new_reasoning(self, state: str | None = None) -> TranslatedReasoning:
-        return TranslatedReasoning(self._mint_id("rs_"), len(self.items), self._display, state)
+        id_, index = self._mint_id("rs_"), len(self.items)
+        return TranslatedReasoning(id_, index, self._display, state=state, place=self._place)
 
     def _add_item(self, item: TranslatedItem) -> WireEvents:
         self._open_item = item
@@ -231,6 +234,7 @@ class TranslatedOutput:
         yield from item.end()
         done = item.build_done(status)
         self.items.append(done)
+        self._place = place_after_call(string(done.get("call_id"))) or self._place
         yield "response.output_item.done", {**address, "item": done}
 
 

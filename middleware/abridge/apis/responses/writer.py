@@ -27,6 +27,7 @@ from abridge.core.conversation import Json
 from abridge.core.events import (
     Event,
     NativeSummary,
+    Passthrough,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
@@ -75,6 +76,8 @@ class ResponsesWriter:
                 if shown is None:
                     return self._renumber(frame)
                 return self._rewrite(shown) if shown else b""
+            case Passthrough():
+                upstream.note_frame(frame)
         return self._renumber(frame)
 
     def keep_alive(self) -> bytes:
