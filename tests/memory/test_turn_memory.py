@@ -288,9 +288,21 @@ class TestPromise10TenantsNeverMeet:
         returned = await say(app, [USER], KEY)
         await say(app, [USER, returned, USER], headers, model)
         sent = upstream.requests[1].json["messages"][1]
-        assert sent == {"role": "assistant", "content": "So."}
+        assert sent.get("reasoning") == (None if headers is KEY else returned["reasoning"])
+        assert THOUGHT not in str(sent)
 
-    async def test_a_summary_is_recognised_whichever_tenant_returns_it(self) -> None:
+    @pytest.mark.parametrize(("shown_to", "returned_by"), [(KEY, OTHER), (KEY, {}), ({}, KEY)])
+    async def test_who_sends_a_text_cannot_tell_that_another_tenant_was_shown_it(
+        self, shown_to: dict[str, str], returned_by: dict[str, str]
+    ) -> None:
+        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
+        app = make(upstream, history={"anonymous": False})
+        returned = await say(app, [USER], shown_to)
+        assert returned["reasoning"]
+        await say(app, [USER, returned, USER], returned_by)
+        assert upstream.requests[1].json["messages"][1] == returned
+
+    async def test_a_summary_is_recognised_without_a_tenant(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"anonymous": False})
         returned = await say(app, [USER], {})

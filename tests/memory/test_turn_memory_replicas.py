@@ -137,9 +137,11 @@ class TestReplicas:
         apps = replicas(thinker, server)
         returned = await say(apps[0], [USER], "anna")
         assert "**" in returned["reasoning"]
-        await say(apps[1], [USER, returned, USER], "bert")
-        sent = thinker.requests[-1]["messages"][1]
-        assert sent == {"role": "assistant", "content": returned["content"]}
+        edited = {**returned, "content": "Edited."}  # so that there is no original of it
+        await say(apps[1], [USER, edited, USER], "anna")
+        assert thinker.requests[-1]["messages"][1] == {"role": "assistant", "content": "Edited."}
+        await say(apps[1], [USER, edited, USER], "bert")
+        assert thinker.requests[-1]["messages"][1] == edited
         await close(apps)
 
     async def test_an_outage_of_redis_under_load_costs_no_answer(self, server: Server) -> None:

@@ -1,10 +1,12 @@
 """The summaries that clients were shown, recognised when a client returns them.
 
-A summary that a client returns, whichever client and in whatever field, is never sent upstream as
-reasoning. `SummaryTracker` follows an answer and registers what it shows, in the forms a client may
-return; `SummaryRegistry` knows each text by a keyed digest, its mark. So summaries written by a
-model are recognised without a tenant, and longer than originals live. Extracts copied from
-reasoning are recognised for their owner only.
+A summary that a client returns, in whatever field, is never sent upstream as reasoning.
+`SummaryTracker` follows an answer and registers what it shows, in the forms a client may return;
+`SummaryRegistry` knows each text by a keyed digest, its mark, longer than originals live.
+
+A text is recognised for the tenant that was shown it, and for nobody else: what becomes of a text
+must not tell who sends it that another tenant was shown it. Requests without a tenant cannot be
+told apart, and count as one.
 """
 
 from __future__ import annotations
@@ -69,14 +71,13 @@ class SummaryRegistry:
     def __bool__(self) -> bool:
         return bool(self._marks) or self._store is not None
 
-    def add(self, texts: Iterable[str], owner: OwnerTags | None = None) -> None:
-        """Recognise these texts from now on; if `owner` is given, for that owner only."""
+    def add(self, texts: Iterable[str], owner: OwnerTags) -> None:
+        """Recognise these texts from now on, if `owner` returns them."""
         key = self._keyring.primary
+        mark_key = _owner_mark_key(key.store, owner[key.id])
         for text in texts:
             if encoded := _encode_text(text):
-                mark = _make_mark(
-                    _owner_mark_key(key.store, owner[key.id] if owner else b""), encoded
-                )
+                mark = _make_mark(mark_key, encoded)
                 self._marks[mark] = None
                 if self._store is not None:
                     self._unshared.append(mark)
@@ -94,11 +95,11 @@ class SummaryRegistry:
                 self._unshared.extend(reversed(batch))
 
     def is_known(self, text: str, owner: OwnerTags) -> bool:
-        """Return whether this process showed a text to anyone, or as a copy to `owner`."""
+        """Return whether this process showed a text to `owner`."""
         return any(mark in self._marks for mark in self._marks_of(text, owner))
 
     async def find_shared(self, texts: Iterable[str], owner: OwnerTags) -> set[str]:
-        """Return the texts that other processes showed to anyone, or as a copy to `owner`."""
+        """Return the texts that other processes showed to `owner`."""
         marks = [(text, mark) for text in texts for mark in self._marks_of(text, owner)]
         if not marks or self._store is None:
             return set()
@@ -108,7 +109,6 @@ class SummaryRegistry:
     def _marks_of(self, text: str, owner: OwnerTags) -> Iterator[bytes]:
         encoded = _encode_text(text)
         for key in self._keyring.keys if encoded else ():
-            yield _make_mark(_owner_mark_key(key.store, b""), encoded)
             yield _make_mark(_owner_mark_key(key.store, owner[key.id]), encoded)
 
 
@@ -122,7 +122,7 @@ def _make_mark(key: bytes, encoded: bytes) -> bytes:
 
 @lru_cache(1024)
 def _owner_mark_key(key: bytes, owner: bytes) -> bytes:
-    """Derive the key of an owner's marks; `owner` is empty for marks that belong to nobody."""
+    """Derive the key of an owner's marks."""
     return keyed_digest(key, b"summary", owner)
 
 
@@ -136,11 +136,10 @@ class _ShownItem:
 
 
 class _ShownLane:
-    """Everything shown in one lane, by part. `has_native`: upstream wrote some of it."""
+    """Everything shown in one lane, by part."""
 
     def __init__(self) -> None:
         self.parts: list[list[str]] = []
-        self.has_native = False
         self._last: tuple[int, int] | None = None
 
     def add_text(self, item: int, part: int, text: str) -> None:
@@ -158,9 +157,8 @@ class SummaryTracker:
     `translated` is true, upstream's own summary is registered as well: a client of another API may
     have been shown it as reasoning.
 
-    Upstream's own text, and an extract (`copied`), is registered for `owner` alone: its words are
-    not Abridge's, another model may have written the same. Text equal to the item's reasoning is
-    not registered.
+    Of a summary that is `copied` from the reasoning, text equal to the item's reasoning is not
+    registered.
     """
 
     def __init__(
@@ -193,7 +191,6 @@ class SummaryTracker:
                 item.deltas.clear()
                 self._register(item, event.text, PART_SEPARATOR.join(item.done_parts))
             case NativeSummary() if self._translated and event.text:
-                self._lane(event).has_native = True
                 self._lane(event).add_text(event.item, event.index, event.text)
             case ResponseEnded():
                 for number, lane in self._lanes.items():
@@ -217,15 +214,15 @@ class SummaryTracker:
         return self._lanes[event.lane or 0]
 
     def _register(self, item: _ShownItem, *texts: str) -> None:
-        owner = self._owner if self._copied else None
-        self._summaries.add((text for text in texts if text.strip() != item.raw.strip()), owner)
+        self._summaries.add(
+            (text for text in texts if text.strip() != item.raw.strip()), self._owner
+        )
 
     def _register_lane(self, number: int, text: str) -> None:
         """Register everything a lane shows, as one text."""
         items = [item for (lane, _), item in self._items.items() if lane == number]
         if text.strip() != PART_SEPARATOR.join(item.raw.strip() for item in items):
-            has_owner = self._copied or self._lanes[number].has_native
-            self._summaries.add([text], self._owner if has_owner else None)
+            self._summaries.add([text], self._owner)
 
 
 def _as_prefix(texts: Iterable[str]) -> str:

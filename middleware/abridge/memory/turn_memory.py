@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
 
 NO_TENANT_TAG = b"anyone"
-"""Owner tag of what is shown to a request without a tenant."""
+"""Owner tag of what is shown to any request without a tenant."""
 
 
 @dataclass(slots=True)
