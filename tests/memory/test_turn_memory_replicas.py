@@ -184,5 +184,6 @@ class TestReplicas:
 
 async def _goes_upstream(app: ASGIApp, thinker: Thinker, returned: dict[str, Any]) -> bool:
     """Return whether upstream gets a summary as reasoning."""
-    await say(app, [USER, returned, USER], "carl")
+    edited = {**returned, "content": "Edited."}  # so that there is no original of it
+    await say(app, [USER, edited, USER], "anna")
     return "reasoning" in thinker.requests[-1]["messages"][1]
