@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -184,6 +184,46 @@ class TestRestore:
     def test_required_reasoning_that_is_unknown_is_missed(self) -> None:
         _, changes = rewrite([USER, called(), TOOL], profile=PROFILES["gemini"])
         assert changes.missed == 1
+
+
+class TestMissedInTranslation:
+    """A history is stripped in the client's API and restored in upstream's."""
+
+    def missed(
+        self, items: list[Any], messages: list[Any], known: set[str], profile: Profile = AUTO
+    ) -> int:
+        policy = HistoryPolicy("client", "altered", profile, translated=True)
+        stripping = HistoryRewriter(ResponsesHistory({"input": copy.deepcopy(items)}), policy)
+        stripping.strip({SUMMARY}.__contains__)
+        stripped = stripping.restore_nothing()
+        rewriter = HistoryRewriter(ChatHistory({"messages": messages}), policy)
+        rewriter.strip({SUMMARY}.__contains__)
+        rewriter.expect(stripped.bare_turns)
+        rewriter.changes.add_stripped(stripped)
+        original = Original.from_reasoning([{"reasoning_content": "raw"}], "raw", altered=True)
+        return rewriter.restore(
+            [original if turn.text in known else None for turn, _ in rewriter.find_missing()]
+        ).missed
+
+    SUMMED: ClassVar = {"type": "reasoning", "summary": [{"type": "summary_text", "text": SUMMARY}]}
+
+    @pytest.mark.parametrize(
+        ("known", "missed"), [({"One.", "Two."}, 0), ({"Two."}, 1), ({"One."}, 0), (set(), 1)]
+    )
+    def test_only_a_turn_that_had_reasoning_is_missed(self, known: set[str], missed: int) -> None:
+        messages = [USER, said("One."), USER, said("Two."), USER]
+        items = [USER, self.SUMMED, said("One."), USER, said("Two."), USER]
+        assert self.missed(items, messages, known) == missed
+
+    def test_a_turn_is_known_by_its_calls_too(self) -> None:
+        call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+        assert self.missed([USER, self.SUMMED, call], [USER, called(), TOOL], set()) == 1
+
+    def test_required_reasoning_that_the_client_left_out_is_missed(self) -> None:
+        call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+        messages = [USER, called(), TOOL]
+        assert self.missed([USER, call], messages, set(), PROFILES["gemini"]) == 1
+        assert self.missed([USER, self.SUMMED, call], messages, set(), PROFILES["gemini"]) == 1
 
 
 def profile(place: str, *refuses: str, even_empty: bool = False) -> Profile:

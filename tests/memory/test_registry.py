@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from abridge.config.loading import require_extra
+from abridge.config.setting_types import STORE_SCHEMES
 from abridge.errors import SettingsError
-from abridge.memory.registry import open_shared_store
+from abridge.memory.registry import BACKENDS, open_shared_store
 from tests.memory.stores.cases import RING, TTL
 
 ADDRESSES = [
@@ -47,6 +48,19 @@ async def test_valid_addresses_open(url: str) -> None:
     store = open_shared_store(url, RING, ttl=TTL)
     assert store.size is None
     await store.aclose()
+
+
+def test_there_is_a_backend_for_each_scheme_and_for_no_other() -> None:
+    assert set(BACKENDS) == set(STORE_SCHEMES)
+
+
+@pytest.mark.parametrize(
+    "url", ["memcached://anna:sesame@localhost", "sesame", "REDIS://localhost"]
+)
+def test_an_unknown_scheme_is_refused_with_those_that_are_known(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"redis, rediss, valkey, valkeys, unix$") as raised:
+        open_shared_store(url, RING, ttl=TTL)
+    assert "sesame" not in str(raised.value)
 
 
 @pytest.mark.parametrize("url", NO_ADDRESSES)

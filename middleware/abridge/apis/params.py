@@ -23,6 +23,7 @@ class Param:
     no_effect: tuple[Any, ...] = ()
     """Values that have no effect, so that nothing is lost without them."""
     types: tuple[type, ...] = ()  # types of its value; empty if no API here looks at it
+    may_be_list: bool = False  # its value may be a list of such values
     minimum: int | None = None  # the lowest value
 
 
@@ -33,7 +34,7 @@ _NUMBER, _FLAG = (int, float), (bool,)
 PARAMS: Mapping[str, Param] = MappingProxyType(
     {
         "max_tokens": Param(essential=True, types=(int,), minimum=1),
-        "stop": Param(essential=True, no_effect=([],), types=(str, list)),
+        "stop": Param(essential=True, no_effect=([],), types=(str,), may_be_list=True),
         "n": Param(essential=True, no_effect=(1,)),
         "logit_bias": Param(essential=True, no_effect=({},)),
         "logprobs": Param(essential=True, no_effect=(False,), types=_FLAG),
@@ -138,7 +139,7 @@ def set_nested(body: Json, key: str, value: Any) -> None:
 
 
 def _check_value(value: Any, param: Param, key: str) -> None:
-    entries = value if isinstance(value, list) and list in param.types else [value]
+    entries = value if isinstance(value, list) and param.may_be_list else [value]
     for entry in entries:
         if param.types and type(entry) not in param.types:
             raise RequestError(

@@ -71,9 +71,13 @@ class ToolNames:
         name = _INVALID_CHARACTER.sub("_", full_name)[:MAX_TOOL_NAME]
         if name == full_name and name not in self._taken:
             return name
-        suffixes = (blake2b(f"{key}/{n}".encode(), digest_size=4).hexdigest() for n in count())
+        suffixes = (_short_digest(f"{key}/{n}") for n in count())
         candidates = (f"{name[: MAX_TOOL_NAME - len(suffix) - 1]}_{suffix}" for suffix in suffixes)
         return next(name for name in candidates if name not in self._taken)
+
+
+def _short_digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
 
 def select_tools(request: ModelRequest) -> tuple[list[Tool], list[Unsupported]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -60,6 +61,8 @@ class HistoryChanges:
     """Turns whose reasoning, or its absence, moved to another field than the client's."""
     restored: Counter[ReasoningSource] = field(default_factory=Counter)  # turns, by source
     dropped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
+    bare_turns: set[str] = field(default_factory=set)
+    """Call ids and texts of the turns that were left without reasoning, before a translation."""
 
     @property
     def changed(self) -> bool:
@@ -67,11 +70,11 @@ class HistoryChanges:
         return bool(self.removed or self.moved or restored or self.dropped)
 
     def add_stripped(self, stripped: HistoryChanges) -> None:
-        """Add the changes made to the same history before it was translated."""
+        """Add the changes made to the same history before it was translated. What that missed is
+        counted here: see `HistoryRewriter.expect`."""
         self.removed += stripped.removed
         self.restored.update(stripped.restored)
         self.dropped.update(stripped.dropped)
-        self.missed = max(0, stripped.missed - self.restored["store"])
 
 
 class TurnQuery(NamedTuple):
@@ -90,6 +93,7 @@ class _AssistantTurn:
     is_required: bool  # upstream refuses it without reasoning
     from_envelope: bool = False  # its reasoning came from an envelope
     removed: int = 0  # count of what was stripped from it
+    is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
     prefix: bytes = b""
 
@@ -171,11 +175,17 @@ class HistoryRewriter:
         return self.changes
 
     def restore_nothing(self) -> HistoryChanges:
-        """Restore nothing: count each turn left without reasoning as missed, for now."""
-        self.changes.missed += sum(
-            bool(assistant.removed) and not assistant.has_raw for assistant in self._assistant_turns
-        )
+        """Restore nothing: note the turns left without reasoning, which may be restored later."""
+        for assistant in self._assistant_turns:
+            if assistant.removed and not assistant.has_raw:
+                self.changes.bare_turns.update(_identifiers(assistant.turn))
         return self.changes
+
+    def expect(self, bare_turns: AbstractSet[str]) -> None:
+        """Take the turns that were left without reasoning before they were translated: one that is
+        not restored counts as missed."""
+        for assistant in self._assistant_turns if bare_turns else ():
+            assistant.is_expected = not bare_turns.isdisjoint(_identifiers(assistant.turn))
 
     def _incomplete_turns(self) -> Iterator[_AssistantTurn]:
         """Yield the turns that can be identified by their content and whose reasoning is missing,
@@ -196,8 +206,10 @@ class HistoryRewriter:
         turn, policy = assistant.turn, self._policy
         lacks_required = assistant.is_required and not turn.has_opaque_state
         if original is None:
-            is_lost = bool(assistant.removed) or (
-                lacks_required and not policy.profile.returns.required_even_empty
+            is_lost = (
+                assistant.is_expected
+                or bool(assistant.removed)
+                or (lacks_required and not policy.profile.returns.required_even_empty)
             )
             self.changes.missed += is_lost and not assistant.has_raw
             return
@@ -225,3 +237,8 @@ class HistoryRewriter:
         self.changes.moved += placement == "moved"
         if placement == "dropped":
             self.changes.dropped["spelling"] += 1
+
+
+def _identifiers(turn: Turn) -> list[str]:
+    """Return what is the same of a turn before and after a translation."""
+    return [call.id for call in turn.calls] or [turn.text]

@@ -117,7 +117,9 @@ def open_shared_store(
         from abridge.memory.cipher import Cipher  # noqa: PLC0415 -- an extra
         from abridge.memory.stores.sealing import ValueSealer  # noqa: PLC0415 -- likewise
     names = KeyNames(namespace)
-    open_backend = BACKENDS.get(url.partition("://")[0], _open_redis)
+    open_backend = BACKENDS.get(url.partition("://")[0])
+    if open_backend is None:
+        raise SettingsError(f"{STORE_SETTING}: {UNKNOWN_SCHEME}")
     try:
         backend = open_backend(url, names, ttl)
     except ValueError as error:
@@ -133,9 +135,21 @@ def _open_redis(url: str, names: KeyNames, ttl: float) -> Backend:
 
 
 BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxyType(
-    dict.fromkeys(STORE_SCHEMES, _open_redis)
+    {
+        "redis": _open_redis,
+        "rediss": _open_redis,
+        "valkey": _open_redis,
+        "valkeys": _open_redis,
+        "unix": _open_redis,
+    }
 )
-"""Open the backend at an address, by its scheme. They raise ValueError for an invalid address."""
+"""Open the backend at an address, by its scheme, one for each of `STORE_SCHEMES`. They raise
+ValueError for an invalid address."""
+
+UNKNOWN_SCHEME = (
+    f"takes an address such as redis://127.0.0.1:6379/0, of one of: {', '.join(STORE_SCHEMES)}"
+)
+"""The error for any other address, which it does not repeat: it may hold a password."""
 
 
 def _load_keyring(history: HistorySettings) -> Keyring:

@@ -85,15 +85,24 @@ class TurnMemory:
         self.prefix = PrefixDigest().extended_by(history.turns)
 
     async def rewrite(
-        self, history: History, profile: Profile, *, may_have_envelopes: bool = False
+        self,
+        history: History,
+        profile: Profile,
+        *,
+        may_have_envelopes: bool = False,
+        stripped: HistoryChanges | None = None,
     ) -> HistoryChanges:
-        """Rewrite the history into what upstream receives."""
+        """Rewrite the history into what upstream receives. `stripped` are the changes made to it
+        before it was translated."""
         rewriter = self._create_rewriter(history, profile)
         if not self.translated:
             self._note_place(history)
         if may_have_envelopes:
             self._open_envelopes(rewriter)
         await self._strip_summaries(rewriter)
+        if stripped is not None:
+            rewriter.expect(stripped.bare_turns)
+            rewriter.changes.add_stripped(stripped)
         queries = rewriter.find_missing()
         self.prefix = rewriter.prefix
         if self.owner is None or not self.route_memory.restores:

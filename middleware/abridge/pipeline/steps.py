@@ -189,9 +189,7 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
 async def restore_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
     history = context.upstream.history(draft.body)
-    changes = await context.turn_memory.rewrite(history, context.profile)
-    if draft.stripped is not None:
-        changes.add_stripped(draft.stripped)
+    changes = await context.turn_memory.rewrite(history, context.profile, stripped=draft.stripped)
     return replace(draft, body=history.body(), history_changes=(changes,))
 
 
