@@ -25,6 +25,7 @@ from abridge.config.exposure import hides_raw, open_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
+from abridge.http.client_shares import client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
@@ -78,7 +79,7 @@ class AbridgeMiddleware:
         self.app = app
         self.settings = settings or Settings()
         self._routes = self.settings.routes
-        self._body_budget = MemoryBudget(int(self.settings.limits.bodies))
+        self._body_budget = MemoryBudget(self.settings.limits)
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         self._metrics_sink = MetricsSink(
@@ -160,14 +161,14 @@ class AbridgeMiddleware:
             route = self._route_for(path.partition("/models/")[2] or None)
             await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
             return
-        with self._body_budget.reserving() as reserve:
+        with self._body_budget.reserving(client_of(scope)) as reserve:
             await self._read_and_dispatch(api, scope, receive, send, reserve)
 
     async def _read_and_dispatch(
         self, api: Api | None, scope: Scope, receive: Receive, send: Send, reserve: ReserveMemory
     ) -> None:
         """Read the body and dispatch the request."""
-        buffered = await buffer_body(scope, receive, int(self.settings.limits.body), reserve)
+        buffered = await buffer_body(scope, receive, self.settings.limits, reserve)
         body = self._decoded_body(scope, buffered)
         if body is not buffered.data and body is not None:
             reserve(len(body))

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from abridge.server.serve import HttpServer, listen, listener_url
-from tests.support.clock import Clock, clock
+from tests.server.serving import served
+from tests.support.clock import Clock
 from tests.support.servers import connect, soon, stalled, until
-
-__all__ = ["clock"]
 
 SILENCE = 60.0
 
-CHUNKED = b"POST / HTTP/1.1\r\nx-user: alice\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"
+CHUNKED = (
+    b"POST / HTTP/1.1\r\nhost: x\r\nx-user: alice\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"
+)
 TRAILERS = b"0\r\nx-user: bob\r\nauthorization: Bearer smuggled\r\n\r\n"
-
-
-@asynccontextmanager
-async def served(app: ASGIApp) -> AsyncIterator[str]:
-    server, listener = HttpServer(app, client_timeout=SILENCE), listen("127.0.0.1", 0)
-    serving = asyncio.create_task(server.serve([listener]))
-    try:
-        yield listener_url(listener)
-    finally:
-        server.should_exit = True
-        server.abort_connections()
-        await soon(serving)
 
 
 async def names(scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,7 +39,7 @@ async def test_trailers_do_not_become_headers(pause: bool) -> None:  # noqa: FBT
                 await asyncio.sleep(0.05)
             await client.send(TRAILERS)
             answer = await soon(client.response())
-            assert answer.body == b"x-user=alice\ntransfer-encoding=chunked"
+            assert answer.body == b"host=x\nx-user=alice\ntransfer-encoding=chunked"
 
 
 class Scripted:
@@ -89,7 +75,7 @@ class Scripted:
         return self.received[-1]["type"] == "http.disconnect"
 
 
-HEAD = b"POST / HTTP/1.1\r\ncontent-length: 3\r\n\r\n"
+HEAD = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\n"
 
 
 class TestSilence:
@@ -101,7 +87,7 @@ class TestSilence:
 
     async def test_a_stalled_request_body_gets_a_408(self, clock: Clock) -> None:
         app = Scripted()
-        async with served(app) as url, connect(url) as client:
+        async with served(app, client=SILENCE) as url, connect(url) as client:
             await client.send(HEAD + b"a")
             await until(lambda: len(app.received) == 1)
             await self.pass_by(clock, 2 * SILENCE)
@@ -114,19 +100,19 @@ class TestSilence:
 
     async def test_a_slow_request_body_is_waited_for(self, clock: Clock) -> None:
         app = Scripted(b"ok")
-        async with served(app) as url, connect(url) as client:
-            await client.send(HEAD)
+        async with served(app, client=SILENCE, upload_rate=1) as url, connect(url) as client:
+            await client.send(HEAD.replace(b": 3", b": 300"))
             for count in range(1, 4):
-                await self.pass_by(clock, SILENCE / 2)
-                await client.send(b"a")
+                await client.send(b"a" * 100)
                 await until(lambda count=count: len(app.received) == count)  # type: ignore[misc]
+                await self.pass_by(clock, SILENCE / 2)
             assert (await soon(client.response())).lines[0] == b"HTTP/1.1 200 OK"
 
     @pytest.mark.parametrize("data", [b"", b"POST / HT", HEAD[:-2]])
     async def test_a_client_without_a_request_is_disconnected(
         self, clock: Clock, data: bytes
     ) -> None:
-        async with served(Scripted()) as url, connect(url) as client:
+        async with served(Scripted(), client=SILENCE) as url, connect(url) as client:
             await client.send(data)
             await asyncio.sleep(0.05)  # until it is there
             await self.pass_by(clock, 2 * SILENCE)
@@ -135,7 +121,7 @@ class TestSilence:
     async def test_a_slow_response_is_waited_for(self, clock: Clock) -> None:
         app = Scripted(b"ok")
         app.go_on.clear()
-        async with served(app) as url, connect(url) as client:
+        async with served(app, client=SILENCE) as url, connect(url) as client:
             await client.send(HEAD + b"abc")
             await self.pass_by(clock, 5 * SILENCE)
             app.go_on.set()
@@ -145,8 +131,8 @@ class TestSilence:
         size = 8 << 20
         app = Scripted(b"ok")
         app.go_on.clear()
-        async with served(app) as url, connect(url) as client:
-            await client.send(b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % size)
+        async with served(app, client=SILENCE) as url, connect(url) as client:
+            await client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % size)
             sending = asyncio.create_task(client.send(b"x" * size))
             await asyncio.sleep(0.05)
             await self.pass_by(clock, 5 * SILENCE)
@@ -156,7 +142,7 @@ class TestSilence:
 
     async def test_a_client_that_reads_nothing_counts_as_disconnected(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
-        async with served(app) as url, connect(url) as client:
+        async with served(app, client=SILENCE) as url, connect(url) as client:
             await client.send(HEAD + b"abc")
             await until(lambda: bool(app.sent))
             assert await stalled(lambda: app.sent) < len(app.pieces)
@@ -166,7 +152,7 @@ class TestSilence:
 
     async def test_a_slow_reader_gets_the_whole_response(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
-        async with served(app) as url, connect(url) as client:
+        async with served(app, client=SILENCE) as url, connect(url) as client:
             await client.send(HEAD + b"abc")
             await until(lambda: bool(app.sent))
             for _ in range(4):

@@ -45,6 +45,9 @@ KiB, MiB = 1 << 10, 1 << 20
 ROUTE = "abridge.route"
 """The scope key under which the middleware passes the `Route` it chose to the proxy."""
 
+UPLOAD_GRACE = 30.0
+"""Seconds for which no rate is asked of a request body."""
+
 GENERAL_KEYS = (("history", "seal_keys_env"), ("reasoning", "open_paths"))
 """Keys, each with its table, that hold for all upstreams alike."""
 
@@ -208,8 +211,18 @@ class LimitSettings(Table):
     connect: PositiveFloat = 5.0  # to connect to upstream
     headers: PositiveFloat = 600.0  # of silence before upstream's response headers
     idle: PositiveFloat = 300.0  # of silence between two chunks of upstream's response body
-    client: PositiveFloat = 60.0  # in which a client of the sidecar neither sends nor reads
+    client: PositiveFloat = 60.0
+    """In which a client of the sidecar neither sends nor reads, or does not complete a head."""
     in_flight: PositiveInt = 1000  # forwarded requests at once; beyond it, 503
+    connections: PositiveInt = 4096  # of clients of the sidecar at once; beyond it, 503
+    client_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Of `connections` and `bodies`, what one client address may hold; at least one of them."""
+    upload: PositiveFloat = 300.0  # in which a request body must have arrived
+    upload_rate: Size = ByteSize(10 * KiB)  # a second; a request body comes no slower on average
+
+    def upload_seconds(self, received: int) -> float:
+        """Return the seconds after which so many bytes of a request body are too few."""
+        return min(self.upload, UPLOAD_GRACE + received / self.upload_rate)
 
     @model_validator(mode="after")
     def _check_sizes(self) -> LimitSettings:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
 
+from abridge.config.settings import LimitSettings
 from abridge.errors import RequestError
 from abridge.http.asgi import content_length
+from abridge.http.client_shares import ClientShares
 
 ReserveMemory: TypeAlias = Callable[[int], None]
 """Reserves memory for so many more bytes of a request. Raises RequestError if there is too
@@ -17,33 +20,33 @@ little."""
 
 
 class MemoryBudget:
-    """Memory for all buffered bodies together, in bytes."""
+    """Memory for all buffered bodies together; one client gets a share, or at least one body."""
 
-    def __init__(self, size: int) -> None:
-        self._free = size
+    def __init__(self, limits: LimitSettings) -> None:
+        share = max(limits.body, int(limits.bodies * limits.client_share))
+        self._shares = ClientShares(limits.bodies, share)
 
     @contextmanager
-    def reserving(self) -> Iterator[ReserveMemory]:
+    def reserving(self, client: str) -> Iterator[ReserveMemory]:
         """Yield a function that reserves memory for one request; all of it is released at the
         end."""
         reserved = 0
 
         def reserve(size: int) -> None:
             nonlocal reserved
-            if size > self._free:
+            if not self._shares.take(client, size):
                 raise RequestError(
                     "Too many requests are under way.",
                     status=503,
                     kind="server_error",
                     code="overloaded",
                 )
-            self._free -= size
             reserved += size
 
         try:
             yield reserve
         finally:
-            self._free += reserved
+            self._shares.give_back(client, reserved)
 
 
 class BufferedBody:
@@ -69,21 +72,37 @@ class BufferedBody:
 
 
 async def buffer_body(
-    scope: Scope, receive: Receive, limit: int, reserve: ReserveMemory
+    scope: Scope, receive: Receive, limits: LimitSettings, reserve: ReserveMemory
 ) -> BufferedBody:
-    """Read a body of at most `limit` bytes; of a longer one, only enough to know that it is."""
+    """Read a body of at most `limits.body` bytes; of a longer one, only enough to know that it is.
+
+    Raises RequestError if the body has begun and the rest of it comes too slowly.
+    """
     messages: list[Message] = []
-    if content_length(scope) > limit:
+    if content_length(scope) > limits.body:
         return BufferedBody(messages, None, receive, reserve)
-    size, more = 0, True
-    while more and size <= limit:
-        message = await receive()
+    size, began, message = 0, 0.0, await receive()
+    while True:
         messages.append(message)
-        more = message["type"] == "http.request" and message.get("more_body", False)
         received = len(message.get("body", b""))
         reserve(received)
         size += received
-    if size > limit or messages[-1]["type"] == "http.disconnect":
+        more = message["type"] == "http.request" and message.get("more_body", False)
+        if not more or size > limits.body:
+            break
+        began = began or asyncio.get_running_loop().time()
+        message = await _receive_by(began + limits.upload_seconds(size), receive)
+    if size > limits.body or messages[-1]["type"] == "http.disconnect":
         return BufferedBody(messages, None, receive, reserve)
     data = b"".join(message.get("body", b"") for message in messages)
     return BufferedBody(messages, data, receive, reserve)
+
+
+async def _receive_by(deadline: float, receive: Receive) -> Message:
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await receive()
+    except TimeoutError:
+        raise RequestError(
+            "The request body did not arrive in time.", status=408, code="request_timeout"
+        ) from None

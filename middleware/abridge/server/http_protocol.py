@@ -1,86 +1,278 @@
-"""uvicorn's HTTP protocol with a timeout for clients that stop sending or reading.
+"""uvicorn's HTTP protocol, with ceilings for what a client may send, hold and leave waiting.
 
-Theory of operation. uvicorn itself waits for a client without end. Here, ten times within the
-client timeout, each connection checks if it waits for its client: for the rest of a request, or for
-the client to read what it was sent. If nothing moved for the whole timeout, the client is treated
-as disconnected, so that the request's task ends; if no response has begun, it gets a 408.
+Theory of operation. uvicorn itself waits for a client without end, and keeps whatever it sends of a
+head. Four things are added:
+
+*What is read.* Bytes are counted as they come: those that belong to no body may not exceed
+`MAX_HEAD`. A head is checked once it is complete (`request_head.py`). A request to upgrade is read
+again as if it did not ask for that, since the parser would take its body for the next request.
+
+*What is refused.* The client is told so only if no other response is under way, whose bytes it
+would end up in. Nothing further is read of the connection, and what waits in it is not begun.
+
+*What is waited for.* Ten times within the client timeout, each connection checks if it waits for
+its client: for the rest of a request, or for the client to read what it was sent. Waiting ends if
+nothing moved for the whole timeout, if a head has not become complete within it, or if a body comes
+too slowly. Then the client is treated as disconnected, so that the request's task ends; if no
+response has begun, it gets a 408. The same check closes a connection that is not used any more.
+
+*What is left.* Once the connection is lost, every request of it is told, and none is begun.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from abridge.apis.json import dumps
-from abridge.apis.openai import error_body
-
-TIMEOUT_BODY = dumps(
-    error_body(
-        "The request did not arrive in time.", kind="invalid_request_error", code="request_timeout"
-    )
+from abridge.config.settings import LimitSettings
+from abridge.errors import RequestError
+from abridge.http.client_shares import ClientShares, client_name
+from abridge.server.refusals import (
+    MAX_FIELDS,
+    MAX_HEAD,
+    MAX_LINE,
+    error_response,
+    framing_too_large,
+    head_too_large,
+    late,
+    malformed,
+    too_many_connections,
 )
+from abridge.server.request_head import CHUNK_FRAMING, check_head, check_size
 
-TIMEOUT_RESPONSE = (
-    b"HTTP/1.1 408 Request Timeout\r\n"
-    b"content-type: application/json\r\n"
-    b"content-length: %d\r\n"
-    b"connection: close\r\n"
-    b"\r\n"
-    b"%b"
-) % (len(TIMEOUT_BODY), TIMEOUT_BODY)
+KEEP_ALIVE_SECONDS = 5.0
+"""Seconds after a response for which a connection waits for the next request at least."""
+
+MAX_WAITING = 8
+"""Requests that may wait on a connection for the response to the one before them."""
+
+DISCARD_SECONDS = 2.0
+"""Seconds for a client to read a refusal, while what it still sends is discarded. Closed at once,
+the connection would be reset, and the refusal might be lost."""
+
+RESET_ON_CLOSE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+"""SO_LINGER, on and without time."""
+
+CountRefusal = Callable[[str], None]
+"""Counts a connection or a request that was refused here, by its error code."""
 
 
 class HttpProtocol(HttpToolsProtocol):
-    def __init__(self, *args: Any, client_timeout: float, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        limits: LimitSettings,
+        connections: ClientShares,
+        count_refusal: CountRefusal,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._client_timeout = client_timeout
+        self._limits = limits
+        self._shares = connections
+        self._count_refusal = count_refusal
+        self._check_seconds = min(limits.client, limits.upload) / 10
+        self._admitted = False
+        self._refused = False  # nothing more is read of this connection
+        self._running: RequestResponseCycle | None = None  # the request that is being answered
         self._last_progress = self.loop.time()
+        self._received_at = self._last_progress
         self._unsent_bytes = 0
+        self._framing_bytes = 0  # received since the last request, and not part of a body
+        self._head_bound = 0  # the most that a head which is complete now can have
         self._in_body = False
+        self._body_bytes = 0
+        self._body_began = 0.0
+        self._upgrade: list[tuple[bytes, bytes]] = []  # the headers that asked for one
+
+    # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._check_timer = self.loop.call_later(self._client_timeout / 10, self._check_progress)
+        self._name = client_name(self.client[0] if self.client else "")
+        self._admitted = self._shares.take(self._name, 1)
+        self._check_timer = self.loop.call_later(self._check_seconds, self._check_progress)
+        if not self._admitted:
+            self._refuse(too_many_connections())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._check_timer.cancel()
+        self.pipeline.clear()
+        if self._admitted:
+            self._shares.give_back(self._name, 1)
+        if self._running is not None and not self._running.response_complete:
+            _disconnect(self._running)
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._last_progress = self.loop.time()
-        super().data_received(data)
 
     def resume_writing(self) -> None:
         self._last_progress = self.loop.time()
         super().resume_writing()
 
-    # Trailers are dropped. httptools reports them as headers, but the request has been routed by
-    # its headers by then, and a trailer would be forwarded, or trusted, as one of them.
+    # What is read
 
-    def on_message_begin(self) -> None:
-        self._in_body = False
-        super().on_message_begin()
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._received_at = self.loop.time()
+        self._framing_bytes += len(data)
+        self._head_bound = self._framing_bytes
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_without_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._refuse(cause if isinstance(cause, RequestError) else malformed())
+        else:
+            if self._framing_bytes > MAX_HEAD:
+                self._refuse(framing_too_large() if self._in_body else head_too_large())
+            elif self._in_body or not self._framing_bytes:  # an incomplete head is no progress
+                self._last_progress = self._received_at
 
-    def on_headers_complete(self) -> None:
-        self._in_body = True
-        super().on_headers_complete()
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Read the head again without `Upgrade`, which a server may ignore, and then the rest."""
+        self._upgrade = [field for field in self.headers if field[0] == b"upgrade"]
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        kept = [field for field in self.headers if field[0] != b"upgrade"]
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version), *(b"%b: %b" % it for it in kept)]
+        self._framing_bytes = 0
+        self.data_received(b"\r\n".join([*lines, b"", rest]))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_body:
-            super().on_header(name, value)
+        """Note a header; a trailer is dropped.
 
-    # The client timeout
+        The request has been routed by its headers when a trailer comes, and it would be forwarded,
+        or trusted, as one of them.
+        """
+        if self._in_body:
+            return
+        fields = self.headers
+        if len(fields) >= MAX_FIELDS:
+            raise head_too_large()
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self._head_bound > MAX_LINE:
+            check_size(self.url, self.headers)
+        parser = self.parser
+        check_head(parser.get_http_version(), parser.get_method(), self.url, self.headers)
+        if parser.should_upgrade():
+            return  # it is read again
+        if self._upgrade:
+            self.headers += self._upgrade  # whoever answers may tell why there is none
+            self._upgrade = []
+        super().on_headers_complete()
+        self._in_body = True
+        self._body_bytes = 0
+        self._body_began = self._received_at
+        if self.expect_100_continue:
+            self.cycle.on_response = self._on_expecting_response_complete
+        if self.pipeline:
+            self._on_request_waiting()
+
+    def _on_request_waiting(self) -> None:
+        if len(self.pipeline) > MAX_WAITING:
+            raise malformed()
+        self.flow.resume_reading()  # so as to notice that the client leaves
+
+    def on_body(self, body: bytes) -> None:
+        size = len(body)
+        self._body_bytes += size
+        self._framing_bytes = max(0, self._framing_bytes - size - CHUNK_FRAMING)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self._in_body:  # not that of a request to upgrade, which is read again
+            self._in_body = False
+            self._framing_bytes = 0
+            super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        """Begin the next request; unlike uvicorn's, set no timer if there is none yet."""
+        self.server_state.total_requests += 1
+        self._last_progress = self.loop.time()
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def _on_expecting_response_complete(self) -> None:
+        """Close if the client waits for leave to send the body: nobody knows whether it will."""
+        if self._in_body and not self._body_bytes and self._running is self.cycle:
+            self.transport.close()
+        self.on_response_complete()
+
+    # What is refused
+
+    def _refuse(self, error: RequestError) -> None:
+        """Read nothing more, and tell the client why if no other response is under way."""
+        self._refused = True
+        self._count_refusal(error.code or "")
+        self.pipeline.clear()
+        self.flow.resume_reading()  # so as to notice that the client leaves
+        running = self._running
+        if running is None or running.response_complete:
+            self._answer_and_close(error)
+        elif running is not self.cycle or not self._in_body:  # another request was at fault
+            running.keep_alive = False
+            self.cycle = running
+        else:
+            _disconnect(running)
+            if running.response_started:
+                self.transport.close()
+            else:
+                self._answer_and_close(error)
+
+    def _answer_and_close(self, error: RequestError) -> None:
+        """Send a refusal, and discard what comes until the client closes."""
+        self.transport.write(error_response(error))
+        if not self._admitted:
+            self.transport.close()
+            return
+        self.transport.write_eof()
+        self._check_timer.cancel()
+        self._check_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)
+
+    def reset(self) -> None:
+        """Abort the connection, so that the kernel frees what it holds of it.
+
+        Closed otherwise, a socket keeps what was not sent until its client has read it.
+        """
+        with suppress(OSError):
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE
+            )
+        self.transport.abort()
+
+    # What is waited for
 
     def _check_progress(self) -> None:
         now = self.loop.time()
+        self._check_timer = self.loop.call_later(self._check_seconds, self._check_progress)
+        if self.flow.read_paused:
+            self._body_began += self._check_seconds  # this time is the application's
         if not self._is_waiting_for_client():
             self._last_progress = now
-        elif now - self._last_progress >= self._client_timeout:
+        elif self._is_idle() and now - self._last_progress >= KEEP_ALIVE_SECONDS:
+            self.transport.close()
+        elif now - self._last_progress >= self._limits.client or self._is_upload_late(now):
             self._time_out()
-        self._check_timer = self.loop.call_later(self._client_timeout / 10, self._check_progress)
 
     def _is_waiting_for_client(self) -> bool:
         previous, self._unsent_bytes = self._unsent_bytes, self.transport.get_write_buffer_size()
@@ -90,20 +282,47 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         return self.cycle is None or self.cycle.more_body or self.cycle.response_complete
 
+    def _is_idle(self) -> bool:
+        """Return whether a response is complete and taken, and nothing has come since."""
+        if self.cycle is None or not self.cycle.response_complete or self._has_unread_output():
+            return False
+        return not (self._in_body or self._framing_bytes)
+
     def _has_unread_output(self) -> bool:
         return self.flow.write_paused or self.transport.is_closing()
 
+    def _is_upload_late(self, now: float) -> bool:
+        return self._in_body and (
+            now - self._body_began >= self._limits.upload_seconds(self._body_bytes)
+        )
+
     def _time_out(self) -> None:
         cycle = self.cycle
-        if cycle is None or cycle.response_started or self._has_unread_output():
+        if self._has_unread_output():
+            self.reset()
+        elif cycle is None or cycle.response_started:
             self.transport.abort()
-            return
-        self.transport.write(TIMEOUT_RESPONSE)
-        self.transport.close()
-        cycle.disconnected = True
-        cycle.message_event.set()
+        else:
+            self._refuse(late())
 
 
-def protocol_factory(client_timeout: float) -> type[asyncio.Protocol]:
-    """Return the protocol factory for uvicorn; `client_timeout` is in seconds."""
-    return cast("type[asyncio.Protocol]", partial(HttpProtocol, client_timeout=client_timeout))
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Tell a request's application that its client has left."""
+    cycle.disconnected = True
+    cycle.message_event.set()
+
+
+def protocol_factory(
+    limits: LimitSettings, count_refusal: CountRefusal = lambda _: None
+) -> type[asyncio.Protocol]:
+    """Return the protocol factory for a uvicorn server, whose connections share a ceiling."""
+    share = max(1, int(limits.connections * limits.client_share))
+    return cast(
+        "type[asyncio.Protocol]",
+        partial(
+            HttpProtocol,
+            limits=limits,
+            connections=ClientShares(limits.connections, share),
+            count_refusal=count_refusal,
+        ),
+    )

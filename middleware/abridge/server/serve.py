@@ -18,7 +18,7 @@ import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -30,11 +30,16 @@ from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN
 from abridge.observability.tracing import exporting_spans
 from abridge.proxy.calls import log_in_one_line
-from abridge.server.http_protocol import protocol_factory
+from abridge.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
+from abridge.server.open_files import fit_open_files
 from abridge.server.process_metrics import sample_process
 
 CANCEL_SECONDS = 3.0
 """Seconds for cancelled requests to tell their clients so; each takes a third of it at most."""
+
+SEND_BUFFER = 128 << 10
+"""Bytes that the kernel may keep for a client which does not read; Linux doubles it. Left to
+itself, it keeps megabytes."""
 
 T = TypeVar("T")
 
@@ -57,8 +62,8 @@ class HttpServer(uvicorn.Server):
     """uvicorn's server without lifespan events and signal handlers.
 
     The caller closes the app and stops the server. On shutdown it waits at most
-    `shutdown_timeout` seconds for open connections. A client that neither sends nor reads for
-    `client_timeout` seconds is disconnected.
+    `shutdown_timeout` seconds for open connections. What a client may send, hold and leave waiting
+    is bounded by `limits`; `count_refusal` is called with the error code of what is refused so.
     """
 
     def __init__(
@@ -66,11 +71,12 @@ class HttpServer(uvicorn.Server):
         app: ASGIApp,
         *,
         shutdown_timeout: int | None = None,
-        client_timeout: float = LimitSettings().client,
+        limits: LimitSettings = LimitSettings(),  # noqa: B008 -- it is immutable
+        count_refusal: CountRefusal = lambda _: None,
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=protocol_factory(client_timeout),
+            http=protocol_factory(limits, count_refusal),
             lifespan="off",
             log_config=None,
             log_level="error",
@@ -96,7 +102,7 @@ class HttpServer(uvicorn.Server):
     def abort_connections(self) -> None:
         """Abort the connections that are still open."""
         for connection in list(self.server_state.connections):
-            connection.transport.abort()
+            cast(HttpProtocol, connection).reset()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -110,9 +116,11 @@ def listen(host: str, port: int) -> socket.socket:
     """Open a listening socket; port 0 takes any free port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual_stack = host == "::" and socket.has_dualstack_ipv6()
-    return socket.create_server(
+    listener = socket.create_server(
         (host, port), family=family, backlog=2048, dualstack_ipv6=dual_stack
     )
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # its connections', too
+    return listener
 
 
 def listener_url(listener: socket.socket) -> str:
@@ -160,10 +168,10 @@ async def _serve(
     announce: Callable[[], None],
 ) -> None:
     logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
-    client_timeout = settings.limits.client
+    limits = fit_open_files(settings.limits)
     server, admin = (
-        HttpServer(app, client_timeout=client_timeout),
-        HttpServer(app.admin, shutdown_timeout=1, client_timeout=client_timeout),
+        HttpServer(app, limits=limits, count_refusal=_count_refusal),
+        HttpServer(app.admin, shutdown_timeout=1, limits=settings.limits),
     )
     with catch_signals() as signals:
         async with asyncio.TaskGroup() as tasks:
@@ -180,6 +188,10 @@ async def _serve(
             metrics_task.cancel()
             admin.should_exit = True
     await app.aclose()
+
+
+def _count_refusal(code: str) -> None:
+    metrics_for().refusals.labels(code).inc()
 
 
 async def _drain(

@@ -283,7 +283,7 @@ async def supervise(
         announce()
 
     supervisor = WorkerSupervisor(settings, listener, on_ready)
-    admin = HttpServer(endpoints, shutdown_timeout=1, client_timeout=settings.limits.client)
+    admin = HttpServer(endpoints, shutdown_timeout=1, limits=settings.limits)
     with catch_signals() as signals:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:

@@ -1,0 +1,72 @@
+"""What the server answers by itself to a request that it does not hand to the application.
+
+Each function returns a new RequestError. `error_response` writes it as both of OpenAI's APIs do.
+"""
+
+from __future__ import annotations
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from abridge.apis.json import dumps
+from abridge.apis.openai import error_body
+from abridge.errors import RequestError
+
+MAX_HEAD = 64 << 10
+"""Bytes of a request beside its body: its head, its trailers, and the framing of its chunks, beyond
+what a chunk needs."""
+
+MAX_LINE = 16 << 10
+"""Bytes of the request's target, and of one header."""
+
+MAX_FIELDS = 256
+"""Headers of one request."""
+
+
+def malformed() -> RequestError:
+    return RequestError("The request is not valid HTTP.", code="invalid_http_request")
+
+
+def invalid(what: str, status: int = 400) -> RequestError:
+    message = f"The request is not valid HTTP: invalid {what}."
+    return RequestError(message, status=status, code="invalid_http_request")
+
+
+def target_too_long() -> RequestError:
+    message = f"The request target is longer than {MAX_LINE} bytes."
+    return RequestError(message, status=414, code="uri_too_long")
+
+
+def head_too_large() -> RequestError:
+    return RequestError(
+        f"The headers are larger than {MAX_HEAD} bytes, a header is larger than {MAX_LINE} bytes, "
+        f"or there are more than {MAX_FIELDS}.",
+        status=431,
+        code="headers_too_large",
+    )
+
+
+def framing_too_large() -> RequestError:
+    message = f"The framing of the request body is larger than {MAX_HEAD} bytes."
+    return RequestError(message, code="invalid_http_request")
+
+
+def late() -> RequestError:
+    message = "The request did not arrive in time."
+    return RequestError(message, status=408, code="request_timeout")
+
+
+def too_many_connections() -> RequestError:
+    message = "There are too many connections."
+    return RequestError(message, status=503, kind="server_error", code="too_many_connections")
+
+
+def error_response(error: RequestError) -> bytes:
+    """Return a whole response with this error, after which the connection is closed."""
+    body = dumps(error_body(str(error), kind=error.kind, code=error.code))
+    headers = [
+        b"content-type: application/json",
+        b"content-length: %d" % len(body),
+        b"connection: close",
+        *([b"retry-after: 1"] if error.status == 503 else []),
+    ]
+    return b"\r\n".join([STATUS_LINE[error.status].rstrip(), *headers, b"", body])

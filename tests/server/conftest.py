@@ -1,0 +1,19 @@
+"""The event loops of the server's tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.clock import clock
+from tests.support.servers import LOOPS
+
+__all__ = ["clock"]
+
+SOCKETS = ("test_http_protocol", "test_departures", "test_refusals")
+
+
+def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
+    """Test what uses a connection's transport on both event loops."""
+    return LOOPS if item.path.stem in SOCKETS else {"asyncio": asyncio.new_event_loop}

@@ -1,0 +1,42 @@
+"""Test that the files a process may open are enough for its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from abridge.config.settings import LimitSettings
+from abridge.server.open_files import fit_open_files
+
+resource = pytest.importorskip("resource", reason="only POSIX bounds open files")
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+
+
+def test_the_limit_is_raised_for_the_connections() -> None:
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files // 2, most))
+    limits = LimitSettings(connections=files // 2)
+    assert fit_open_files(limits) is limits
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == files // 2 * 2
+
+
+def test_a_limit_that_is_enough_stays() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fit_open_files(LimitSettings(connections=10))
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+def test_where_it_cannot_be_raised_there_are_fewer_connections(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 100))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: None)
+    assert fit_open_files(LimitSettings(connections=4096)).connections == 50
+    assert "limits.connections is 50" in caplog.text
