@@ -1,0 +1,132 @@
+"""Test over real sockets what becomes of a connection whose client leaves or reads nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from abridge.server.serve import SEND_BUFFER
+from tests.server.serving import get, post, served
+from tests.support.clock import Clock
+from tests.support.servers import Peer, connect, serve, soon, stalled, until
+from tests.support.sidecar import sidecar
+
+
+class Waiting:
+    """An app that waits for its client to leave, and answers all the same."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.ended = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.begun += 1
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"too late"})
+        self.ended += 1
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 5])
+@pytest.mark.parametrize("reset", [False, True])
+async def test_every_request_of_a_client_that_leaves_is_told_and_none_is_begun(
+    waiting: int,
+    reset: bool,  # noqa: FBT001
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with served(app := Waiting()) as url:
+        async with connect(url) as client:
+            await client.send(get(b"/"))
+            await until(lambda: app.begun == 1)
+            await client.send(post(b"{}") * waiting)
+            await asyncio.sleep(0.05)
+            if reset:
+                client.reset()
+        await until(lambda: app.ended == 1)
+        await asyncio.sleep(0.05)
+    assert app.begun == 1
+    assert not caplog.records
+
+
+class Pouring:
+    """An app that answers with more than any client will take; counts what it sent."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.over = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        leaving = asyncio.create_task(self.wait_for_departure(receive))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not leaving.done():
+            await send({"type": "http.response.body", "body": b"x" * 4096, "more_body": True})
+            self.sent += 4096
+            await asyncio.sleep(0)
+        await leaving
+        self.over.set()
+
+    async def wait_for_departure(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+@asynccontextmanager
+async def small_reader(url: str) -> AsyncIterator[Peer]:
+    """Connect with a receive buffer that holds next to nothing."""
+    connected = socket.socket()
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connected.setblocking(False)
+    host, _, port = url.removeprefix("http://").partition(":")
+    await asyncio.get_running_loop().sock_connect(connected, (host, int(port)))
+    peer = Peer(*await asyncio.open_connection(sock=connected, limit=4096))
+    try:
+        yield peer
+    finally:
+        await peer.close()
+
+
+async def test_little_is_sent_to_a_client_that_reads_nothing() -> None:
+    async with served(app := Pouring()) as url, small_reader(url) as client:
+        await client.send(get(b"/"))
+        await until(lambda: bool(app.sent))
+        assert await stalled(lambda: app.sent) < 6 * SEND_BUFFER
+
+
+async def test_a_client_that_reads_nothing_is_reset_so_that_nothing_of_it_is_kept(
+    clock: Clock,
+) -> None:
+    async with served(app := Pouring(), client=60.0) as url, small_reader(url) as client:
+        await client.send(get(b"/"))
+        await until(lambda: bool(app.sent))
+        await stalled(lambda: app.sent)
+        for _ in range(12):
+            await clock.advance(6.0)
+        await soon(app.over.wait())
+        with pytest.raises(ConnectionResetError):
+            await soon(client.reader.read())  # to the end
+
+
+async def test_the_sidecar_asks_upstream_for_nothing_that_nobody_waits_for() -> None:
+    upstream = Waiting()
+    async with serve(upstream) as address, sidecar("--upstream", f"{address}/v1") as running:
+        for reset in (False, True):
+            async with connect(running.url) as client:
+                await client.send(get(b"/v1/models") * 9)
+                begun = upstream.begun
+                await until(lambda: upstream.begun > begun)  # noqa: B023 -- awaited at once
+                if reset:
+                    client.reset()
+            await until(lambda: upstream.ended == upstream.begun)
+        async with connect(running.url) as client:
+            await client.send(get(b"/abridge/healthz"))
+            assert (await soon(client.response())).body == b"ok\n"
+    assert upstream.begun == 2
+    assert "Traceback" not in running.output
