@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing, suppress
 from typing import Any
@@ -159,6 +160,16 @@ async def test_an_exception_of_our_own_is_named_in_the_log_but_never_quoted(
 async def test_a_call_has_a_total_timeout() -> None:
     failed = await error(guard(timeout=0.01), SPENT, "So ", asyncio.Event())
     assert (failed.code, failed.spent) == ("timeout", SPENT.tokens)
+
+
+async def test_text_that_came_while_the_process_was_stopped_is_in_time() -> None:
+    arrived = asyncio.Event()
+    summary = asyncio.create_task(collect_output(guard(timeout=0.05), arrived, "So it is."))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    time.sleep(0.1)  # noqa: ASYNC251 -- the process is stopped
+    asyncio.get_running_loop().call_later(0, arrived.set)  # read after the timer is due
+    assert await summary == ["So it is."]
 
 
 async def test_an_iterator_that_is_no_generator_is_accepted() -> None:

@@ -30,6 +30,8 @@ from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD
 from yarl import URL
 
+from abridge.http.timers import LAST_LOOK
+
 KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
 
 READ_BUFFER = 32 << 10  # bytes; reading pauses while twice as many are unread
@@ -94,6 +96,7 @@ class UpstreamConnection(ResponseHandler):
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
         self._is_awaited = False  # True while upstream's next data is awaited
+        self._is_overdue = False  # True once that took too long, until the loop has looked again
         self.has_received = False  # True once a byte of the response has come
         self.failure: httpx.TransportError | None = None  # why the response will be incomplete
 
@@ -217,7 +220,16 @@ class UpstreamConnection(ResponseHandler):
 
     def _reschedule_timeout(self) -> None:
         if self._is_awaited:  # else upstream's silence, or our not reading it, delays nobody
+            self._is_overdue = False
             super()._reschedule_timeout()
+
+    def _on_read_timeout(self) -> None:
+        """Fail, unless this is the first look: see `timers.py`."""
+        if self._is_overdue:
+            super()._on_read_timeout()
+            return
+        self._is_overdue = True
+        self._read_timeout_handle = self._loop.call_later(LAST_LOOK, self._on_read_timeout)
 
     def data_received(self, data: bytes) -> None:
         if self._connection is None:  # unsolicited data must not answer the next request

@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from functools import partial
 from traceback import format_exception_only, format_tb
 
 from prometheus_client import CollectorRegistry
@@ -28,6 +29,7 @@ from abridge.core.sequencer import OVERLOADED
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.http.breaker import CircuitBreaker
+from abridge.http.timers import SilenceTimer
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.summarizers.call import GuardedCall, Review, checked_usage
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
@@ -127,9 +129,7 @@ class Guard:
         cancelled or closed early counts neither as a failure nor as a success.
         """
         call = GuardedCall(summarizer, passage, self._review)
-        timer = asyncio.get_running_loop().call_later(
-            self._timeout, call.output.put_nowait, TimeoutError()
-        )
+        timer = SilenceTimer(self._timeout, partial(call.output.put_nowait, TimeoutError()))
         try:
             while isinstance(outcome := await call.output.get(), str):
                 yield outcome

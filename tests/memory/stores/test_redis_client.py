@@ -302,6 +302,52 @@ async def test_a_busy_loop_is_not_taken_for_a_silent_server(
         assert observed.last == ("known", "miss")
 
 
+async def test_a_loop_that_is_late_each_time_is_not_taken_for_a_silent_server(
+    redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_client, "OPERATION_TIMEOUT", HANG)
+    loop = asyncio.get_running_loop()
+
+    def be_late(times: int) -> None:
+        time.sleep(redis_client.MAX_WAIT)
+        if times:
+            loop.call_soon(be_late, times - 1)
+
+    async with (
+        relay(redis_server, opened()) as between,
+        store_at(address(between)) as (store, observed),
+    ):
+        loop.call_soon(be_late, 30)  # the relay is on the same loop, and takes many turns
+        await soon(store.has_marks([b"mark"]))
+        assert observed.last == ("known", "miss")
+
+
+async def test_waiting_for_a_connection_of_ones_own_is_no_silence_of_the_server(
+    redis_server: Server, patience: Patience, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = asyncio.Event()
+    async with (
+        relay(redis_server, gate) as between,
+        store_at(address(between)) as (store, observed),
+    ):
+        with patience:
+            taken = [
+                asyncio.create_task(store.has_marks([b"mark"]))
+                for _ in range(redis_client.MAX_CONNECTIONS)
+            ]
+            await until(lambda: between.connections == redis_client.MAX_CONNECTIONS)
+        for _ in range(3):
+            await soon(store.has_marks([b"mark"]))
+            assert observed.last == ("known", "error")
+        assert "out of reach" not in caplog.text
+        with patience:
+            gate.set()
+            await soon(asyncio.gather(*taken))
+            await soon(store.has_marks([b"mark"]))  # at once: the server was not given up
+        assert observed.last == ("known", "miss")
+        assert between.connections == redis_client.MAX_CONNECTIONS
+
+
 async def test_a_few_connections_serve_many_operations(
     redis_server: Server, patience: Patience
 ) -> None:

@@ -1,10 +1,15 @@
 """The connection to Redis: its address, client library, time limits and outages.
 
-Theory of operation. No caller waits longer than the ceiling (`MAX_WAIT`). An operation that takes
-longer continues in the background until `OPERATION_TIMEOUT` and is then cancelled: so a connection
-that is slow to open is open for the next caller, and none is left in the middle of a reply that
-somebody else would read as theirs. After a failure the server is not used for `COOLDOWN`, then
-tried by one operation at a time, on a new connection, until one succeeds.
+Theory of operation. No caller waits longer than the ceiling (`MAX_WAIT`), not counting the time in
+which this process was late itself. An operation that takes longer continues in the background until
+`OPERATION_TIMEOUT` and is then cancelled: so a connection that is slow to open is open for the next
+caller, and none is left in the middle of a reply that somebody else would read as theirs. After a
+failure the server is not used for `COOLDOWN`, then tried by one operation at a time, on a new
+connection, until one succeeds.
+
+A server fails by its own silence only. An operation that waits for one of this process's own
+connections (`MAX_CONNECTIONS`) has not asked it anything: if it waits too long it is given up, and
+the server stays in use.
 
 A server that replies with an error is reachable and stays in use: what it refuses, it refuses at
 once.
@@ -17,8 +22,9 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from redis._parsers import _AsyncRESP2Parser
@@ -29,14 +35,15 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from abridge.http.breaker import CircuitBreaker
+from abridge.http.timers import silence_timeout
 from abridge.memory.stores.store import BackendError, ProblemLog
 
 MAX_WAIT = 0.05
 """Longest time a caller waits, in seconds."""
 
 WAIT_STEPS = 5
-"""Steps a wait is split into. The loop runs in each of them, so a process that was busy with
-something else does not take that for the server's silence."""
+"""Steps a wait is split into. One that took twice as long as it should, because the loop was busy
+or the process stopped, says nothing of the server and is not counted."""
 
 OPERATION_TIMEOUT = 1.0
 """Seconds after which an operation in the background is cancelled."""
@@ -88,11 +95,12 @@ class RedisConnection:
             raise BackendError
         trial = self._breaker.is_open
         try:
-            task = self._loop_client().start(operation)
-            if not await _wait_until_done(task):
+            running = self._loop_client().start(operation)
+            if await running.wait():
+                if not running.task.cancelled():
+                    return self._handle_outcome(running.task.result(), trial=trial)
+            elif running.silent_steps >= WAIT_STEPS:
                 self._handle_failure(TimeoutError())
-            elif not task.cancelled():
-                return self._handle_outcome(task.result(), trial=trial)
         finally:
             self._breaker.release(caller)
         raise BackendError
@@ -139,11 +147,12 @@ class _LoopClient:
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(self, operation: Callable[[Client], Awaitable[T]]) -> asyncio.Task[T | Exception]:
-        task = asyncio.create_task(self._run(operation))
+    def start(self, operation: Callable[[Client], Awaitable[T]]) -> _RunningOperation[T]:
+        has_slot = asyncio.Event()
+        task = asyncio.create_task(self._run(operation, has_slot))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
+        return _RunningOperation(task, has_slot)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -151,10 +160,17 @@ class _LoopClient:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._close_idle()
 
-    async def _run(self, operation: Callable[[Client], Awaitable[T]]) -> T | Exception:
+    async def _run(
+        self, operation: Callable[[Client], Awaitable[T]], has_slot: asyncio.Event
+    ) -> T | Exception:
         """Run the operation. Return its result or error: a server may reply with anything."""
+        async with self._slots:
+            has_slot.set()
+            return await self._run_now(operation)
+
+    async def _run_now(self, operation: Callable[[Client], Awaitable[T]]) -> T | Exception:
         try:
-            async with asyncio.timeout(OPERATION_TIMEOUT), self._slots:
+            async with silence_timeout(OPERATION_TIMEOUT):
                 return await operation(self._client)
         except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a parser
             if not _is_refusal(error):
@@ -168,13 +184,35 @@ class _LoopClient:
             await self._pool.disconnect(inuse_connections=False)
 
 
-async def _wait_until_done(task: asyncio.Task[Any]) -> bool:
-    """Wait for the task, at most `MAX_WAIT`. Return whether it is done."""
-    for _ in range(WAIT_STEPS):
-        await asyncio.wait({task}, timeout=MAX_WAIT / WAIT_STEPS)
-        if task.done():
-            return True
-    return False
+@dataclass
+class _RunningOperation(Generic[T]):
+    """An operation under way. `silent_steps` counts those in which the server was waited for."""
+
+    task: asyncio.Task[T | Exception]
+    has_slot: asyncio.Event  # set once it has one of this process's connections
+    silent_steps: int = 0
+
+    async def wait(self) -> bool:
+        """Wait until it is done, at most `MAX_WAIT`; return whether it is. One that has not begun
+        by then never will."""
+        steps = 0
+        try:
+            await asyncio.sleep(0)  # lets it begin
+            while steps < WAIT_STEPS and not self.task.done():
+                was_asked, was_late = self.has_slot.is_set(), await self._wait_a_step()
+                steps += not (was_asked and was_late)
+                self.silent_steps += was_asked and not was_late
+            return self.task.done()
+        finally:
+            if not self.has_slot.is_set():
+                self.task.cancel()
+
+    async def _wait_a_step(self) -> bool:
+        """Wait for a step at most; return whether the loop was late."""
+        loop, step = asyncio.get_running_loop(), MAX_WAIT / WAIT_STEPS
+        began_at = loop.time()
+        await asyncio.wait({self.task}, timeout=step)
+        return loop.time() - began_at > 2 * step
 
 
 def _is_refusal(error: Exception) -> bool:
