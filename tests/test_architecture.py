@@ -18,6 +18,7 @@ PACKAGE = Path(abridge.__file__).parent
 
 FOLDERS = (
     "errors",
+    "work",
     "http",
     "core",
     "providers",
@@ -44,6 +45,7 @@ FOLDERS = (
 
 MAY_ONLY_IMPORT = {
     "errors": set[str](),
+    "work": set[str](),
     "http": {"errors"},
     "core": set[str](),
     "providers": {"core"},

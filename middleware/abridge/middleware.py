@@ -34,10 +34,17 @@ from abridge.observability.record import RECORD, TRACE, Record, Sink
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
-from abridge.pipeline.request import SUMMARY_HEADER, ApiRequest, decode_body, parse_model
+from abridge.pipeline.request import (
+    SUMMARY_HEADER,
+    ApiRequest,
+    admit_values,
+    decode_body,
+    parse_model,
+)
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.call import Review
 from abridge.summarizers.summarizer import Summarizer
+from abridge.work import Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -168,19 +175,31 @@ class AbridgeMiddleware:
         self, api: Api | None, scope: Scope, receive: Receive, send: Send, reserve: ReserveMemory
     ) -> None:
         """Read the body and dispatch the request."""
-        buffered = await buffer_body(scope, receive, self.settings.limits, reserve)
-        body = self._decoded_body(scope, buffered)
+        limits = self.settings.limits
+        buffered = await buffer_body(scope, receive, limits, reserve)
+        body = await self._decoded_body(scope, buffered)
         if body is not buffered.data and body is not None:
             reserve(len(body))
-        request = None
-        if api is not None and body is not None and self._must_parse(scope, body):
-            request = ApiRequest.read(api, scope, buffered, body, self._route_for)
+        request, work = None, Work.on(body or b"")
+        if api is not None and body is not None and await self._must_parse(scope, body, work):
+            request = await ApiRequest.read(
+                api,
+                scope,
+                buffered,
+                body,
+                work=work,
+                limits=limits,
+                choose_route=self._route_for,
+            )
             if request is None and (self._hides_raw or self._translates):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
             await self._dispatcher.dispatch(request, receive, send)
         else:
-            model = parse_model(body) if len(self._routes) > 1 else None
+            model = None
+            if body is not None and len(self._routes) > 1:
+                await admit_values(body, work, limits.values, reserve)
+                model = await work.run(parse_model, body)
             route = self._route_for(model)
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)
@@ -201,7 +220,7 @@ class AbridgeMiddleware:
         content_type = get_header(scope["headers"], b"content-type")
         return len(self._routes) > 1 and content_type.startswith(b"application/json")
 
-    def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
+    async def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
         """Return the body without its content encoding; None if it is unknown and not needed."""
         limit = int(self.settings.limits.body)
         if buffered.data is None:
@@ -213,18 +232,24 @@ class AbridgeMiddleware:
                 )
             return None
         try:
-            return decode_body(scope, buffered.data, limit)
+            return await decode_body(scope, buffered.data, limit)
         except RequestError:
             if self._parses_all:
                 raise
             return None
 
-    def _must_parse(self, scope: Scope, body: bytes) -> bool:
+    async def _must_parse(self, scope: Scope, body: bytes, work: Work) -> bool:
         return (
             self._parses_all
-            or SUMMARY_NEEDLE in body
             or bool(get_header(scope["headers"], SUMMARY_HEADER))
-            or self._memory.may_need_rewrite(body)
+            or await work.run(self._may_concern, body, holds_anything=self._memory.holds_anything)
+        )
+
+    def _may_concern(self, body: bytes, *, holds_anything: bool) -> bool:
+        """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
+        return (
+            SUMMARY_NEEDLE in body
+            or self._memory.may_need_rewrite(body, holds_anything=holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)
         )

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.json import ExactNumber, dumps, loads, loads_exact, parse_object
+from abridge.apis.json import (
+    ExactNumber,
+    count_values,
+    dumps,
+    loads,
+    loads_exact,
+    parse_object,
+)
 from abridge.apis.usage import as_count
 
 ODD_NUMBERS = [
@@ -87,3 +95,45 @@ def test_what_fits_in_64_bits_is_an_integer(number: int) -> None:
     (read,) = loads_exact(b"[%d]" % number)
     assert read == number
     assert type(read) is int
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.integers() | st.text() | st.text("\\\"[]{},'"),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text('\\"[{,a'), inner),
+)
+
+
+def count_marks(text: str) -> int:
+    """Count, character by character, the brackets and commas that are in no string, and one."""
+    count, is_within, is_escaped = 1, False, False
+    for char in text:
+        if is_escaped:
+            is_escaped = False
+        elif char == "\\":
+            is_escaped = True
+        elif char == '"':
+            is_within = not is_within
+        else:
+            count += not is_within and char in "[{,"
+    return count
+
+
+def count_parsed(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(count_parsed, inner))
+
+
+@given(JSON_VALUES, st.integers(1, 9))
+def test_values_are_counted_wherever_the_bytes_are_split(value: object, size: int) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", size)
+        count = count_values(text.encode(errors="surrogatepass"))
+    assert count == count_marks(text)
+    assert count >= count_parsed(value)
+
+
+@given(JSON_VALUES, st.sampled_from(["utf-16", "utf-16-be", "utf-32", "utf-8-sig"]))
+def test_no_value_is_overlooked_in_another_encoding(value: object, encoding: str) -> None:
+    text = json.dumps([value])
+    assert count_values(text.encode(encoding)) >= count_parsed([value])

@@ -192,6 +192,7 @@ class Api:
     name: ApiName
     path: str  # end of its endpoint's path
     default_exposure: tuple[bool, bool]  # meaning of `expose = "auto"` on it: (raw, summary)
+    conversation_field: str  # the request field that holds the messages or items
     has_summary_field: bool
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
     stores_responses: bool  # its answers are stored and may be referred to

@@ -202,6 +202,10 @@ class LimitSettings(Table):
 
     body: Size = ByteSize(32 * MiB)  # one request body
     bodies: Size = ByteSize(512 * MiB)  # all buffered request bodies together; beyond it, 503
+    items: PositiveInt = 20_000  # messages or input items of one request; beyond it, 400
+    values: PositiveInt = 200_000
+    """JSON values in one request body; beyond it, 400. They take more memory and time than text
+    does, up to a hundred times as much."""
     held: Size = ByteSize(256 * KiB)
     """Of an answer that waits for its summary, after which upstream is not read until it waits no
     more: at the end of `summary.grace`, if not before. That is more than a fast model streams

@@ -56,9 +56,17 @@ class MemoryRegistry:
     def for_route(self, route: Route) -> RouteMemory:
         return self._memories[route.upstream.name]
 
-    def may_need_rewrite(self, body: bytes) -> bool:
+    @property
+    def holds_anything(self) -> bool:
+        """See `RouteMemory.holds_anything`."""
+        return any(memory.holds_anything for memory in self._memories.values())
+
+    def may_need_rewrite(self, body: bytes, *, holds_anything: bool) -> bool:
         """See `RouteMemory.may_need_rewrite`."""
-        return any(memory.may_need_rewrite(body) for memory in self._memories.values())
+        return any(
+            memory.may_need_rewrite(body, holds_anything=holds_anything)
+            for memory in self._memories.values()
+        )
 
     def may_need_memory(self, body: bytes) -> bool:
         """See `RouteMemory.may_need_memory`."""

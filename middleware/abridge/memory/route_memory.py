@@ -20,6 +20,7 @@ from abridge.memory.stores.store import Store, StoreQuery
 from abridge.memory.summaries import SummaryRegistry
 from abridge.memory.tenants import TenantCallable, keyed_digest
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
+from abridge.work import in_turns
 
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
@@ -105,14 +106,19 @@ class RouteMemory:
         self.tenant_rule: str | TenantCallable = tenant or route.history.tenant
         self._profile = PROFILES[route.upstream.profile]
 
-    def may_need_rewrite(self, body: bytes) -> bool:
+    @property
+    def holds_anything(self) -> bool:
+        """True if there may be anything to find for a request: a summary, or an original."""
+        size = self.store.size if self.store is not None else 0
+        return bool(self.summaries) or size is None or size > 0
+
+    def may_need_rewrite(self, body: bytes, *, holds_anything: bool) -> bool:
         """Return whether a request body may need changes, by a byte search alone."""
         if any(mark in body for mark in ABRIDGE_NEEDLES):
             return True
         if not any(needle in body for needle in ASSISTANT_NEEDLES):
             return False
-        size = self.store.size if self.store is not None else 0
-        if self.summaries or size is None or size or self.settings.keep != "client":
+        if holds_anything or self.settings.keep != "client":
             return True
         calls_need_reasoning = self._profile.returns.required_on_calls and TOOL_CALLS_NEEDLE in body
         reasoning_may_move = not self._profile.learns and any(
@@ -169,10 +175,18 @@ class RouteMemory:
         self, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[Original | None]:
         """Look up the originals of turns, written under any key, in order."""
-        if self.store is None or not queries:
+        if self.store is None:
             return [None] * len(queries)
+        originals: list[Original | None] = []
+        async for batch in in_turns(queries):
+            originals += await self._look_up(self.store, owner, batch)
+        return originals
+
+    async def _look_up(
+        self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
+    ) -> list[Original | None]:
         keys = self.keyring.keys
-        found = await self.store.recall(
+        found = await store.recall(
             [
                 StoreQuery(owner.turn_key(key, turn), prefix, is_unique(turn))
                 for turn, prefix in queries

@@ -32,6 +32,7 @@ from abridge.core.events import (
 from abridge.memory.keys import Keyring
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
+from abridge.work import in_turns
 
 MAX_SUMMARY_MARKS = 100_000
 
@@ -100,11 +101,14 @@ class SummaryRegistry:
 
     async def find_shared(self, texts: Iterable[str], owner: OwnerTags) -> set[str]:
         """Return the texts that other processes showed to `owner`."""
-        marks = [(text, mark) for text in texts for mark in self._marks_of(text, owner)]
-        if not marks or self._store is None:
-            return set()
-        found = await self._store.has_marks([mark for _, mark in marks])
-        return {text for (text, _), is_found in zip(marks, found, strict=True) if is_found}
+        shown: set[str] = set()
+        if self._store is None:
+            return shown
+        async for batch in in_turns(texts, SHARE_BATCH):
+            marks = [(text, mark) for text in batch for mark in self._marks_of(text, owner)]
+            found = await self._store.has_marks([mark for _, mark in marks]) if marks else []
+            shown.update(text for (text, _), is_found in zip(marks, found, strict=True) if is_found)
+        return shown
 
     def _marks_of(self, text: str, owner: OwnerTags) -> Iterator[bytes]:
         encoded = _encode_text(text)

@@ -20,6 +20,7 @@ from abridge.memory.route_memory import ConversationOwner, RouteMemory
 from abridge.memory.summaries import OwnerTags, SummaryTracker
 from abridge.memory.tenants import tenant_tags
 from abridge.providers.profile import Profile
+from abridge.work import LIGHT_WORK, Work
 
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
@@ -41,6 +42,7 @@ class TurnMemory:
     translated: bool = False
     """Upstream speaks another API than the client, which never sees upstream's format."""
     prefix: PrefixDigest = field(default_factory=PrefixDigest)
+    work: Work = LIGHT_WORK  # on the request's history
 
     @classmethod
     def begin(
@@ -52,6 +54,7 @@ class TurnMemory:
         scope: Scope,
         *,
         translated: bool,
+        work: Work = LIGHT_WORK,
     ) -> TurnMemory:
         owner_tags = tenant_tags(
             scope,
@@ -67,6 +70,7 @@ class TurnMemory:
             owner,
             route_memory.create_sealer(owner_tags or {}, api, model),
             translated,
+            work=work,
         )
 
     @property
@@ -94,32 +98,31 @@ class TurnMemory:
     ) -> HistoryChanges:
         """Rewrite the history into what upstream receives. `stripped` are the changes made to it
         before it was translated."""
-        rewriter = self._create_rewriter(history, profile)
         if not self.translated:
-            self._note_place(history)
-        if may_have_envelopes:
-            self._open_envelopes(rewriter)
-        await self._strip_summaries(rewriter)
+            await self.work.run(self._note_place, history)
+        rewriter = await self._strip_history(
+            history, profile, may_have_envelopes=may_have_envelopes
+        )
         if stripped is not None:
             rewriter.expect(stripped.bare_turns)
             rewriter.changes.add_stripped(stripped)
-        queries = rewriter.find_missing()
+        queries = await self.work.run(rewriter.find_missing)
         self.prefix = rewriter.prefix
-        if self.owner is None or not self.route_memory.restores:
-            return rewriter.restore([None] * len(queries))
-        return rewriter.restore(await self.route_memory.recall(self.owner, queries))
+        originals: list[Original | None] = [None] * len(queries)
+        if self.owner is not None and self.route_memory.restores:
+            originals = await self.route_memory.recall(self.owner, queries)
+        return await self.work.run(rewriter.restore, originals)
 
     async def strip(
         self, history: History, profile: Profile, *, may_have_envelopes: bool
     ) -> HistoryChanges:
         """Remove what Abridge added to a client's history, before it is translated for upstream,
         and replace envelopes by their content."""
-        rewriter = self._create_rewriter(history, profile)
-        self._note_place(history)
-        if may_have_envelopes:
-            self._open_envelopes(rewriter)
-        await self._strip_summaries(rewriter)
-        return rewriter.restore_nothing()
+        await self.work.run(self._note_place, history)
+        rewriter = await self._strip_history(
+            history, profile, may_have_envelopes=may_have_envelopes
+        )
+        return await self.work.run(rewriter.restore_nothing)
 
     def track_summaries(self, *, copied: bool) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning."""
@@ -164,6 +167,19 @@ class TurnMemory:
         if self.sealer is not None and self.can_seal:
             self.sealer.next_place = history.next_place()
 
+    async def _strip_history(
+        self, history: History, profile: Profile, *, may_have_envelopes: bool
+    ) -> HistoryRewriter:
+        """Open the envelopes in a history, and take the summaries out of it."""
+        summaries, owner, run = self.route_memory.summaries, self._owner_tags(), self.work.run
+        rewriter = await run(self._create_rewriter, history, profile)
+        if may_have_envelopes:
+            await run(self._open_envelopes, rewriter)
+        unknown = await run(rewriter.strip, lambda text: summaries.is_known(text, owner))
+        shared = await summaries.find_shared(unknown, owner)
+        await run(rewriter.strip_texts, shared)
+        return rewriter
+
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer
         if sealer is None:
@@ -174,11 +190,6 @@ class TurnMemory:
             rewriter.changes.restored["sealed"] += sealer.opened
         rewriter.changes.dropped.update(sealer.dropped)
         sealer.release()
-
-    async def _strip_summaries(self, rewriter: HistoryRewriter) -> None:
-        summaries, owner = self.route_memory.summaries, self._owner_tags()
-        unknown = rewriter.strip(lambda text: summaries.is_known(text, owner))
-        rewriter.strip_texts(await summaries.find_shared(unknown, owner))
 
     def _create_rewriter(self, history: History, profile: Profile) -> HistoryRewriter:
         settings = self.route_memory.settings

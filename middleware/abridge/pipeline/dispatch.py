@@ -85,7 +85,7 @@ class Dispatcher:
             try:
                 await self._answer(request, upstream, Endpoints(trial, receive, send))
             except EndpointMissing:
-                request = request.reread()
+                request = await request.reread()
                 continue
             if trial.found and upstream is not api.upstream:
                 self._discovery.note_found(route, api, model, upstream)
@@ -99,7 +99,7 @@ class Dispatcher:
         if request.background:
             _check_background(request)
             style = None
-        engaged = self._must_engage(request, upstream, style)
+        engaged = await request.work.run(self._must_engage, request, upstream, style)
         prepared = await self._preparation.prepare(request, upstream, engaged=engaged)
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)

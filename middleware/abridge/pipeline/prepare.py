@@ -74,7 +74,7 @@ class RequestPreparation:
         learned: Mapping[str, Learned],
         metrics_sink: MetricsSink,
     ) -> None:
-        self._body_limit = int(settings.limits.body)
+        self._limits = settings.limits
         self._memory = memory
         self._learned = learned
         self._metrics_sink = metrics_sink
@@ -88,7 +88,7 @@ class RequestPreparation:
         try:
             for step in TRANSLATED if context.translates else SAME_API:
                 draft = await step(draft, context)
-            return _finish(draft, context)
+            return await context.work.run(_finish, draft, context)
         except RecursionError:
             raise RequestError(TOO_DEEP, code="invalid_json") from None
         except RequestError as error:
@@ -115,9 +115,10 @@ class RequestPreparation:
                 model,
                 request.scope,
                 translated=upstream is not request.api.upstream,
+                work=request.work,
             ),
             engaged,
-            self._body_limit,
+            self._limits,
         )
 
 

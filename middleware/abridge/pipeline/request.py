@@ -10,21 +10,31 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api
-from abridge.apis.json import loads_exact, parse_object, string
+from abridge.apis.json import count_values, loads_exact, parse_object, string
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
-from abridge.config.settings import ROUTE, Route
+from abridge.config.settings import ROUTE, LimitSettings, Route
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 from abridge.http.asgi import Inflater, can_inflate, get_header
-from abridge.pipeline.body import BufferedBody
+from abridge.pipeline.body import BufferedBody, ReserveMemory
+from abridge.work import Work
 
 SUMMARY_HEADER = b"x-abridge-summary"
 
 USAGE_HEADER = b"x-abridge-usage"
 
 CALL_HEADER = b"x-abridge-call"
+
+MANY_PACKED_BYTES = 4 << 10
+"""Compressed bytes that may unpack to megabytes."""
+
+VALUE_BYTES = 160
+"""Memory that a JSON value takes at most, parsed and read as part of a conversation."""
+
+TEXT_COPIES = 3
+"""Times its size that a body takes while it is worked on, as far as it is text."""
 
 
 @dataclass(slots=True)
@@ -38,32 +48,40 @@ class ApiRequest:
     body: Json  # the parsed body, until it is taken
     read_at: float  # when the body had been read, in monotonic seconds
     wants_obfuscation: bool  # see `apis/obfuscation.py`
+    work: Work  # on the body
 
     @classmethod
-    def read(
+    async def read(
         cls,
         api: Api,
         scope: Scope,
         buffered: BufferedBody,
         decoded: bytes,
+        *,
+        work: Work,
+        limits: LimitSettings,
         choose_route: Callable[[str | None], Route],
     ) -> ApiRequest | None:
         """Parse a request and choose its route by its model; None where the body is no JSON object,
-        which upstream will report."""
-        read_at, body = monotonic(), parse_object(decoded, loads_exact)
+        which upstream will report. Raises RequestError for one that exceeds the limits."""
+        read_at = monotonic()
+        await admit_values(decoded, work, limits.values, buffered.reserve)
+        body = await work.run(parse_object, decoded, loads_exact)
         if body is None:
             return None
+        check_item_count(body, api.conversation_field, limits.items)
         route = choose_route(string(body.get("model")) or None)
         scope = {**scope, ROUTE: route}
-        return cls(api, scope, buffered, decoded, body, read_at, wants_obfuscation(body))
+        return cls(api, scope, buffered, decoded, body, read_at, wants_obfuscation(body), work)
 
-    def reread(self) -> ApiRequest:
+    async def reread(self) -> ApiRequest:
         """Return the request with its body parsed again.
 
         Its time starts now: the time before was spent on another of upstream's APIs.
         """
-        body = parse_object(self.decoded, loads_exact) or {}
-        return replace(self, body=body, read_at=monotonic())
+        read_at = monotonic()
+        body = await self.work.run(parse_object, self.decoded, loads_exact)
+        return replace(self, body=body or {}, read_at=read_at)
 
     def take_body(self) -> Json:
         """Return the parsed body, and forget it: it will be edited, and may be large."""
@@ -130,7 +148,7 @@ class ApiRequest:
         return value
 
 
-def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
+async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
     """Undo the body's content encoding. Raises RequestError if it is unsupported or invalid."""
     encoding = get_header(scope["headers"], b"content-encoding")
     if not encoding or encoding == b"identity":
@@ -142,12 +160,43 @@ def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
             param="content-encoding",
         )
     try:
-        return Inflater(encoding, limit).feed(received)
+        work = Work(heavy=len(received) > MANY_PACKED_BYTES)
+        return await work.run(Inflater(encoding, limit).feed, received)
     except ValueError as error:
         raise RequestError(f"The request body cannot be decoded: {error}.") from None
 
 
-def parse_model(body: bytes | None) -> str | None:
+async def admit_values(data: bytes, work: Work, limit: int, reserve: ReserveMemory) -> None:
+    """Reserve memory for the values in JSON, beyond what their text takes.
+
+    Raises RequestError if they are more than `limit`, or memory is short. Those of a body that is
+    light to work on are not counted, unless they may exceed the limit.
+    """
+    if not (work.is_heavy or len(data) > limit):
+        return
+    count = await work.run(count_values, data)
+    if count > limit:
+        raise RequestError(
+            f"The request holds too many JSON values: {count}. The limit is {limit} "
+            "(limits.values).",
+            code="too_many_values",
+        )
+    reserve(max(0, VALUE_BYTES * count - TEXT_COPIES * len(data)))
+
+
+def check_item_count(body: Json, field: str, limit: int) -> None:
+    """Raise RequestError if the conversation in `field` has more than `limit` messages or items."""
+    items = body.get(field)
+    if isinstance(items, list) and len(items) > limit:
+        raise RequestError(
+            f"Invalid '{field}': array too long. Expected an array with maximum length {limit} "
+            f"(limits.items), but got an array with length {len(items)} instead.",
+            param=field,
+            code="array_above_max_length",
+        )
+
+
+def parse_model(body: bytes) -> str | None:
     """Return the model named in a JSON body, None if there is none."""
-    data = parse_object(body or b"")
+    data = parse_object(body)
     return string(data.get("model")) or None if data is not None else None

@@ -9,7 +9,7 @@ nothing else: what a step finds is in the draft, what it looks up in the context
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -20,13 +20,13 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import remove_summary_request as remove_requested_style
 from abridge.config.exposure import hides_raw
-from abridge.config.settings import UpstreamSettings
+from abridge.config.settings import LimitSettings, UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import SUMMARY_CALL
-from abridge.pipeline.request import ApiRequest
+from abridge.pipeline.request import ApiRequest, admit_values, check_item_count
 from abridge.pipeline.request_translation import scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
@@ -37,6 +37,7 @@ from abridge.stored_responses.references import (
     remove_minted_ids,
 )
 from abridge.stored_responses.repository import ResponseRepository
+from abridge.work import Work
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,7 +64,7 @@ class StepContext:
     profile: Profile  # upstream's, refined by what was learned of the model
     turn_memory: TurnMemory
     engaged: bool  # the answer will be read
-    body_limit: int  # bytes that the request may grow to
+    limits: LimitSettings  # what the request may grow to
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -78,21 +79,29 @@ class StepContext:
         """Raw reasoning must not get through, unless it is a summarizer of Abridge's that asks."""
         return hides_raw(self.request.route) and SUMMARY_CALL not in self.request.scope
 
-    def reserve(self, size: int) -> None:
-        """Reserve memory for more bytes of the request. Raises RequestError if there is too
-        little."""
-        if size + len(self.request.decoded) > self.body_limit:
+    @property
+    def work(self) -> Work:
+        return self.request.work
+
+    async def admit(self, items: Sequence[bytes]) -> None:
+        """Admit the JSON of more items to the request. Raises RequestError if it exceeds the limits
+        with them, or memory is short."""
+        size, reserve = sum(map(len, items)), self.request.buffered.reserve
+        if size + len(self.request.decoded) > self.limits.body:
             raise RequestError(
-                f"The conversation is larger than {self.body_limit} bytes.",
+                f"The conversation is larger than {int(self.limits.body)} bytes.",
                 status=413,
                 code="request_too_large",
             )
-        self.request.buffered.reserve(size)
+        reserve(size)
+        self.work.add(joined := b",".join(items))
+        await admit_values(joined, self.work, self.limits.values, reserve)
 
-    def may_have_envelopes(self, draft: RequestDraft) -> bool:
+    async def may_have_envelopes(self, draft: RequestDraft) -> bool:
         """Return whether the draft may hold envelopes, which stored items may have brought."""
-        substituted = draft.references.substituted
-        return substituted or ENVELOPE_PREFIX.encode() in self.request.decoded
+        return draft.references.substituted or await self.work.run(
+            self.request.decoded.__contains__, ENVELOPE_PREFIX.encode()
+        )
 
 
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
@@ -107,7 +116,8 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     if not context.request.api.stores_responses or (context.translates and repository is None):
         return draft
     resolver = ReferenceResolver(repository, context.settings.name, translates=context.translates)
-    references = await resolver.resolve(draft.body, context.reserve)
+    references = await resolver.resolve(draft.body, context.admit, context.work)
+    check_item_count(draft.body, context.request.api.conversation_field, context.limits.items)
     return replace(draft, references=references, changed=references.substituted)
 
 
@@ -119,23 +129,29 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
     if not context.hides_raw:
         return draft
     drops = DropCount()
-    body = rebuild(draft.body, context.request.api.request_shape, drops)
+    shape = context.request.api.request_shape
+    body = await context.work.run(rebuild, draft.body, shape, drops)
     dropped = draft.dropped_fields + drops.count
     return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 
 async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put back the reasoning it replaced."""
-    memory, api = context.turn_memory, context.request.api
-    if memory.route_memory.may_need_rewrite(context.request.decoded):
-        history = api.history(draft.body)
+    memory, api, work = context.turn_memory, context.request.api, context.work
+    holds_anything = memory.route_memory.holds_anything
+    if await work.run(
+        memory.route_memory.may_need_rewrite,
+        context.request.decoded,
+        holds_anything=holds_anything,
+    ):
+        history = await work.run(api.history, draft.body)
         changes = await memory.rewrite(
-            history, context.profile, may_have_envelopes=context.may_have_envelopes(draft)
+            history, context.profile, may_have_envelopes=await context.may_have_envelopes(draft)
         )
         body, changed = (history.body(), True) if changes.changed else (draft.body, draft.changed)
         return replace(draft, body=body, changed=changed, history_changes=(changes,))
     if context.engaged and (memory.can_remember or memory.can_seal):
-        memory.note_history(api.history(draft.body))
+        await work.run(lambda: memory.note_history(api.history(draft.body)))
     return draft
 
 
@@ -159,9 +175,9 @@ async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDra
 async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put what envelopes hold in their place: they
     cannot be translated."""
-    history = context.request.api.history(draft.body)
+    history = await context.work.run(context.request.api.history, draft.body)
     stripped = await context.turn_memory.strip(
-        history, context.profile, may_have_envelopes=context.may_have_envelopes(draft)
+        history, context.profile, may_have_envelopes=await context.may_have_envelopes(draft)
     )
     return replace(draft, body=history.body(), stripped=stripped)
 
@@ -169,7 +185,8 @@ async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDra
 async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Write the request in upstream's API, and address it to upstream's endpoint."""
     api, upstream, settings = context.request.api, context.upstream, context.settings
-    translation = translate_body(
+    translation = await context.work.run(
+        translate_body,
         draft.body,
         api,
         upstream,
@@ -188,7 +205,7 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
 
 async def restore_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
-    history = context.upstream.history(draft.body)
+    history = await context.work.run(context.upstream.history, draft.body)
     changes = await context.turn_memory.rewrite(history, context.profile, stripped=draft.stripped)
     return replace(draft, body=history.body(), history_changes=(changes,))
 
@@ -203,9 +220,9 @@ async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> Req
     return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
 
 
-async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:  # noqa: ARG001
+async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Remove the ids that Abridge made: no upstream can know them."""
-    removed = remove_minted_ids(draft.body)
+    removed = await context.work.run(remove_minted_ids, draft.body)
     if not removed:
         return draft
     changes = (*draft.history_changes, HistoryChanges(removed))

@@ -12,6 +12,7 @@ scrape, within what is left of the drain time.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -180,6 +181,7 @@ async def _serve(
             serve_task = tasks.create_task(server.serve([listener]))
             drain_task = tasks.create_task(_drain(server, app, settings.server, signals))
             metrics_task = tasks.create_task(sample_process(metrics_for()))
+            freeze_objects()
             announce()
             await serve_task
             drain_task.cancel()
@@ -192,6 +194,13 @@ async def _serve(
 
 def _count_refusal(code: str) -> None:
     metrics_for().refusals.labels(code).inc()
+
+
+def freeze_objects() -> None:
+    """Have the garbage collector leave alone what exists by now, which lasts as long as the
+    process: to pass over it takes 20 ms, in which nothing else runs."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _drain(

@@ -7,10 +7,10 @@ stored responses. An upstream with the same API resolves its own, but cannot kno
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.fields import require_list
@@ -25,8 +25,12 @@ from abridge.stored_responses.repository import (
     is_reasoning_id,
 )
 from abridge.stored_responses.storage import NoteUpstream, StorageAction, StoreLocally
+from abridge.work import Work
 
 PREVIOUS_RESPONSE_ID = "previous_response_id"
+
+AdmitItems: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
+"""Admits the JSON of items to a request. Raises RequestError if they are too much."""
 
 _INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
 
@@ -39,20 +43,25 @@ class ReferenceResolver:
     upstream: str  # its name in the settings
     translates: bool  # upstream has another API than the client
 
-    async def resolve(self, body: Json, reserve: Callable[[int], None]) -> ResolvedReferences:
+    async def resolve(self, body: Json, admit: AdmitItems, work: Work) -> ResolvedReferences:
         """Replace the references in a request's body by the items they stand for.
 
-        Calls `reserve` with the bytes of these items, once they are known. Raises RequestError for
+        Awaits `admit` with the JSON of these items, once they are known. Raises RequestError for
         missing ones.
         """
         store_wanted = body.get("store") in (None, True)
-        references = _References(body, resolve_all=self.translates)
-        await references.look_up(self.repository, include_returned=self.translates and store_wanted)
-        reserve(references.size)
-        storage = self._storage_action(references) if store_wanted else None
+        references = await work.run(
+            _References,
+            body,
+            resolve_all=self.translates,
+            include_returned=self.translates and store_wanted,
+        )
+        await references.look_up(self.repository)
+        await admit(references.resolved)
+        storage = await work.run(self._storage_action, references) if store_wanted else None
         if not references:
             return ResolvedReferences(storage)
-        items_before = references.substitute()
+        items_before = await work.run(references.substitute)
         return ResolvedReferences(
             storage, references.previous_id, substituted=True, items_before=items_before
         )
@@ -100,44 +109,43 @@ NO_REFERENCES = ResolvedReferences()
 
 
 class _References:
-    """References of one request: all if `resolve_all`, else only those to Abridge's own ids."""
+    """References of one request: all if `resolve_all`, else only those to Abridge's own ids.
 
-    def __init__(self, body: Json, *, resolve_all: bool) -> None:
+    With `include_returned`, Abridge's stored items that the client sends back in full are looked
+    up, too.
+    """
+
+    def __init__(self, body: Json, *, resolve_all: bool, include_returned: bool) -> None:
         previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
         self.previous_id = previous if resolve_all or is_minted(previous) else ""
         self._body = body
         self._input = [(referenced_id(item), item) for item in items]
         if not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
+        self._has_names = any(name for name, _ in self._input)
+        returned = (minted_id(item) if include_returned else "" for _, item in self._input)
+        requested = (name or own for (name, _), own in zip(self._input, returned, strict=True))
+        self._requested_ids = list(filter(None, requested))
         self._history_ids: list[str] = []
         self._stored_items: dict[str, bytes] = {}
 
-    async def look_up(
-        self, repository: ResponseRepository | None, *, include_returned: bool
-    ) -> None:
-        """Load what is referred to. Raises RequestError for anything missing.
-
-        With `include_returned`, load Abridge's stored items that the client sends back in full,
-        too.
-        """
+    async def look_up(self, repository: ResponseRepository | None) -> None:
+        """Load what is referred to. Raises RequestError for anything missing."""
         if repository is not None:
-            await self._fetch(repository, include_returned=include_returned)
+            await self._fetch(repository)
         elif self.previous_id:
             raise previous_not_found(self.previous_id)
         for index, (name, _) in enumerate(self._input):
             if name and name not in self._stored_items:
                 raise item_not_found(name, index)
 
-    async def _fetch(self, repository: ResponseRepository, *, include_returned: bool) -> None:
+    async def _fetch(self, repository: ResponseRepository) -> None:
         if self.previous_id:
             (record,) = await repository.find(self.previous_id)
             if not isinstance(record, LocalResponse):
                 raise previous_not_found(self.previous_id)
             self._history_ids = [*record.basis, *record.output]
-        requested = (
-            name or (minted_id(item) if include_returned else "") for name, item in self._input
-        )
-        ids = list(dict.fromkeys([*self._history_ids, *filter(None, requested)]))
+        ids = list(dict.fromkeys([*self._history_ids, *self._requested_ids]))
         found = zip(ids, await repository.get_items(ids), strict=True)
         self._stored_items = {name: item for name, item in found if item is not None}
         if any(
@@ -148,10 +156,10 @@ class _References:
         await repository.refresh(self._stored_items)
 
     @property
-    def size(self) -> int:
-        """Bytes of all resolved items."""
-        ids = [*self._history_ids, *(name for name, _ in self._input)]
-        return sum(len(self._stored_items.get(name, b"")) for name in ids)
+    def resolved(self) -> list[bytes]:
+        """The JSON of all resolved items, each as often as it is referred to."""
+        ids = [*self._history_ids, *[name for name, _ in self._input]]
+        return [self._stored_items[name] for name in ids if name in self._stored_items]
 
     def add_to_input_items(self, input_items: InputItems) -> InputItems:
         """Add the items that the answer is made from, and return them.
@@ -174,7 +182,7 @@ class _References:
         return input_items
 
     def __bool__(self) -> bool:
-        return bool(self.previous_id) or any(name for name, _ in self._input)
+        return bool(self.previous_id) or self._has_names
 
     def substitute(self) -> int:
         """Put the resolved items into `input`; return how many stand before the client's own."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from abridge.apis.json import dumps, loads_exact
@@ -19,6 +19,7 @@ from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
+from abridge.work import in_turns
 
 RecordKind: TypeAlias = Literal["response", "item", "made"]
 
@@ -122,9 +123,7 @@ class ResponseRepository:
     async def save_local(
         self, response_id: str, response: LocalResponse, items: Mapping[str, bytes]
     ) -> None:
-        await self._put(
-            {**_item_records(items), ("response", response_id): dumps(asdict(response))}
-        )
+        await self._put({**_item_records(items), ("response", response_id): _packed(response)})
 
     async def save_upstream(self, response_id: str, response: UpstreamResponse) -> None:
         item_ids = list(response.made)
@@ -134,7 +133,7 @@ class ResponseRepository:
             ("made", name): encoded_id if before in (None, encoded_id) else b""
             for name, before in shown_before
         }
-        await self._put({**values, ("response", response_id): dumps(asdict(response))})
+        await self._put({**values, ("response", response_id): _packed(response)})
 
     async def delete(self, response_id: str) -> None:
         """Delete the response, not its items: they may belong to others too, and expire by
@@ -144,18 +143,23 @@ class ResponseRepository:
 
     async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         """Look up values written under any key."""
+        values: list[bytes | None] = []
+        async for batch in in_turns(ids):
+            values += await self._look_up(kind, batch)
+        return values
+
+    async def _look_up(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         keys = self._keyring.keys
-        store_keys = [self._store_key((kind, name), key) for name in ids for key in keys]
-        found = await self._store.get(store_keys) if store_keys else []
+        found = await self._store.get(
+            [self._store_key((kind, name), key) for name in ids for key in keys]
+        )
         per_id = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
         return [next((value for value in values if value is not None), None) for values in per_id]
 
     async def _put(self, values: Mapping[_RecordName, bytes]) -> None:
         key = self._keyring.primary
-        if values:
-            await self._store.put(
-                {self._store_key(name, key): value for name, value in values.items()}
-            )
+        async for batch in in_turns(values.items()):
+            await self._store.put({self._store_key(name, key): value for name, value in batch})
 
     def _store_key(self, name: _RecordName, key: Key) -> bytes:
         kind, record_id = (part.encode(errors="surrogatepass") for part in name)
@@ -164,6 +168,10 @@ class ResponseRepository:
 
 def is_reasoning_id(item_id: str) -> bool:
     return item_id.startswith(REASONING_ID_PREFIX)
+
+
+def _packed(response: LocalResponse | UpstreamResponse) -> bytes:
+    return dumps({entry.name: getattr(response, entry.name) for entry in fields(response)})
 
 
 def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:

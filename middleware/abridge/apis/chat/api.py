@@ -41,6 +41,7 @@ CHAT = Api(
     name="chat",
     path="/chat/completions",
     default_exposure=(False, True),
+    conversation_field="messages",
     has_summary_field=False,
     stores_responses=False,
     reader=_make_reader,

@@ -50,6 +50,7 @@ RESPONSES = Api(
     name="responses",
     path="/responses",
     default_exposure=(True, True),
+    conversation_field="input",
     has_summary_field=True,
     stores_responses=True,
     effort_field="reasoning.effort",

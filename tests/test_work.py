@@ -1,0 +1,77 @@
+"""Long work, and what the event loop has to do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+
+import pytest
+
+from abridge.work import LIGHT_BYTES, LIGHT_OBJECTS, Work, in_turns
+
+SHORT, LONG = b'{"a": 1}', b"a" * (LIGHT_BYTES + 1)
+MANY_OBJECTS = b"{}," * (LIGHT_OBJECTS + 1)
+
+
+def current_thread(*_: object, **__: object) -> str:
+    return threading.current_thread().name
+
+
+@pytest.mark.parametrize(
+    ("data", "is_heavy"), [(SHORT, False), (b"", False), (LONG, True), (MANY_OBJECTS, True)]
+)
+async def test_work_is_heavy_by_its_size_or_by_its_objects(data: bytes, is_heavy: bool) -> None:  # noqa: FBT001 -- a column of the table
+    work = Work.on(data)
+    assert work.is_heavy is is_heavy
+    is_beside = await work.run(current_thread, 1, two=2) != current_thread()
+    assert is_beside is is_heavy
+
+
+async def test_work_that_grows_becomes_heavy_and_stays_so() -> None:
+    work = Work.on(SHORT)
+    work.add(LONG)
+    work.add(SHORT)
+    assert work.is_heavy
+
+
+async def test_the_event_loop_goes_on_beside_heavy_work() -> None:
+    finish, turns = threading.Event(), 0
+    work = asyncio.create_task(Work(heavy=True).run(finish.wait, 20))
+    while turns < 100:
+        await asyncio.sleep(0)
+        turns += 1
+    assert not work.done()
+    finish.set()
+    assert await work
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_garbage_is_not_collected_during_heavy_work_and_then_as_before(is_on: bool) -> None:  # noqa: FBT001 -- a column of the table
+    def fail() -> None:
+        raise ValueError(gc.isenabled())
+
+    if not is_on:
+        gc.disable()
+    try:
+        with pytest.raises(ValueError, match="False"):
+            await Work(heavy=True).run(fail)
+        assert gc.isenabled() is is_on
+    finally:
+        gc.enable()
+
+
+async def test_many_things_are_looked_up_in_turns_with_others() -> None:
+    other_turns = 0
+
+    async def take_turns() -> None:
+        nonlocal other_turns
+        while True:
+            other_turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    seen = [(batch, other_turns) async for batch in in_turns(range(5), 2)]
+    other.cancel()
+    assert seen == [([0, 1], 0), ([2, 3], 1), ([4], 2)]
+    assert [batch async for batch in in_turns((), 2)] == []
