@@ -23,8 +23,8 @@ LIGHT_BYTES = 64 << 10
 LIGHT_OBJECTS = 1000
 """JSON objects that can: a message or an item takes up to 20 µs, however short it is."""
 
-LOOKUPS = 250
-"""Things that can be looked up or stored in a few milliseconds."""
+FEW_THINGS = 250
+"""Things that can be looked up, stored or sent on in a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Work:
         """Return the work on so much JSON."""
         return cls(heavy=len(data) > LIGHT_BYTES or data.count(b"{") > LIGHT_OBJECTS)
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | bytearray) -> None:
         """Add the work on more JSON."""
         self.is_heavy = self.is_heavy or Work.on(data).is_heavy
 
@@ -62,7 +62,7 @@ class Work:
 LIGHT_WORK = Work()
 
 
-async def in_turns(items: Iterable[T], size: int = LOOKUPS) -> AsyncIterator[list[T]]:
+async def in_turns(items: Iterable[T], size: int = FEW_THINGS) -> AsyncIterator[list[T]]:
     """Yield the items, at most `size` at once; other tasks have their turn in between."""
     remaining = iter(items)
     batch = list(islice(remaining, size))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from abridge.middleware import AbridgeMiddleware
 from tests.support.asgi import Call, begin
 from tests.support.deployments import settings_for
+from tests.support.loop_turns import MANY_CALLS, counting_calls
 from tests.support.streams import chat_stream, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -111,28 +110,14 @@ def conversation(path: str, count: int) -> list[Any]:
     ]
 
 
-MANY_CALLS = 20_000
-"""Calls of Python functions that take the event loop some milliseconds."""
-
-
 async def count_calls(path: str, count: int, **tables: Any) -> int:
     """Return the most calls of Python functions that one turn of the event loop takes, for a
     request of so many items."""
     stream = STREAMS[tables.pop("speaks", path)]
     body = body_with(path, conversation(path, count))
     request = begin(wrap(Upstream(Answer(stream)), **tables), path, body)
-    turns = [0]
-
-    def note_call(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is asyncio.Handle._run.__code__:
-            turns.append(0)
-        turns[-1] += event == "call"
-
-    sys.setprofile(note_call)
-    try:
+    with counting_calls() as turns:
         await asyncio.wait_for(request.finish(), 60)
-    finally:
-        sys.setprofile(None)
     assert request.status == 200
     return max(turns)
 

@@ -114,7 +114,8 @@ class RecordedTurn:
     Responses.
     """
     item_keys: tuple[ItemKey, ...]  # its reasoning items
-    earlier_turns: tuple[Turn, ...] = ()  # turns that precede it in the same response
+    turns_before: tuple[Turn, ...] = ()
+    """Turns that precede it in the same response, from the one recorded before it on."""
 
 
 class PrefixDigest:

@@ -20,6 +20,12 @@ MAX_CONTEXT = 500
 MAX_CONTEXT_RATIO = 0.1
 """The most of it as a share of the part's own text, to keep the two in proportion."""
 
+SLICE_CHARS = 64 << 10
+"""Characters that are taken at once, so that little is copied for a cut in a long text."""
+
+NEAR_CHARS = 4000
+"""Characters before the end of a passage in which a boundary is looked for first."""
+
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
 _BOUNDARIES = (
@@ -68,6 +74,12 @@ class Segmenter:
 
     def feed(self, text: str) -> list[Cut]:
         """Add reasoning and return the cuts that are complete."""
+        if len(text) <= SLICE_CHARS:
+            return self._feed(text)
+        slices = (text[start : start + SLICE_CHARS] for start in range(0, len(text), SLICE_CHARS))
+        return [cut for piece in slices for cut in self._feed(piece)]
+
+    def _feed(self, text: str) -> list[Cut]:
         self._append(text)
         cuts: list[Cut] = []
         while (
@@ -137,7 +149,8 @@ def _find_cut(text: str, size: int) -> int | None:
     if len(text) < limit:
         return None
     for boundary in _BOUNDARIES:
-        ends = [found.end() for found in boundary.finditer(text, size // 2, limit)]
-        if ends:
-            return ends[-1]
+        for start in (max(size // 2, limit - NEAR_CHARS), size // 2):
+            ends = [found.end() for found in boundary.finditer(text, start, limit)]
+            if ends:
+                return ends[-1]
     return limit

@@ -20,7 +20,7 @@ from abridge.memory.route_memory import ConversationOwner, RouteMemory
 from abridge.memory.summaries import OwnerTags, SummaryTracker
 from abridge.memory.tenants import tenant_tags
 from abridge.providers.profile import Profile
-from abridge.work import LIGHT_WORK, Work
+from abridge.work import LIGHT_WORK, Work, in_turns
 
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
@@ -142,17 +142,21 @@ class TurnMemory:
         if self.owner is None:
             return
         altered = self.translated or not display.show_raw
-        remembering = [
-            self.route_memory.remember(
-                self.owner,
-                recorded.turn,
-                self.prefix.extended_by(recorded.earlier_turns).digest(),
-                Original.from_reasoning(recorded.original, recorded.raw, altered=altered),
-            )
-            for recorded in recorded_turns
-            if self._has_to_remember(recorded, ended, altered=altered)
-        ]
-        await asyncio.gather(*remembering)
+        prefix = self.prefix
+        async for batch in in_turns(recorded_turns):
+            remembering = []
+            for recorded in batch:
+                prefix = prefix.extended_by(recorded.turns_before)
+                if self._has_to_remember(recorded, ended, altered=altered):
+                    original = Original.from_reasoning(
+                        recorded.original, recorded.raw, altered=altered
+                    )
+                    remembering.append(
+                        self.route_memory.remember(
+                            self.owner, recorded.turn, prefix.digest(), original
+                        )
+                    )
+            await asyncio.gather(*remembering)
 
     def _has_to_remember(
         self, recorded: RecordedTurn, ended: ResponseEnded, *, altered: bool

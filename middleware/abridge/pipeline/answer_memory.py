@@ -17,10 +17,12 @@ from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.stored_responses.storage import StorageAction
+from abridge.work import Work
 
-RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded], Coroutine[Any, Any, None]]
-"""Remembers an answer, however it ended, with the summaries that were shown. The coroutine starts
-after the last event was written, and finishes before the client is sent it."""
+RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded, Work], Coroutine[Any, Any, None]]
+"""Remembers an answer, however it ended, with the summaries that were shown; the work is that on
+all of it. The coroutine starts after the last event was written, and finishes before the client is
+sent it."""
 
 SEEMS_PREFILLED = (
     "upstream %s: a model's answers close a block of reasoning that nothing opens; its profile is "
@@ -46,13 +48,16 @@ class AnswerMemory:
     ) -> RememberTurn:
         """Return the function that remembers the answer to one request."""
 
-        async def remember(reader: Reader, ended: ResponseEnded) -> None:
+        async def remember(reader: Reader, ended: ResponseEnded, work: Work) -> None:
             memory, storage = prepared.turn_memory, prepared.storage
             if ended.ok:
                 self._learn(memory, reader)
-                await self._remember(memory, display, reader, ended)
-            if storage is not None and writer.final_response is not None:
-                await self._store(storage, writer.final_response, ended, display)
+                await self._remember(memory, display, reader, ended, work)
+            if storage is None:
+                return
+            response = await work.run(lambda: writer.final_response)
+            if response is not None:
+                await self._store(storage, response, ended, display)
 
         return remember
 
@@ -63,10 +68,16 @@ class AnswerMemory:
             _log.warning(SEEMS_PREFILLED, upstream.name)
 
     async def _remember(
-        self, memory: TurnMemory, display: Display, reader: Reader, ended: ResponseEnded
+        self,
+        memory: TurnMemory,
+        display: Display,
+        reader: Reader,
+        ended: ResponseEnded,
+        work: Work,
     ) -> None:
         try:
-            await memory.remember(reader.recorded_turns(), ended, display)
+            recorded_turns = await work.run(reader.recorded_turns)
+            await memory.remember(recorded_turns, ended, display)
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be remembered: %s", type(error).__name__)
         self._metrics_sink.set_store_size(self._memory.size)

@@ -35,6 +35,7 @@ from abridge.pipeline.answers.whole import WholeAnswer
 from abridge.pipeline.client import Client, Clock
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
+from abridge.work import LIGHT_BYTES, Work
 
 APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while it answered.")
 
@@ -67,6 +68,7 @@ class Exchange:
         self._sequencer = Sequencer(plan.summary_plan)
         self._reader = plan.reader
         self._answer: Answer | None = None
+        self._answer_bytes = 0
         self._body_complete = False
         self._request_messages: list[Message] = []
 
@@ -82,10 +84,10 @@ class Exchange:
                 sending = tasks.create_task(self._client.run())
                 try:
                     failure = await self._call_app(app, scope)
-                    self._finish(_error_for(failure))
+                    await self._finish(_error_for(failure))
                     await asyncio.wait([sending])
                 except asyncio.CancelledError as error:
-                    self._abort(cancellation_cause(error))
+                    await self._abort(cancellation_cause(error))
                     await asyncio.wait([sending], timeout=CANCELLED_SEND_SECONDS)
                     raise
                 self._summary_runner.stop()
@@ -141,7 +143,7 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._begin_answer(message)
         elif message["type"] == "http.response.body" and self._answer is not None:
-            self._feed(self._answer, message)
+            await self._feed(self._answer, message)
             self._recorder.note_held(self._sequencer.held_bytes)
             if not self._body_complete:
                 await self._summary_runner.wait_for_room()
@@ -166,14 +168,15 @@ class Exchange:
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
-    def _feed(self, answer: Answer, message: Message) -> None:
+    async def _feed(self, answer: Answer, message: Message) -> None:
         """Feed the answer. An error of our own must not leave the client waiting."""
-        last = not message.get("more_body", False)
-        self._body_complete = last
         try:
-            answer.feed(message.get("body", b""))
-            if last:
-                answer.end()
+            body = message.get("body", b"")
+            self._answer_bytes += len(body)
+            answer.feed(body)
+            if not message.get("more_body", False):
+                await answer.end()
+                self._body_complete = True
                 self._client.end_receive()
         except Exception:
             self._body_complete = True
@@ -186,21 +189,25 @@ class Exchange:
         if isinstance(event, ReasoningEnded):
             self._recorder.note_held(self._sequencer.held_bytes)
         if isinstance(event, ResponseEnded):
-            self._client.send_after(
-                self._tasks.create_task(self._plan.remember(self._reader, event))
-            )
+            self._client.send_after(self._tasks.create_task(self._complete(event)))
         if self._answer is not None:
             self._answer.emit(event)
 
-    def _finish(self, error: ErrorDetail | None) -> None:
+    async def _complete(self, ended: ResponseEnded) -> None:
+        if self._answer is not None:
+            await self._answer.complete(ended)
+        work = Work(heavy=self._answer_bytes > LIGHT_BYTES)
+        await self._plan.remember(self._reader, ended, work)
+
+    async def _finish(self, error: ErrorDetail | None) -> None:
         """End the answer: the application has returned."""
         if self._answer is None:
             self._client.close(complete=False)
         elif not (self._body_complete or self._client.departed.is_set()):
             self._body_complete = True
-            self._answer.end(error or ANSWER_UNFINISHED)
+            await self._answer.end(error or ANSWER_UNFINISHED)
 
-    def _abort(self, cause: str) -> None:
+    async def _abort(self, cause: str) -> None:
         """End the answer of a cancelled request without waiting for its summary.
 
         One that is whole is sent. Of one that has not started nothing is: a stopping server sends
@@ -212,7 +219,7 @@ class Exchange:
         if stopping and self._answer is None:
             self._answer = RefusedAnswer(self._client, self._plan.write_error, SERVER_STOPPING, 503)
         elif stopping or self._body_complete or self._client.started:
-            self._finish(SERVER_STOPPING if stopping else REQUEST_CANCELLED)
+            await self._finish(SERVER_STOPPING if stopping else REQUEST_CANCELLED)
             self._summary_runner.stop_waiting()
         else:
             self._client.discard()

@@ -212,6 +212,7 @@ def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]
     items = [(number, item) for number, item in output if isinstance(item, dict)]
     reasoning_indexes = iter([number for number, item in items if is_reasoning(item)])
     all_turns, recorded = list(read_turns([item for _, item in items])), []
+    before = 0
     for index, turn in enumerate(all_turns):
         reasoning = [item for item in turn.items if is_reasoning(item)]
         indexes = [number for _, number in zip(reasoning, reasoning_indexes, strict=False)]
@@ -219,7 +220,9 @@ def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]
         raw = "".join(map(raw_text, reasoning))
         if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
             original = list(map(as_sent, reasoning))
-            recorded.append(RecordedTurn(turn, raw, original, keys, tuple(all_turns[:index])))
+            turns_before = tuple(all_turns[before:index])
+            recorded.append(RecordedTurn(turn, raw, original, keys, turns_before))
+            before = index
     return recorded
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from abridge.apis.api import Reader, WriteError, Writer
-from abridge.core.events import ErrorDetail, Event
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.pipeline.client import Client
 from abridge.pipeline.summary_runner import SummaryRunner
 
@@ -25,11 +25,14 @@ class Answer(Protocol):
     def feed(self, data: bytes) -> None:
         """Take more of the body."""
 
-    def end(self, error: ErrorDetail | None = None) -> None:
+    async def end(self, error: ErrorDetail | None = None) -> None:
         """End the body; `error` says why it broke off."""
 
     def emit(self, event: Event) -> None:
         """Take the next event, in the client's order."""
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Write what is left to be written once the last event, `ended`, was taken."""
 
     def keep_alive(self) -> bytes:
         """Return a keep-alive if one is due, else nothing."""

@@ -46,14 +46,17 @@ class StreamAnswer:
             frames = self._decoder.feed(self._inflate(data))
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", error)
-            self.end(
+            self._end(
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
         for frame in frames:
             self._read_frame(frame)
 
-    def end(self, error: ErrorDetail | None = None) -> None:
+    async def end(self, error: ErrorDetail | None = None) -> None:
+        self._end(error)
+
+    def _end(self, error: ErrorDetail | None) -> None:
         if self._ended:
             return
         if error is None:
@@ -69,6 +72,9 @@ class StreamAnswer:
         self._wrote_nothing = not data
         self._keep_alives = 0 if data else self._keep_alives
         self._close_when_done()
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Do nothing: the events were written as they came."""
 
     def keep_alive(self) -> bytes:
         if not (self._wrote_nothing or self._runner.sequencer.holding):

@@ -8,10 +8,11 @@ from abridge.apis.api import WriteError
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
 from abridge.apis.own_errors import kept_headers, rewrite_error_body
-from abridge.core.events import ErrorDetail, Event
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
 from abridge.pipeline.answers.answer import AnswerContext
 from abridge.pipeline.client import Client
+from abridge.work import Work
 
 ERROR_FIELDS = ("error", "request_id")
 """Fields of an error body on any API."""
@@ -28,12 +29,15 @@ class PassedAnswer:
     def feed(self, data: bytes) -> None:
         self._client.write(data)
 
-    def end(self, error: ErrorDetail | None = None) -> None:
+    async def end(self, error: ErrorDetail | None = None) -> None:
         self.passed_ok = self.passed_ok and error is None
         self._client.close(complete=error is None)
 
     def emit(self, event: Event) -> None:
         """Ignore the event: nothing was read."""
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Do nothing: nothing was read."""
 
     def keep_alive(self) -> bytes:
         return b""
@@ -53,9 +57,9 @@ class TranslatedError:
         if len(self._buffer) <= self._context.limit:
             self._buffer += data
 
-    def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
+    async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
         status, headers = self._start["status"], self._start["headers"]
-        body = self._translated_body()
+        body = await Work.on(self._buffer).run(self._translated_body)
         if self._context.hides_raw:
             body = dumps(rewrite_error_body(status, body, self._context.write_error))
             start = json_start(status, body, kept_headers(headers))
@@ -68,6 +72,9 @@ class TranslatedError:
 
     def emit(self, event: Event) -> None:
         """Ignore the event: nothing was read."""
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Do nothing: nothing was read."""
 
     def keep_alive(self) -> bytes:
         return b""
@@ -105,11 +112,14 @@ class RefusedAnswer:
     def feed(self, data: bytes) -> None:
         """Discard it."""
 
-    def end(self, error: ErrorDetail | None = None) -> None:
+    async def end(self, error: ErrorDetail | None = None) -> None:
         """Do nothing: the response is complete."""
 
     def emit(self, event: Event) -> None:
         """Discard it."""
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Do nothing: nothing was read."""
 
     def keep_alive(self) -> bytes:
         return b""

@@ -13,6 +13,7 @@ from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.observability.recorder import summary_source
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer
+from abridge.work import Work, in_turns
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ class WholeAnswer:
         self._inflate = inflate
         self._buffer = bytearray()
         self._replacement: Answer | None = None
+        self._work = Work()
 
     def feed(self, data: bytes) -> None:
         if self._replacement is not None:
@@ -37,34 +39,36 @@ class WholeAnswer:
         if len(self._buffer) > self._context.limit:
             self._pass_or_refuse()
 
-    def end(self, error: ErrorDetail | None = None) -> None:
+    async def end(self, error: ErrorDetail | None = None) -> None:
         if self._replacement is not None:
-            self._replacement.end(error)
+            await self._replacement.end(error)
         elif error is not None:
             status = 504 if error.code == TIMEOUT_CODE else 502
             self._replacement = RefusedAnswer(
                 self._context.client, self._context.write_error, error, status
             )
         else:
-            self._feed_sequencer()
+            await self._feed_sequencer()
 
     def emit(self, event: Event) -> None:
+        if self._replacement is None and not isinstance(event, ResponseEnded):
+            self._context.writer.note(event)
+
+    async def complete(self, ended: ResponseEnded) -> None:
+        """Write the body, rewritten, in place of upstream's."""
         if self._replacement is not None:
             return
-        if not isinstance(event, ResponseEnded):
-            self._context.writer.note(event)
-            return
-        body = self._rewritten(event)
+        body = await self._work.run(self._rewritten, ended)
         if body is None:
-            self._pass_or_refuse(event.error)
+            self._pass_or_refuse(ended.error)
             self._context.client.close()
             return
         headers = [
             *drop_headers(self._start["headers"], BODY_HEADERS),
             (b"content-length", str(len(body)).encode()),
-            *self._summary_headers(event),
+            *self._summary_headers(ended),
         ]
-        status = self._start["status"] if event.error is None else 502
+        status = self._start["status"] if ended.error is None else 502
         self._context.client.start({**self._start, "status": status, "headers": headers})
         self._context.client.write(body)
         self._context.client.close()
@@ -86,11 +90,14 @@ class WholeAnswer:
             (b"server-timing", f"summary;dur={made:.1f}, held;dur={held:.1f}".encode()),
         ]
 
-    def _feed_sequencer(self) -> None:
+    async def _feed_sequencer(self) -> None:
         try:
-            self._context.runner.feed(
-                self._context.reader.read_whole(self._inflate(bytes(self._buffer)))
-            )
+            self._work.add(self._buffer)
+            body = await self._work.run(self._inflate, bytes(self._buffer))
+            self._work.add(body)
+            events = await self._work.run(self._context.reader.read_whole, body)
+            async for batch in in_turns(events):
+                self._context.runner.feed(batch)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("an answer could not be read: %s", type(error).__name__)
             self._pass_or_refuse()
