@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarizers.cleaning import CONSTRUCTS, LOOKBACK_CHARS, Cleaner, clean
+from abridge.summarizers.cleaning import CONSTRUCTS, LOOKBACK_CHARS, Cleaner, Construct, clean
 
 CASES = [
     pytest.param("see [the docs](https://a.example/b) now", "see the docs now", id="link"),
@@ -142,3 +144,77 @@ def test_plain_words_are_not_held_back() -> None:
 @pytest.mark.parametrize("text", ["<", "<a ", "[", "[a](", "**a", "<!--", "http://a", "`<", "!["])
 def test_odd_text_is_cleaned_in_bounded_time(text: str) -> None:
     assert len(clean(text * 20_000)) <= 2 * len(text) * 20_000
+
+
+class SearchingStage:
+    """A stage that looks for its construct in all of the text that it has, with each piece."""
+
+    def __init__(self, construct: Construct) -> None:
+        self._construct = construct
+        self._buffer = ""
+
+    def feed(self, text: str, *, last: bool = False) -> str:
+        text, cleaned, position = self._buffer + text, "", 0
+        partial = None if last else self._find_partial(text, 0)
+        while match := self._construct.complete.search(text, position):
+            if partial is not None and match.start() >= partial.start():
+                break
+            cleaned += text[position : match.start()] + match.expand(self._construct.replacement)
+            position = match.end()
+            if partial is not None and position > partial.start():
+                partial = self._find_partial(text, position)
+        end = len(text) if partial is None else partial.start()
+        self._buffer = text[end:]
+        return cleaned + text[position:end]
+
+    def _find_partial(self, text: str, position: int) -> re.Match[str] | None:
+        return self._construct.partial.search(text, max(position, len(text) - LOOKBACK_CHARS))
+
+
+def searching_cleaner() -> Cleaner:
+    stages: Any = [SearchingStage(construct) for construct in CONSTRUCTS]
+    return Cleaner(stages)
+
+
+long_fragments = st.lists(fragments.flatmap(lambda one: st.integers(1, 60).map(one[:9].__mul__)))
+
+
+@given(long_fragments.map("".join), st.lists(st.integers(0, 300)))
+def test_what_was_looked_at_before_need_not_be_looked_at_again(text: str, sizes: list[int]) -> None:
+    cleaner, searching, start = Cleaner(), searching_cleaner(), 0
+    for size in [*sizes, len(text)]:
+        piece = text[start : start + size]
+        assert cleaner.feed(piece) == searching.feed(piece)
+        start += size
+    assert cleaner.end() == searching.end()
+
+
+class CountingPattern:
+    """Counts the places at which a pattern is tried."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self.count = 0
+
+    def match(self, text: str, position: int) -> re.Match[str] | None:
+        self.count += 1
+        return self._pattern.match(text, position)
+
+    def search(self, text: str, position: int) -> re.Match[str] | None:
+        self.count += len(text) - position
+        return self._pattern.search(text, position)
+
+
+@pytest.mark.parametrize("unit", ["<!--", "<!--<>", "<!-- a ", "[a](", "**a", "<a ", "`<div "])
+def test_each_place_is_tried_once_however_small_the_pieces(unit: str) -> None:
+    patterns = [CountingPattern(construct.complete) for construct in CONSTRUCTS]
+    constructs: Any = [
+        replace(construct, complete=pattern)
+        for construct, pattern in zip(CONSTRUCTS, patterns, strict=True)
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.summarizers.cleaning.CONSTRUCTS", constructs)
+        cleaner = Cleaner()
+        for _ in range(1000):
+            cleaner.feed(unit)
+    assert max(pattern.count for pattern in patterns) <= 2 * 1000 * len(unit)

@@ -22,6 +22,9 @@ from abridge.summarizers.summarizer import Summarizer, is_name
 MAX_PART_CHARS = 32_000
 """Maximum characters of a part; the call is ended when a summarizer exceeds them."""
 
+SLICE_CHARS = 2000
+"""Characters cleaned at once, which takes some 10 ms at the worst."""
+
 MAX_TOKENS = 1 << 53
 """No count is larger; a larger one is taken for not reported."""
 
@@ -103,7 +106,7 @@ class GuardedCall:
             if isinstance(piece, SummarizerUsage):
                 self.usage = checked_usage(piece)
             elif isinstance(piece, str):
-                self._take(piece)
+                await self._take(piece[: self._remaining_chars])
             else:
                 raise TypeError(f"summarize yielded {_type_name(piece)}, which is no text")
             await asyncio.sleep(0)  # for a summarizer that never waits for anything
@@ -111,10 +114,11 @@ class GuardedCall:
         if not self._has_text:
             raise SummarizerError("empty", "The summarizer returned no text.")
 
-    def _take(self, piece: str) -> None:
-        piece = piece[: self._remaining_chars]
+    async def _take(self, piece: str) -> None:
         self._remaining_chars -= len(piece)
-        self._put(self._cleaner.feed(piece))
+        for start in range(0, len(piece), SLICE_CHARS):
+            self._put(self._cleaner.feed(piece[start : start + SLICE_CHARS]))
+            await asyncio.sleep(0)
 
     def _put(self, text: str) -> None:
         """Pass text on, without whitespace before the first word of the part."""

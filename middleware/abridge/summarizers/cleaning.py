@@ -64,20 +64,25 @@ _PARTIAL_LINK = (
 class Construct:
     """A construct to remove."""
 
+    first: re.Pattern[str]  # its first character
     complete: re.Pattern[str]
     partial: re.Pattern[str]  # a partial one at the end of the text so far
     replacement: str  # replacement template, expanded with the match of `complete`
 
 
-def _compile(complete: str, partial: str, replacement: str) -> Construct:
+def _compile(first: str, complete: str, partial: str, replacement: str) -> Construct:
     flags = re.IGNORECASE | re.DOTALL
     return Construct(
-        re.compile(complete, flags), re.compile(rf"(?:{partial})\Z", flags), replacement
+        re.compile(first, flags),
+        re.compile(complete, flags),
+        re.compile(rf"(?:{partial})\Z", flags),
+        replacement,
     )
 
 
 CONSTRUCTS = (
     _compile(  # tags, comments, declarations; for a tag quoted as code, its name stays
+        "[`<]",
         rf"(`)</?({_TAG_NAMES})(?:[\s/][^<>`]{{0,{MAX_TAG}}})?>(`)"
         rf"|</?(?:{_TAG_NAMES})\s{{0,9}}/?>"
         rf"|</?(?:{_TAG_NAMES})[\s/](?=[^<>=]{{0,{MAX_TAG}}}=)[^<>]{{0,{MAX_TAG}}}>"
@@ -87,20 +92,23 @@ CONSTRUCTS = (
         rf"|<!--(?:(?!-->).){{0,{MAX_TAG + 2}}}|<[!?][^<>]{{0,{MAX_TAG}}}",
         r"\1\2\3",
     ),
-    _compile(rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
-    _compile(rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
+    _compile("!", rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
+    _compile(r"\[", rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
     _compile(  # URLs, in angle brackets or bare
+        "[<hfw]",
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_URL_CHAR}{{0,{MAX_URL}}}{_URL_LAST_CHAR})?>?",
         rf"<?(?:{_PARTIAL_STARTS}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
         rf"|www\.{_URL_CHAR}{{0,{MAX_URL + 1}}})|<",
         "",
     ),
     _compile(  # character sequences to break up with a space
+        r"[\]:<]",
         rf"(\](?=[(:])|:(?=//)|<(?=[a-z/!?])(?!(?!script|(?:{_TAG_NAMES})>)[a-z]\w{{0,30}}>))",
         r"\]|:/?|<(?:[a-z]\w{0,30})?",
         r"\1 ",
     ),
     _compile(  # a bold title
+        r"\*",
         rf"(\*\*(?![\s*])[^*\n]{{1,{MAX_TITLE}}}\*\*)",
         rf"\*\*?|\*\*(?![\s*])[^*\n]{{0,{MAX_TITLE}}}\*?",
         r"\1",
@@ -118,9 +126,7 @@ class _Stage:
         text = self.buffer + text
         pieces, position = [], 0
         partial = None if last else self._find_partial(text, 0)
-        while match := self.construct.complete.search(text, position):
-            if partial is not None and match.start() >= partial.start():
-                break
+        while match := self._find_complete(text, position, partial):
             pieces += [text[position : match.start()], match.expand(self.construct.replacement)]
             position = match.end()
             if partial is not None and position > partial.start():
@@ -128,6 +134,21 @@ class _Stage:
         end = len(text) if partial is None else partial.start()
         self.buffer = text[end:]
         return "".join([*pieces, text[position:end]])
+
+    def _find_complete(
+        self, text: str, position: int, partial: re.Match[str] | None
+    ) -> re.Match[str] | None:
+        """Find the first complete construct, if it starts before the partial one.
+
+        Where that starts, or after it, nothing is looked for: it will be when more text arrives, so
+        that no place is looked at again with each piece.
+        """
+        complete = self.construct.complete
+        if partial is None:
+            return complete.search(text, position)
+        firsts = self.construct.first.finditer(text, position, partial.start())
+        matches = (complete.match(text, first.start()) for first in firsts)
+        return next(filter(None, matches), None)
 
     def _find_partial(self, text: str, position: int) -> re.Match[str] | None:
         return self.construct.partial.search(text, max(position, len(text) - LOOKBACK_CHARS))
