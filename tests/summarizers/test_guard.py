@@ -17,6 +17,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
 from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS, Review
+from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.guard import Guard, Permit
 from abridge.summarizers.summarizer import UserSummarizer
 from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Closing, Iterator
@@ -569,3 +570,37 @@ async def test_cancelled_calls_are_no_failures() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not made.is_open
+
+
+class TestOneThatRunsInProcess:
+    """What it takes is work, bounded by its input; what it waits for is its turn."""
+
+    async def test_it_has_no_timeout(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        timeout = 0.01
+
+        def write_slowly(_: Passage) -> str:
+            time.sleep(10 * timeout)  # a machine that has much to do
+            return "So it is."
+
+        monkeypatch.setattr("abridge.summarizers.extractive.extract.extract", write_slowly)
+        for _ in range(SummarizerSettings().breaker_failures + 1):
+            text, _ = await written(guard(timeout=timeout), ExtractiveSummarizer())
+            assert text == "So it is."
+
+    async def test_its_review_has(self) -> None:
+        async def review(_: str) -> str | None:
+            await asyncio.Event().wait()
+
+        with pytest.raises(SummarizerError, match="The review took too long") as failed:
+            await written(guard(review, timeout=0.01), ExtractiveSummarizer())
+        assert failed.value.code == "timeout"
+
+    async def test_a_late_start_does_not_open_the_breaker(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        made = guard(breaker_failures=1)
+        made.note_late_start(ExtractiveSummarizer())
+        assert not made.is_open
+        assert not warnings(caplog)
+        made.note_late_start(Scripted())
+        assert made.is_open

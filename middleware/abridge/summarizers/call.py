@@ -11,12 +11,15 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
+from abridge.http.timers import SilenceTimer
 from abridge.summarizers.cleaning import Cleaner
+from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.summarizer import Summarizer, is_name
 
 MAX_PART_CHARS = 32_000
@@ -44,15 +47,22 @@ Outcome = BaseException | None
 _END = object()
 
 
+def runs_in_process(summarizer: Summarizer) -> bool:
+    """Return whether a summarizer does nothing but work, and of that no more than so much for a
+    part: if it takes long, then only because the process has much to do."""
+    return isinstance(summarizer, ExtractiveSummarizer)
+
+
 class GuardedCall:
     """Write one part, and have it reviewed.
 
     `output` receives clean text, then the `Outcome`; what is left to do then is closing the
-    summarizer's iterator.
+    summarizer's iterator. A summarizer and a review may take `timeout` seconds together, and a
+    review alone after a summarizer that runs in process.
     """
 
     def __init__(
-        self, summarizer: Summarizer, passage: Passage, review: Review | None = None
+        self, summarizer: Summarizer, passage: Passage, review: Review | None, timeout: float
     ) -> None:
         self.output: asyncio.Queue[str | Outcome] = asyncio.Queue()
         self.usage: SummarizerUsage | None = None
@@ -66,7 +76,15 @@ class GuardedCall:
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
         self._has_text = False
+        self._timeout = timeout
+        self._timer: SilenceTimer | None = None
+        if not runs_in_process(summarizer):
+            self._start_timer()
         self.task = asyncio.create_task(self._run(summarizer))
+
+    def stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def is_quoted_in(self, text: str) -> bool:
         """Return whether a text repeats some of what the summarizer or the review was given.
@@ -81,6 +99,10 @@ class GuardedCall:
             text[start : start + QUOTE_CHARS] in given_words
             for start in range(len(text) - QUOTE_CHARS + 1)
         )
+
+    def _start_timer(self) -> None:
+        expire = partial(self.output.put_nowait, TimeoutError())
+        self._timer = SilenceTimer(self._timeout, expire)
 
     async def _run(self, summarizer: Summarizer) -> None:
         source: Any = None
@@ -131,6 +153,8 @@ class GuardedCall:
 
     async def _have_reviewed(self, review: Review) -> None:
         self.reviewing = True
+        if self._timer is None:
+            self._start_timer()
         approved: Any = await review("".join(self._unreviewed))
         if not (approved is None or isinstance(approved, str)):
             raise TypeError(f"the review returned {_type_name(approved)}, which is no text")

@@ -17,7 +17,6 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from functools import partial
 from traceback import format_exception_only, format_tb
 
 from prometheus_client import CollectorRegistry
@@ -29,9 +28,8 @@ from abridge.core.sequencer import OVERLOADED
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.http.breaker import CircuitBreaker
-from abridge.http.timers import SilenceTimer
 from abridge.observability.metrics import Metrics, metrics_for
-from abridge.summarizers.call import GuardedCall, Review, checked_usage
+from abridge.summarizers.call import GuardedCall, Review, checked_usage, runs_in_process
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
 CLOSE_SECONDS = 0.25
@@ -110,7 +108,10 @@ class Guard:
         self._breaker.release(permit)
 
     def note_late_start(self, summarizer: Summarizer) -> None:
-        """Count a call as failed that was cancelled because it had not started in time."""
+        """Count a call as failed that was cancelled because it had not started in time, unless it
+        waited for nothing but its turn in this process."""
+        if runs_in_process(summarizer):
+            return
         self._update_breaker(self._breaker.note_failure)
         _log.warning("summarizer %s failed: it did not begin in time", summarizer.name)
 
@@ -128,13 +129,12 @@ class Guard:
         Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
-        call = GuardedCall(summarizer, passage, self._review)
-        timer = SilenceTimer(self._timeout, partial(call.output.put_nowait, TimeoutError()))
+        call = GuardedCall(summarizer, passage, self._review, self._timeout)
         try:
             while isinstance(outcome := await call.output.get(), str):
                 yield outcome
         finally:
-            timer.cancel()
+            call.stop_timer()
             await self._end(call, summarizer)
         if outcome is not None:
             raise self._failure(call, summarizer, outcome)

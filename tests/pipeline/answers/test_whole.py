@@ -25,7 +25,7 @@ COUNT = 6_000
 
 
 def begin_call(body: Any, path: str, **tables: Any) -> Call:
-    tables = {"summary": {"default": "auto"}, **tables}
+    tables = {"summary": {"default": "auto", "grace": 0}, **tables}
     upstream = Upstream(Answer.json(body))
     app = AbridgeMiddleware(upstream, settings_for(**tables), registry=CollectorRegistry())
     return begin(app, path, ASKING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from itertools import count, pairwise
 from typing import Any
 
@@ -18,7 +19,12 @@ from abridge.core.plan import Passage
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES
-from abridge.summarizers.extractive.extract import MAX_INPUT_CHARS, ExtractiveSummarizer, extract
+from abridge.summarizers.extractive.extract import (
+    MAX_INPUT_CHARS,
+    SHORT_CHARS,
+    ExtractiveSummarizer,
+    extract,
+)
 from tests.support.shared import RECORDINGS, needs_recordings
 
 ENGLISH = (
@@ -273,3 +279,20 @@ async def test_many_summaries_do_not_block_the_event_loop() -> None:
     writing = asyncio.gather(*(write() for _ in range(10)))
     await do_something_else(writing)
     assert all(later - earlier > 1 for earlier, later in pairwise(seen))
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+async def test_a_long_passage_is_read_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+    is_long: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def note_thread(passage: Passage) -> str:
+        threads.append(threading.current_thread())
+        return passage.text[:1]
+
+    monkeypatch.setattr("abridge.summarizers.extractive.extract.extract", note_thread)
+    passage = Passage("a" * (SHORT_CHARS + is_long))
+    assert [piece async for piece in ExtractiveSummarizer().summarize(passage)]
+    assert (threads != [threading.current_thread()]) is is_long

@@ -6,7 +6,8 @@ digits and symbols in place of words lower it. The best sentences are copied in 
 order, without near-duplicates. The title is copied too: a heading, or the first clause of a
 sentence.
 
-Only the head and tail of long reasoning are read, to bound the work, which runs on the event loop.
+Only the head and tail of long reasoning are read, to bound the work. For a short passage it runs on
+the event loop, for a longer one in a thread.
 """
 
 from __future__ import annotations
@@ -36,9 +37,13 @@ from abridge.summarizers.extractive.cues import (
     THINKING_ALOUD,
 )
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
+from abridge.work import Work
 
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
+
+SHORT_CHARS = 4000
+"""Characters of a passage that take some 15 ms in the script that takes longest, prose 2 ms."""
 
 _LOOSE_END_CHARS = " ,，、-–—"
 
@@ -96,8 +101,8 @@ class Candidate:
 class ExtractiveSummarizer:
     """Writes parts with `extract`. See the `Summarizer` protocol.
 
-    An extract blocks the event loop for some milliseconds. Concurrent calls run one at a time and
-    yield to the loop in between, so that other tasks can run.
+    An extract of a short passage blocks the event loop for some milliseconds. Concurrent calls run
+    one at a time and yield to the loop in between, so that other tasks can run.
     """
 
     name = EXTRACTIVE
@@ -109,7 +114,8 @@ class ExtractiveSummarizer:
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            text = extract(passage)
+            work = Work(heavy=len(passage.text) > SHORT_CHARS)
+            text = await work.run(extract, passage)
             await asyncio.sleep(0)
         if text:
             yield text
