@@ -31,6 +31,7 @@ from functools import partial
 from typing import Any, cast
 
 import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from abridge.config.settings import LimitSettings
@@ -187,10 +188,18 @@ class HttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()  # so as to notice that the client leaves
 
     def on_body(self, body: bytes) -> None:
+        """Keep a piece of the body, as uvicorn does; a read may hold tens of thousands of them."""
         size = len(body)
         self._body_bytes += size
-        self._framing_bytes = max(0, self._framing_bytes - size - CHUNK_FRAMING)
-        super().on_body(body)
+        framing = self._framing_bytes - size - CHUNK_FRAMING
+        self._framing_bytes = framing if framing > 0 else 0  # noqa: FURB136 -- max() is slower
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         if self._in_body:  # not that of a request to upgrade, which is read again
