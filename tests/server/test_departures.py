@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -130,3 +131,30 @@ async def test_the_sidecar_asks_upstream_for_nothing_that_nobody_waits_for() -> 
             assert (await soon(client.response())).body == b"ok\n"
     assert upstream.begun == 2
     assert "Traceback" not in running.output
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has this option")
+async def test_an_answer_that_is_never_read_is_dropped_even_after_the_connection_was_closed() -> (
+    None
+):
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * SEND_BUFFER})
+
+    limits = {"ABRIDGE_LIMITS__CLIENT": "1"}
+    async with (
+        serve(app) as upstream,
+        sidecar("--upstream", f"{upstream}/v1", **limits) as running,
+        small_reader(running.url) as client,
+    ):
+        await client.send(get(b"/v1/models", b"connection: close"))
+        port = int(running.url.rpartition(":")[2])
+        await until(lambda: bool(unsent(port)))
+        await until(lambda: not unsent(port))
+
+
+def unsent(port: int) -> list[int]:
+    """Return the bytes that the kernel holds for each client of a port, if there are any."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    queues = [int(row[4].partition(":")[0], 16) for row in rows if row[1].endswith(f":{port:04X}")]
+    return [queue for queue in queues if queue]

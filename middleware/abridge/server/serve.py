@@ -42,6 +42,9 @@ SEND_BUFFER = 128 << 10
 """Bytes that the kernel may keep for a client which does not read; Linux doubles it. Left to
 itself, it keeps megabytes."""
 
+MAX_INT = 2**31 - 1
+"""The largest value of a socket option."""
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -124,6 +127,16 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def drop_unread(listener: socket.socket, seconds: float) -> None:
+    """Have the kernel drop what a client has not read for so long, of closed connections too.
+
+    The listener's connections inherit this. Where there is no such option, the system decides.
+    """
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if option is not None and listener.family != getattr(socket, "AF_UNIX", None):
+        listener.setsockopt(socket.IPPROTO_TCP, option, min(int(seconds * 1000), MAX_INT))
+
+
 def listener_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -170,6 +183,8 @@ async def _serve(
 ) -> None:
     logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
     limits = fit_open_files(settings.limits)
+    for opened in filter(None, (listener, admin_listener)):
+        drop_unread(opened, limits.client)
     server, admin = (
         HttpServer(app, limits=limits, count_refusal=_count_refusal),
         HttpServer(app.admin, shutdown_timeout=1, limits=settings.limits),
