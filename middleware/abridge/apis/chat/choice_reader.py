@@ -29,6 +29,7 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.display import Display
+from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -44,6 +45,10 @@ from abridge.providers.profile import Profile
 
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""
+
+MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
+"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
+more characters: deltas beyond that hold no text."""
 
 
 @dataclass(slots=True)
@@ -136,7 +141,8 @@ class ChoiceReader:
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         if found is not None and found.text:
             self._tag_reader.note_field()
-        inline = self._tag_reader.read(delta, is_last=finish)
+        gives_up = len(self._held) >= MAX_HELD_DELTAS
+        inline = self._tag_reader.read(delta, is_last=finish, gives_up=gives_up)
         repeated = self.announced and bool(delta.get("role"))
         releases = bool(self._held) and not self._tag_reader.holding
         plain = not (inline is not None or repeated or releases or (finish and separate_finish))

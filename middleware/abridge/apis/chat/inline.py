@@ -55,12 +55,13 @@ class TagReader:
             self._has_field = True
             self._splitter.ignore_tags()
 
-    def read(self, delta: Json, *, is_last: bool) -> InlineSplit | None:
-        """Split the delta's content; None if it stays as it is."""
+    def read(self, delta: Json, *, is_last: bool, gives_up: bool = False) -> InlineSplit | None:
+        """Split the delta's content; None if it stays as it is. With `gives_up`, text that is held
+        back becomes no block any more."""
         splitter, content = self._splitter, delta.get("content")
         if splitter.is_answering:
             return None
-        interrupted = any(delta.get(key) for key in ANSWER_FIELDS[1:])
+        interrupted = gives_up or any(delta.get(key) for key in ANSWER_FIELDS[1:])
         if not (content or is_last or interrupted):
             return None
         in_block = splitter.is_inside
