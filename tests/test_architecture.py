@@ -51,8 +51,8 @@ MAY_ONLY_IMPORT = {
     "providers": {"core"},
     "apis": {"errors", "core", "providers"},
     "attribution": {"errors", "core", "providers", "apis"},
-    "config": {"errors", "core", "providers", "apis"},
-    "page": {"core", "apis", "observability"},
+    "config": {"errors", "http", "core", "providers", "apis"},
+    "page": {"http", "core", "apis", "observability"},
 }
 """Folders that may import only some of those before them."""
 

@@ -19,9 +19,10 @@ from abridge.apis.api import Api, WriteError
 from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
+from abridge.apis.paths import model_in_path
 from abridge.apis.registry import find_api
 from abridge.apis.summary_request import SUMMARY_NEEDLE
-from abridge.config.exposure import hides_raw, open_paths
+from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
@@ -52,6 +53,11 @@ if TYPE_CHECKING:
 CLOSED_PATH = (
     "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
     "reasoning.open_paths opens it."
+)
+
+SHARED_KEY_PATH = (
+    "This path is closed: all clients share one key here, and what is behind it would be "
+    "everybody's. The setting upstreams[].forward_paths opens it."
 )
 
 
@@ -108,9 +114,15 @@ class AbridgeMiddleware:
         )
         self._hides_raw = any(map(hides_raw, self._routes))
         self._open_paths = open_paths(self.settings)
+        self._shared_paths = {
+            route.upstream.name: shared_paths(route.upstream)
+            for route in self._routes
+            if route.upstream.shares_key
+        }
         self._translates = any(route.upstream.api != "same" for route in self._routes)
         self._parses_all = (
             self._hides_raw
+            or bool(self._shared_paths)
             or self._translates
             or len(self._routes) > 1
             or self.settings.attribution.enabled
@@ -164,9 +176,9 @@ class AbridgeMiddleware:
             return
         if self._hides_raw and api is None and not self._passes_unread(scope):
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
-        if api is None and not self._is_routed_by_body(scope):
-            route = self._route_for(path.partition("/models/")[2] or None)
-            await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
+        model = model_in_path(path) if api is None else None
+        if api is None and (model is not None or not self._is_routed_by_body(scope)):
+            await self._pass_on(self._route_for(model), scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
             await self._read_and_dispatch(api, scope, receive, send, reserve)
@@ -191,7 +203,7 @@ class AbridgeMiddleware:
                 limits=limits,
                 choose_route=self._route_for,
             )
-            if request is None and (self._hides_raw or self._translates):
+            if request is None and (self._hides_raw or self._translates or self._shared_paths):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
             await self._dispatcher.dispatch(request, receive, send)
@@ -203,9 +215,17 @@ class AbridgeMiddleware:
             route = self._route_for(model)
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)
-            await pass_on(self._upstream_app, {**scope, ROUTE: route}, buffered.receive, send)
+            await self._pass_on(route, scope, buffered.receive, send)
             if buffered.client_left:
                 Record.get(scope).outcome = "left"
+
+    async def _pass_on(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have an upstream answer a request that is not read. Raises RequestError."""
+        paths = self._shared_paths.get(route.upstream.name)
+        is_preflight = scope["method"] == "OPTIONS"
+        if not (paths is None or is_preflight or paths.include(scope["method"], *_paths(scope))):
+            raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
+        await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
 
     def _passes_unread(self, scope: Scope) -> bool:
         """Return whether a request passes where reasoning is hidden and its answer is not read."""
@@ -213,7 +233,16 @@ class AbridgeMiddleware:
         return preflight or self._open_paths.include(scope["method"], *_paths(scope))
 
     def _route_for(self, model: str | None) -> Route:
-        return self.settings.route_for(model) if len(self._routes) > 1 else self._routes[0]
+        """Return the route to a model. Raises RequestError for a model that no upstream has."""
+        route = self.settings.find_route(model)
+        if route is None:
+            raise RequestError(
+                f"The model '{model:.256}' does not exist.",
+                status=404,
+                param="model",
+                code="model_not_found",
+            )
+        return route
 
     def _is_routed_by_body(self, scope: Scope) -> bool:
         """Return whether the upstream can only be chosen by the model named in the body."""

@@ -13,6 +13,8 @@ from abridge.config.loading import load_settings, read_secret
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 
+U = "http://u.test/v1"
+
 
 def refused(environ: dict[str, str] | None = None, **tables: Any) -> str:
     """Return the error line for these settings."""
@@ -28,7 +30,7 @@ def test_the_defaults_need_nothing() -> None:
     assert settings.summary.grace == 5.0
     assert settings.limits.held == 256 * 1024
     assert settings.summarizer.kind == "extractive"
-    assert settings.route_for("any").upstream.name == "default"
+    assert settings.routes[0].upstream.name == "default"
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
@@ -335,16 +337,64 @@ class TestRoutes:
         ],
     )
     def test_the_first_matching_route_wins(self, model: str | None, name: str) -> None:
-        assert self.SETTINGS.route_for(model).upstream.name == name
+        route = self.SETTINGS.find_route(model)
+        assert route is not None
+        assert route.upstream.name == name
 
-    def test_without_a_match_the_first_upstream_is_used(self) -> None:
-        settings = Settings.model_validate({"upstreams": [{"name": "a", "models": ["x"]}]})
-        assert settings.route_for("y").upstream.name == "a"
+    @pytest.mark.parametrize(
+        ("upstreams", "name"),
+        [
+            ([{"name": "a", "base_url": U, "models": ["x"]}], "a"),
+            ([{"name": "a", "models": ["x"]}, {"name": "b", "models": ["z"]}], "a"),
+            (
+                [
+                    {"name": "a", "base_url": U, "models": ["x"]},
+                    {"name": "b", "base_url": U, "models": ["z"]},
+                ],
+                None,
+            ),
+        ],
+        ids=["the only one", "one application", "several servers"],
+    )
+    def test_a_model_that_no_upstream_lists(self, upstreams: Any, name: str | None) -> None:
+        route = Settings.model_validate({"upstreams": upstreams}).find_route("y")
+        assert (route and route.upstream.name) == name
 
     def test_an_upstreams_tables_win_key_by_key(self) -> None:
-        own = self.SETTINGS.route_for("deepseek-r1").summary
-        assert (own.grace, own.part_chars) == (2, 100)
-        assert self.SETTINGS.route_for("gpt-5").summary.grace == 1
+        first, second, _ = self.SETTINGS.routes
+        assert (first.summary.grace, first.summary.part_chars) == (2, 100)
+        assert second.summary.grace == 1
+
+
+class TestCredentials:
+    @pytest.mark.parametrize(
+        ("upstreams", "forwarded"),
+        [
+            ([{}], [True]),
+            ([{"credential": "client"}], [True]),
+            ([{"credential": "none"}], [False]),
+            ([{"api_key_env": "KEY"}], [False]),
+            ([{"name": "a"}, {"name": "b", "credential": "client"}], [False, True]),
+            (
+                [{"name": "a", "credential": "client"}, {"name": "b", "api_key_env": "K"}],
+                [True, False],
+            ),
+        ],
+    )
+    def test_who_gets_the_clients(self, upstreams: Any, forwarded: list[bool]) -> None:
+        settings = Settings.model_validate({"upstreams": upstreams})
+        assert [route.client_credential for route in settings.routes] == forwarded
+
+    @pytest.mark.parametrize("credential", ["client", "none"])
+    def test_an_own_key_leaves_no_choice(self, credential: str) -> None:
+        upstream = {"api_key_env": "KEY", "credential": credential}
+        with pytest.raises(ValidationError, match="credential: must be left out"):
+            Settings.model_validate({"upstreams": [upstream]})
+
+    @pytest.mark.parametrize("name", ["x y", "", "x:"])
+    def test_a_header_that_cannot_be_is_refused(self, name: str) -> None:
+        with pytest.raises(ValidationError, match="name of a header"):
+            Settings.model_validate({"upstreams": [{"forward_headers": [name]}]})
 
 
 def test_settings_made_in_code_are_validated_too() -> None:

@@ -93,12 +93,17 @@ async def test_if_all_upstreams_fail_the_response_is_an_error() -> None:
     assert (answer.status, answer.json["error"]["code"]) == (502, "upstream_unreachable")
 
 
-async def test_each_upstream_is_asked_so_that_the_lists_can_be_joined(
+async def test_each_upstream_is_asked_as_its_settings_say_so_that_the_lists_can_be_joined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KEY", "sk-two")
-    upstreams = [THREE[0], {**THREE[1], "api_key_env": "KEY"}]
-    app, requests = proxy({"one": models("a"), "two": models("b")}, upstreams)
+    upstreams = [
+        {**THREE[0], "credential": "client"},
+        {**THREE[1], "api_key_env": "KEY"},
+        {**THREE[2], "credential": "none"},
+    ]
+    answers = {"one": models("a"), "two": models("b"), "three": models("c")}
+    app, requests = proxy(answers, upstreams)
     headers = {
         "authorization": "Bearer client",
         "accept-encoding": "gzip",
@@ -107,7 +112,8 @@ async def test_each_upstream_is_asked_so_that_the_lists_can_be_joined(
     }
     await call(app, "/v1/models", b"", method="GET", headers=headers, query_string=b"limit=2")
     sent = [dict(request.headers) for request in requests]
-    assert [head.get("authorization") for head in sent] == ["Bearer client", "Bearer sk-two"]
+    credentials = [head.get("authorization") for head in sent]
+    assert credentials == ["Bearer client", "Bearer sk-two", None]
     for request in requests:
         assert not {"accept-encoding", "if-none-match"} & request.headers.keys()
         assert request.headers["accept"] == "application/json"

@@ -180,7 +180,7 @@ async def test_the_route_in_the_scope_says_which_upstream() -> None:
     upstream = FakeUpstream()
     proxy = Proxy(both, upstream.transport)
     await call(proxy, CHAT, {})
-    await call(proxy, CHAT, {}, **{ROUTE: both.route_for("other-1")})
+    await call(proxy, CHAT, {}, **{ROUTE: both.routes[1]})
     assert [request.url.host for request in upstream.requests] == ["first.test", "second.test"]
 
 
@@ -222,13 +222,12 @@ HOP_BY_HOP = {
 
 async def test_hop_by_hop_headers_are_not_forwarded() -> None:
     proxy, upstream = proxy_for()
-    given = {**HOP_BY_HOP, "expect": "100-continue", "accept": "*/*", "cookie": "a=1"}
+    given = {**HOP_BY_HOP, "expect": "100-continue", "accept": "*/*"}
     await call(proxy, CHAT, b"{}", headers=given)
     assert dict(upstream.request.headers) == {
         "host": "upstream.test",
         "content-type": "application/json",
         "accept": "*/*",
-        "cookie": "a=1",
         "content-length": "2",
     }
 
@@ -241,11 +240,72 @@ async def test_hop_by_hop_headers_are_not_returned() -> None:
     assert (await call(proxy, CHAT, {})).headers == {"x-kept": "1", "content-length": "2"}
 
 
-async def test_abridges_own_headers_are_not_forwarded() -> None:
+IDENTIFYING = {
+    "cookie": "session=1",
+    "forwarded": "for=10.9.9.9",
+    "x-forwarded-for": "10.9.9.9",
+    "x-forwarded-host": "intranet",
+    "x-real-ip": "10.9.9.9",
+    "cf-connecting-ip": "10.9.9.9",
+    "true-client-ip": "10.9.9.9",
+    "x-user-email": "ann@example.com",
+    "origin": "https://intranet.example",
+    "referer": "https://intranet.example/secret",
+    "sec-fetch-site": "same-origin",
+}
+
+
+async def test_who_the_client_is_stays_here() -> None:
     proxy, upstream = proxy_for()
-    await call(proxy, CHAT, {}, headers={"x-abridge-summary": "auto", "x-abridgement": "kept"})
-    assert "x-abridge-summary" not in upstream.request.headers
-    assert upstream.request.headers["x-abridgement"] == "kept"
+    await call(proxy, CHAT, {}, headers=IDENTIFYING)
+    assert not upstream.request.headers.keys() & IDENTIFYING.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("accept", "accept-encoding", "content-type", "user-agent", "idempotency-key"),
+        *("openai-organization", "openai-beta", "anthropic-version", "anthropic-beta"),
+        *("x-stainless-retry-count", "x-request-id", "x-client-request-id"),
+        *("traceparent", "tracestate", "baggage", "session_id", "if-none-match"),
+    ],
+)
+async def test_what_model_servers_read_is_forwarded(name: str) -> None:
+    proxy, upstream = proxy_for()
+    scope = {**scope_for(CHAT), "headers": [(name.encode(), b"value")]}
+    await Call(proxy, scope, b"{}").start().finish()
+    assert upstream.request.headers[name] == "value"
+
+
+async def test_the_settings_may_add_headers() -> None:
+    globs = ["X-Session-*", "x-forwarded-for", "*-tier"]
+    proxy, upstream = proxy_for({"base_url": "http://u.test", "forward_headers": globs})
+    given = {"x-session-id": "7", "x-forwarded-for": "10.1.1.1", "x-tier": "a", "x-session": "no"}
+    await call(proxy, CHAT, {}, headers={**IDENTIFYING, **given})
+    kept = {name: value for name, value in given.items() if name != "x-session"}
+    assert kept.items() <= dict(upstream.request.headers).items()
+    assert not upstream.request.headers.keys() & (IDENTIFYING.keys() | {"x-session"}) - kept.keys()
+
+
+@pytest.mark.parametrize("credential", ["client", "none"])
+async def test_no_glob_adds_what_abridge_decides_about(credential: str) -> None:
+    entry = {"base_url": "http://u.test", "forward_headers": ["*"], "credential": credential}
+    proxy, upstream = proxy_for(entry)
+    own = {"x-abridge-summary": "auto", "x-abridgement": "kept"}
+    await call(proxy, CHAT, {}, headers={**HOP_BY_HOP, **CREDENTIALS, **own})
+    sent = upstream.request.headers
+    assert not sent.keys() & (HOP_BY_HOP.keys() | {"x-abridge-summary"})
+    assert sent["x-abridgement"] == "kept"
+    assert bool(sent.keys() & CREDENTIALS.keys()) is (credential == "client")
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("only",)])
+async def test_a_credential_goes_only_where_it_is_meant_to(names: tuple[str, ...]) -> None:
+    """To the only upstream; of several, to those whose settings say so."""
+    entries = [{"name": name, "base_url": f"http://{name}.test"} for name in names]
+    proxy, upstream = proxy_for(*entries)
+    await call(proxy, CHAT, {}, headers=CREDENTIALS)
+    assert bool(upstream.request.headers.keys() & CREDENTIALS.keys()) is (len(names) == 1)
 
 
 async def test_nothing_is_added_and_repeated_headers_stay_repeated_both_ways() -> None:
@@ -257,15 +317,15 @@ async def test_nothing_is_added_and_repeated_headers_stay_repeated_both_ways() -
 
     async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(
-            b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nX-Twice: 1\r\nx-twice: 2\r\n"
-            b"x-caf: \xe9\r\ncontent-length: 2\r\n\r\n{}"
+            b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nOpenAI-Twice: 1\r\nopenai-twice: 2\r\n"
+            b"openai-caf: \xe9\r\ncontent-length: 2\r\n\r\n{}"
         )
         answer = await client.response()
     assert seen[0].headers == [
         (b"host", chain.upstream.url.removeprefix("http://").encode()),
-        (b"x-twice", b"1"),
-        (b"x-twice", b"2"),
-        (b"x-caf", b"\xe9"),
+        (b"openai-twice", b"1"),
+        (b"openai-twice", b"2"),
+        (b"openai-caf", b"\xe9"),
         (b"content-length", b"2"),
     ]
     assert answer.headers == [

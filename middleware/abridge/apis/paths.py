@@ -12,6 +12,9 @@ from urllib.parse import unquote
 API_BASE = "/v1"
 """Base path of OpenAI's APIs."""
 
+MODELS_PATH = "/models"
+"""End of the path that lists models; one of them follows after a slash."""
+
 
 class UnreadPaths(NamedTuple):
     """Paths below an API's base whose answers hold no reasoning."""
@@ -36,8 +39,13 @@ UNREAD_PATHS = (
     UnreadPaths("POST", ("/audio/transcriptions", "/audio/translations"), "the client's own audio"),
     UnreadPaths("POST", ("/files",), "describes what the client uploads"),
 )
-"""Not among them: `/slots` and `/props` of llama.cpp, which show what other requests generated;
+"""The paths that pass where reasoning is hidden.
+
+Not among them: `/slots` and `/props` of llama.cpp, which show what other requests generated;
 content of files, where batches write their answers; anything that a model answers."""
+
+SHARED_PATHS = (UnreadPaths("GET", ("/models", "/models/*"), "names and describes models"),)
+"""The paths that pass where clients share a key, besides the endpoints that Abridge reads."""
 
 _AMBIGUOUS = re.compile(r"[%\\;?#\x00-\x20\x7f]")
 """Characters that some servers decode once more, cut a path at, or take for a slash."""
@@ -48,8 +56,9 @@ class OpenPaths:
     """The paths that pass unread. `path` is decoded, `raw_path` as the client wrote it; a path that
     any server would take for one that is not open is not."""
 
-    bases: frozenset[str] = frozenset({"", API_BASE})  # what `UNREAD_PATHS` may stand below
+    bases: frozenset[str] = frozenset({"", API_BASE})  # what the paths of `rows` may stand below
     globs: tuple[str, ...] = ()  # the settings' own, for every method
+    rows: tuple[UnreadPaths, ...] = UNREAD_PATHS
 
     def include(self, method: str, path: str, raw_path: str) -> bool:
         """Return whether requests to a path pass."""
@@ -71,10 +80,16 @@ class OpenPaths:
         below = [path.removeprefix(base) for base in self.bases if path.startswith(f"{base}/")]
         return any(
             row.method == method and fnmatchcase(rest, glob)
-            for row in UNREAD_PATHS
+            for row in self.rows
             for glob in row.globs
             for rest in below
         )
+
+
+def model_in_path(path: str) -> str | None:
+    """Return the model that a decoded path names, as `/v1/models/org/name` does; None if it names
+    none. A model's name may have slashes."""
+    return path.partition(MODELS_PATH + "/")[2].strip("/") or None
 
 
 def normalized_paths(path: str, raw_path: str) -> tuple[str, str]:

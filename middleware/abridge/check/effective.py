@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from abridge.apis.json import dumps
-from abridge.config.settings import Settings, UpstreamSettings
+from abridge.config.settings import Settings
+from abridge.config.upstreams import UpstreamSettings
 
 CHANGED_COMMENT = "  # not the default"
 

@@ -94,7 +94,8 @@ class Check:
 
     def _target_for(self, route: Route, transport: httpx.AsyncBaseTransport) -> CheckTarget:
         upstream = route.upstream
-        url, variable, setting = upstream.base_url or "", self.key_env, "--key-env"
+        url, setting = upstream.base_url or "", "--key-env"
+        variable = self.key_env if route.client_credential else None
         if upstream.api_key_env is not None:
             variable, setting = upstream.api_key_env, "upstreams[].api_key_env"
 
@@ -107,7 +108,7 @@ class Check:
 
     def _model_to_probe(self, route: Route, reached: ReachResult) -> str | None:
         """Return a model to probe an upstream with: one that would be routed there."""
-        if self.model is not None and self.settings.route_for(self.model) is route:
+        if self.model is not None and self.settings.find_route(self.model) is route:
             return self.model
         globs = route.upstream.models
         literal = [glob for glob in globs if not set(glob) & set("*?[")]

@@ -1,12 +1,13 @@
-"""What the settings of a route expose: raw reasoning, a summary, both or neither."""
+"""What the settings expose: of a route's reasoning, and of the paths of an upstream."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
 from abridge.apis.display import Exposure
-from abridge.apis.paths import OpenPaths
+from abridge.apis.paths import SHARED_PATHS, OpenPaths
 from abridge.config.settings import ChatSettings, Route, Settings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.catalog import PROFILES
 
 EXPOSED: dict[Exposure, tuple[bool, bool]] = {
@@ -31,6 +32,13 @@ def open_paths(settings: Settings) -> OpenPaths:
     addresses = (upstream.base_url or "" for upstream in settings.upstreams)
     bases = OpenPaths().bases.union(urlsplit(address).path for address in addresses)
     return OpenPaths(bases, settings.reasoning.open_paths)
+
+
+def shared_paths(upstream: UpstreamSettings) -> OpenPaths:
+    """Return the paths that are forwarded unread with the key that all of an upstream's clients
+    share."""
+    bases = OpenPaths().bases | {urlsplit(upstream.base_url or "").path}
+    return OpenPaths(bases, upstream.forward_paths, SHARED_PATHS)
 
 
 def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:

@@ -1,11 +1,20 @@
-"""The types of single settings, and the error message for an invalid one."""
+"""The base of the tables, the types of single settings, and the message for an invalid one."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, ByteSize, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from yarl import URL
 
 from abridge.apis.registry import APIS
@@ -16,6 +25,21 @@ STORE_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header name as RFC 9110, section 5.6.2, defines it."""
+
+
+class Table(BaseModel):
+    """A table of settings: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _reject_bool(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject a boolean where a number is expected: Python would take true for 1."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
+            raise ValueError("must be neither true nor false")
+        return value
 
 
 def _check_profile(name: str) -> str:
@@ -76,6 +100,13 @@ def _check_path_glob(value: str) -> str:
     return value
 
 
+def _check_header_glob(value: str) -> str:
+    name = value.strip().lower()
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValueError("must be the name of a header, in which * stands for any characters")
+    return name
+
+
 ProfileName = Annotated[str, AfterValidator(_check_profile)]
 
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
@@ -85,6 +116,8 @@ TenantRule = Annotated[str, AfterValidator(_check_tenant_rule)]
 StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
 
 PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
+
+HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
 
 Size = Annotated[ByteSize, Field(gt=0)]
 

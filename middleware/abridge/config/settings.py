@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel,
     ByteSize,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -21,12 +19,9 @@ from pydantic import (
     PositiveInt,
     PrivateAttr,
     ValidationError,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
-from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
 from abridge.apis.display import Exposure, FieldChoice
 from abridge.config.setting_types import (
     BaseUrl,
@@ -34,11 +29,13 @@ from abridge.config.setting_types import (
     ProfileName,
     Size,
     StoreAddress,
+    Table,
     TenantRule,
     explain_error,
 )
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.styles import STYLES, SummaryStyle
-from abridge.providers.catalog import PROFILES
+from abridge.http.hosts import is_loopback_name
 
 KiB, MiB = 1 << 10, 1 << 20
 
@@ -54,21 +51,6 @@ GENERAL_KEYS = (("history", "seal_keys_env"), ("reasoning", "open_paths"))
 T = TypeVar("T", bound="Table")
 
 
-class Table(BaseModel):
-    """A table of settings: immutable, and unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _reject_bool(cls, value: Any, info: ValidationInfo) -> Any:
-        """Reject a boolean where a number is expected: Python would take true for 1."""
-        annotation = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise ValueError("must be neither true nor false")
-        return value
-
-
 class ServerSettings(Table):
     """The listeners, processes and shutdown of `abridge serve`."""
 
@@ -77,8 +59,20 @@ class ServerSettings(Table):
     admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None  # metrics and health alone
     workers: PositiveInt = 1  # processes that serve
     page: bool = False  # serve the page at `/abridge`, which lists recent exchanges
+    allowed_hosts: tuple[str, ...] | None = None
+    """Globs of the names by which clients may address it, besides `localhost` and IP addresses.
+    None: no others where it listens on loopback, nor for the page; else all."""
+    allowed_origins: tuple[str, ...] = ()
+    """Globs of the origins of other web sites that may send requests from a browser."""
     drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
     drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
+
+    @property
+    def served_hosts(self) -> tuple[str, ...]:
+        """Globs of the names by which clients may address the server."""
+        if self.allowed_hosts is not None:
+            return self.allowed_hosts
+        return () if is_loopback_name(self.host) else ("*",)
 
 
 class SummarySettings(Table):
@@ -124,7 +118,9 @@ class SummarizerSettings(Table):
     timeout: PositiveFloat = 15.0
     max_input_chars: PositiveInt = 12000  # longer reasoning keeps its head and tail
     max_in_flight: PositiveInt = 64  # calls at once; beyond it, summaries are shed
-    extra_body: dict[str, Any] = {}  # fields added to each call's request body
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict
+    )  # fields added to each call's request body
     prompts: PromptSettings = PromptSettings()
     breaker_failures: PositiveInt = 5  # failures in a row that open the circuit breaker
     breaker_seconds: PositiveFloat = 30.0  # how long it stays open
@@ -252,40 +248,6 @@ class TracingSettings(Table):
     enabled: bool = False
 
 
-class UpstreamSettings(Table):
-    """One upstream. Its tables override the general ones, key by key."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
-    base_url: BaseUrl | None = None  # required by the proxy; mounted, there is none
-    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)  # globs of model names
-    api: Literal["same", "auto", "chat", "responses", "messages"] = "same"
-    """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
-    to have it."""
-    profile: ProfileName = "auto"
-    unsupported: Literal["refuse", "drop"] = "refuse"  # for what its API cannot express
-    max_tokens: PositiveInt = 16384  # for an API that requires a bound, if the client gives none
-    effort: Effort | None = None  # if the client gives none
-    verbosity: Verbosity | None = None  # if the client gives none
-    api_key_env: str | None = None  # the variable that holds its key; None: the client's is sent on
-    summary: dict[str, Any] = {}
-    reasoning: dict[str, Any] = {}
-    usage: dict[str, Any] = {}
-    history: dict[str, Any] = {}
-
-    @property
-    def request_defaults(self) -> RequestDefaults:
-        return RequestDefaults(self.effort, self.verbosity)
-
-    @model_validator(mode="after")
-    def _check_effort(self) -> UpstreamSettings:
-        speaks_chat = self.api in ("same", "auto", "chat")
-        if speaks_chat and self.request_defaults.has_unsupported_effort(PROFILES[self.profile]):
-            raise ValueError(
-                f"effort: profile {self.profile!r} has no field for it on Chat Completions"
-            )
-        return self
-
-
 @dataclass(slots=True, frozen=True)
 class Route:
     """An upstream and the settings in force for it."""
@@ -295,6 +257,7 @@ class Route:
     reasoning: ReasoningSettings
     usage: UsageSettings
     history: HistorySettings
+    client_credential: bool  # the client's credential is forwarded to it
 
 
 class Settings(Table):
@@ -328,13 +291,20 @@ class Settings(Table):
         self._check_workers()
         return self
 
-    def route_for(self, model: str | None) -> Route:
-        """Return the first upstream whose globs match the model's name, else the first one."""
-        if model is not None:
-            for route in self._routes:
-                if any(fnmatchcase(model, glob) for glob in route.upstream.models):
-                    return route
-        return self._routes[0]
+    def find_route(self, model: str | None) -> Route | None:
+        """Return the first upstream whose globs match the model's name, None if no upstream's do.
+
+        The only upstream takes every model, and the first one requests that name none; where
+        upstreams have no addresses, all are one application, and the first one's settings are for
+        the models that none of them lists.
+        """
+        first = self._routes[0]
+        if model is None or len(self._routes) == 1:
+            return first
+        for route in self._routes:
+            if any(fnmatchcase(model, glob) for glob in route.upstream.models):
+                return route
+        return None if first.upstream.base_url else first
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -349,6 +319,7 @@ class Settings(Table):
             _override(self.reasoning, upstream.reasoning, f"{key}.reasoning"),
             _override(self.usage, upstream.usage, f"{key}.usage"),
             _override(self.history, upstream.history, f"{key}.history"),
+            upstream.takes_client_credential(is_only=len(self.upstreams) <= 1),
         )
 
     def _check_workers(self) -> None:

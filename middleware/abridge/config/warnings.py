@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 from abridge.config.exposure import hides_raw, shows_both_without_store
 from abridge.config.settings import Settings
+from abridge.http.hosts import is_loopback_name
 from abridge.providers.catalog import PROFILES, is_reasoning_model
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def settings_warnings(settings: Settings) -> Iterator[str]:
@@ -52,6 +51,17 @@ def _netloc(url: str) -> str:
     return urlsplit(url).netloc.casefold()
 
 
+def _warn_missing_credential(settings: Settings) -> Iterator[str]:
+    for index, upstream in enumerate(settings.upstreams):
+        unsaid = not upstream.shares_key and upstream.credential is None
+        if unsaid and upstream.base_url and len(settings.upstreams) > 1:
+            yield (
+                f"upstreams[{index}].credential: is not set, so upstream {upstream.name!r} gets "
+                "none, as one of several: set it to 'client' if clients' keys are meant for it, or "
+                "to 'none'"
+            )
+
+
 def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
         name, history = route.upstream.name, route.history
@@ -69,7 +79,7 @@ def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
 
 
 def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
-    exposed = settings.server.host not in LOOPBACK
+    exposed = not is_loopback_name(settings.server.host)
     for route in filter(hides_raw, settings.routes):
         history = route.history
         hidden = f"and reasoning is hidden on upstream {route.upstream.name!r}"
@@ -93,7 +103,7 @@ def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
 
 def _warn_open_page(settings: Settings) -> Iterator[str]:
     server = settings.server
-    if server.page and server.host not in LOOPBACK:
+    if server.page and not is_loopback_name(server.host):
         yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
 
 
@@ -111,6 +121,7 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
 WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_busy_summarizer,
+    _warn_missing_credential,
     _warn_lost_reasoning,
     _warn_lost_hidden_reasoning,
     _warn_open_page,

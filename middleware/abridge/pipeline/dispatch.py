@@ -114,9 +114,19 @@ class Dispatcher:
             style is not None
             or hides_raw(request.route)
             or upstream is not request.api.upstream
+            or self._must_note_owner(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
             or (self._memory.keyring.configured and bool(request.wants_opaque_state(request.body)))
+        )
+
+    def _must_note_owner(self, request: ApiRequest) -> bool:
+        """Return whether upstream may store the answer for an account that all clients share."""
+        return (
+            request.route.upstream.shares_key
+            and request.api.stores_responses
+            and request.body.get("store") in (None, True)
+            and self._memory.for_route(request.route).store is not None
         )
 
 

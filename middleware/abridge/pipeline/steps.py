@@ -17,10 +17,12 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import remove_summary_request as remove_requested_style
-from abridge.config.exposure import hides_raw
-from abridge.config.settings import LimitSettings, UpstreamSettings
+from abridge.config.exposure import hides_raw, shared_paths
+from abridge.config.settings import LimitSettings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
@@ -107,6 +109,26 @@ class StepContext:
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
 
 
+async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Refuse what would have upstream hand out an object of an account that all clients share.
+
+    A body that may name one is encoded anew: one that names a field twice may be read in two ways.
+    """
+    settings = context.settings
+    if not (settings.shares_key and may_name_objects(context.request.decoded)):
+        return draft
+    paths = shared_paths(settings)
+    for reference in find_object_references(draft.body):
+        if not paths.include("GET", reference.path, reference.path):
+            raise RequestError(
+                "This object cannot be used here: all clients share one key, and it would be "
+                f"everybody's. The setting upstreams[].forward_paths opens {reference.path}.",
+                param=reference.param,
+                code="unsupported_value",
+            )
+    return replace(draft, changed=True)
+
+
 async def resolve_references(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Put stored items in the place of references to them and to the previous response."""
     memory = context.turn_memory
@@ -115,10 +137,16 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     )
     if not context.request.api.stores_responses or (context.translates and repository is None):
         return draft
-    resolver = ReferenceResolver(repository, context.settings.name, translates=context.translates)
+    resolver = ReferenceResolver(
+        repository,
+        context.settings.name,
+        translates=context.translates,
+        shares_key=context.settings.shares_key,
+    )
     references = await resolver.resolve(draft.body, context.admit, context.work)
     check_item_count(draft.body, context.request.api.conversation_field, context.limits.items)
-    return replace(draft, references=references, changed=references.substituted)
+    changed = draft.changed or references.substituted
+    return replace(draft, references=references, changed=changed)
 
 
 async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -230,6 +258,7 @@ async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> Reques
 
 
 SAME_API: tuple[Step, ...] = (
+    refuse_shared_objects,
     resolve_references,
     drop_revealing_fields,
     rewrite_history,
@@ -241,6 +270,7 @@ SAME_API: tuple[Step, ...] = (
 """For an upstream that speaks the client's API."""
 
 TRANSLATED: tuple[Step, ...] = (
+    refuse_shared_objects,
     resolve_references,
     drop_revealing_fields,
     strip_history,

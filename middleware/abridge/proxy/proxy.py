@@ -51,9 +51,10 @@ READ_AHEAD = 256 << 10
 class Proxy:
     """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
 
-    The client's credential is forwarded, unless the upstream has an `api_key_env`, which is read
-    once, here. Requests go out by `transport` if it is given, and are counted on `registry`, or on
-    the default one. Raises SettingsError.
+    An upstream with an `api_key_env` is called with that key, which is read once, here; mount
+    `AbridgeMiddleware` before it, which decides what clients that share a key may reach. Any other
+    gets the client's credential only if its settings say so. Requests go out by `transport` if it
+    is given, and are counted on `registry`, or on the default one. Raises SettingsError.
     """
 
     def __init__(
@@ -66,10 +67,9 @@ class Proxy:
         self._metrics = metrics_for(registry)
         self._metrics.requests_in_flight_limit.inc(limits.in_flight)
         self._targets = {
-            route.upstream.name: UpstreamTarget.from_settings(route.upstream)
-            for route in settings.routes
+            route.upstream.name: UpstreamTarget.from_route(route) for route in settings.routes
         }
-        self._default = settings.route_for(None)
+        self._default = settings.routes[0]
         transport = transport or Transport(
             connect=limits.connect, headers=limits.headers, idle=limits.idle
         )

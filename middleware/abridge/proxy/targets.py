@@ -1,14 +1,18 @@
 """The address of an upstream, and the request that it gets for a client's.
 
 The address comes from the settings alone. The client's path, below the app's mount point, and its
-query are forwarded as the client wrote them. Hop-by-hop headers are dropped in both directions; all
-others are kept unchanged, including repeated ones.
+query are forwarded as the client wrote them. Of a request's headers only those are forwarded that
+model servers read and that the settings add to them, so that no cookie and no address of a client
+gets to a provider; the client's credential goes only where the settings say so. Of a response's
+headers the hop-by-hop ones are dropped. All others are kept unchanged, including repeated ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import translate
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -18,7 +22,8 @@ from starlette.types import Scope
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.loading import read_secret
-from abridge.config.settings import UpstreamSettings
+from abridge.config.settings import Route
+from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
 from abridge.http.asgi import PATH_SAFE, encoded_path, quote_non_ascii
 from abridge.providers.catalog import PROFILES
@@ -40,20 +45,36 @@ HOP_BY_HOP = frozenset(
 
 CREDENTIAL_HEADERS = frozenset({b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"})
 
-NOT_FORWARDED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
+NOT_FORWARDED = HOP_BY_HOP | CREDENTIAL_HEADERS | {b"host", b"content-length", b"expect"}
+"""Request headers that no setting adds: those that Abridge itself decides about."""
 
 ABRIDGE_HEADER_PREFIX = b"x-abridge-"
 
+FORWARDED = frozenset(
+    {
+        *(b"accept", b"accept-encoding", b"accept-language", b"user-agent", b"prefer", b"range"),
+        *(b"content-type", b"content-encoding", b"content-language", b"content-disposition"),
+        *(b"content-digest", b"content-md5", b"digest", b"repr-digest", b"cache-control"),
+        *(b"if-none-match", b"if-modified-since", b"if-match", b"if-unmodified-since"),
+        *(b"idempotency-key", b"traceparent", b"tracestate", b"baggage"),
+        *(b"x-request-id", b"x-client-request-id", b"x-correlation-id"),
+        *(b"http-referer", b"x-title"),  # the client's application, which OpenRouter asks for
+        *(b"originator", b"session_id", b"session-id", b"conversation_id"),  # Codex
+    }
+)
+"""Request headers that model servers read and that say nothing of who the client is."""
 
-def end_to_end_headers(
-    headers: Iterable[Header], dropped: frozenset[bytes] = HOP_BY_HOP
-) -> list[Header]:
-    """Return the headers that a proxy forwards, with names in lower case."""
+FORWARDED_PREFIXES = (b"openai-", b"anthropic-", b"x-stainless-", b"x-openai-", b"x-codex-")
+"""Prefixes of further ones."""
+
+
+def end_to_end_headers(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers that are not hop-by-hop, with names in lower case."""
     forwarded: list[Header] = []
     connection_names: set[bytes] = set()
     for raw_name, value in headers:
         name = raw_name.lower()
-        if name not in dropped:
+        if name not in HOP_BY_HOP:
             forwarded.append((name, value))
         elif name == b"connection":
             connection_names.update(token.strip().lower() for token in value.split(b","))
@@ -62,6 +83,10 @@ def end_to_end_headers(
         if connection_names
         else forwarded
     )
+
+
+NOTHING = "(?!)"
+"""A pattern that matches nothing."""
 
 
 @lru_cache(maxsize=1024)
@@ -78,11 +103,14 @@ class UpstreamTarget:
     origin: str
     host: bytes
     base_path: bytes  # the path that replaces a leading `/v1` of the client's
-    credential: Header | None  # replaces the client's credentials
+    credential: Header | None  # its own
+    client_credential: bool  # the client's is forwarded
+    header_globs: re.Pattern[str]  # match the headers that its settings add
 
     @classmethod
-    def from_settings(cls, upstream: UpstreamSettings) -> UpstreamTarget:
+    def from_route(cls, route: Route) -> UpstreamTarget:
         """Raises SettingsError."""
+        upstream = route.upstream
         if upstream.base_url is None:
             raise SettingsError(f"upstreams: {upstream.name!r} has no base_url to forward to")
         try:
@@ -96,6 +124,8 @@ class UpstreamTarget:
             url.netloc,
             url.raw_path.rstrip(b"/"),
             _credential_header(upstream),
+            route.client_credential,
+            re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
         )
 
     def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> httpx.Request:
@@ -117,14 +147,19 @@ class UpstreamTarget:
         return path if path.startswith(b"/") else b"/" + path
 
     def _headers(self, headers: list[Header], body: bytes | httpx.AsyncByteStream) -> list[Header]:
-        dropped = NOT_FORWARDED if self.credential is None else NOT_FORWARDED | CREDENTIAL_HEADERS
         forwarded = [
-            header
-            for header in end_to_end_headers(headers, dropped)
-            if not header[0].startswith(ABRIDGE_HEADER_PREFIX)
+            header for header in end_to_end_headers(headers) if self._is_forwarded(header[0])
         ]
         credential = [] if self.credential is None else [self.credential]
         return [(b"host", self.host), *forwarded, *credential, *_framing_headers(headers, body)]
+
+    def _is_forwarded(self, name: bytes) -> bool:
+        """Return whether a request header is forwarded; its name is in lower case."""
+        if name in FORWARDED or name.startswith(FORWARDED_PREFIXES):
+            return True
+        if name in NOT_FORWARDED or name.startswith(ABRIDGE_HEADER_PREFIX):
+            return self.client_credential and name in CREDENTIAL_HEADERS
+        return self.header_globs.fullmatch(name.decode("latin-1")) is not None
 
 
 def _credential_header(upstream: UpstreamSettings) -> Header | None:

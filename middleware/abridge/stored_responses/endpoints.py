@@ -18,7 +18,7 @@ from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.request import SAFE_INCLUDES
 from abridge.config.exposure import hides_raw, shows_summary
-from abridge.config.settings import ROUTE, Settings
+from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import json_start
@@ -96,13 +96,17 @@ class StoredResponses:
             return True
         if record is None and self._is_missing(path.response_id):
             raise response_not_found(path.response_id)
+        owner = await self._find_owner(path.response_id, record, scope)
         is_known = isinstance(record, UpstreamResponse) and record.upstream in self._routes
         if not (is_known or self._hiding_routes):
-            return False
+            if owner is None:
+                return False
+            await self._app({**scope, ROUTE: owner}, receive, send)
+            return True
         upstream_response = (
             record if isinstance(record, UpstreamResponse) and is_known else UNKNOWN_RESPONSE
         )
-        route = self._routes.get(upstream_response.upstream, self._default_route)
+        route = self._routes.get(upstream_response.upstream, owner or self._default_route)
         profile = PROFILES[route.upstream.profile]
         view = self._view(upstream_response, repository, profile)
         await self._ask_upstream(path, view, {**scope, ROUTE: route}, receive, send)
@@ -149,6 +153,20 @@ class StoredResponses:
             if record is not None:
                 return repository, record
         return repository, None
+
+    async def _find_owner(self, response_id: str, record: object, scope: Scope) -> Route | None:
+        """Find the upstream that made a response for the tenant and whose key all clients share;
+        None if there is no such upstream. Raises RequestError for a response that the one to be
+        asked made for somebody else."""
+        if not any(route.upstream.shares_key for route in self._routes.values()):
+            return None
+        for repository in self._repositories(scope):
+            (name,) = await repository.find_owners([response_id])
+            if name in self._routes:
+                return self._routes[name]
+        if record is None and self._default_route.upstream.shares_key:
+            raise response_not_found(response_id)
+        return None
 
     def _repositories(self, scope: Scope) -> Iterator[ResponseRepository]:
         """Yield the tenant's repositories, one for every distinct store and tenant rule."""

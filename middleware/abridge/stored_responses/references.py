@@ -7,7 +7,7 @@ stored responses. An upstream with the same API resolves its own, but cannot kno
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from abridge.apis.api import RequestEcho
 from abridge.apis.fields import require_list
 from abridge.apis.json import loads_exact, objects, packed, string
+from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -42,6 +43,7 @@ class ReferenceResolver:
     repository: ResponseRepository | None  # None if nothing is stored for the client
     upstream: str  # its name in the settings
     translates: bool  # upstream has another API than the client
+    shares_key: bool = False  # upstream takes all clients for one
 
     async def resolve(self, body: Json, admit: AdmitItems, work: Work) -> ResolvedReferences:
         """Replace the references in a request's body by the items they stand for.
@@ -50,6 +52,8 @@ class ReferenceResolver:
         missing ones.
         """
         store_wanted = body.get("store") in (None, True)
+        if self.shares_key and not self.translates:
+            await self._check_owner(body, work)
         references = await work.run(
             _References,
             body,
@@ -66,11 +70,24 @@ class ReferenceResolver:
             storage, references.previous_id, substituted=True, items_before=items_before
         )
 
+    async def _check_owner(self, body: Json, work: Work) -> None:
+        """Raise RequestError for a response or an item that upstream did not make for the tenant:
+        upstream itself would hand it out."""
+        named = await work.run(lambda: list(_upstream_ids(body)))
+        ids = list(dict.fromkeys(name for name, _ in named))
+        owners = await self.repository.find_owners(ids) if self.repository is not None else ()
+        own = {name for name, owner in zip(ids, owners, strict=False) if owner == self.upstream}
+        for name, index in named:
+            if name not in own:
+                raise previous_not_found(name) if index is None else item_not_found(name, index)
+        if self.repository is not None:
+            await self.repository.note_owner(ids, self.upstream)
+
     def _storage_action(self, references: _References) -> StorageAction | None:
         if self.repository is None:
             return None
         if not self.translates:
-            return NoteUpstream(self.repository, self.upstream)
+            return NoteUpstream(self.repository, self.upstream, self.shares_key)
         input_items = references.add_to_input_items(self.repository.create_input_items())
         return StoreLocally(self.repository, self.upstream, input_items)
 
@@ -223,6 +240,17 @@ CALL_ID_PREFIX = "call_"
 
 def id_prefix(item: Json) -> str:
     return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
+
+
+def _upstream_ids(body: Json) -> Iterator[tuple[str, int | None]]:
+    """Yield the ids by which upstream would load something, each with its index in the input; None
+    for the previous response. Those that Abridge made are not upstream's."""
+    if (previous := string(body.get(PREVIOUS_RESPONSE_ID))) and not is_minted(previous):
+        yield previous, None
+    for index, item in enumerate(read_input_items(body)):
+        name = referenced_id(item) or loaded_id(item)
+        if name and not is_minted(name):
+            yield name, index
 
 
 def read_input_items(body: Json) -> list[Any]:

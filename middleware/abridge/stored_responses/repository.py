@@ -8,7 +8,7 @@ Abridge added to it is stored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
@@ -21,7 +21,7 @@ from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
 
-RecordKind: TypeAlias = Literal["response", "item", "made"]
+RecordKind: TypeAlias = Literal["response", "item", "made", "owner"]
 
 _RecordName: TypeAlias = tuple[RecordKind, str]
 
@@ -119,6 +119,16 @@ class ResponseRepository:
         something that Abridge made; empty if there is none, or more than one: some upstreams reuse
         ids."""
         return [value.decode() if value else "" for value in await self._get("made", items)]
+
+    async def find_owners(self, ids: Sequence[str]) -> list[str]:
+        """Return, for each id of a response or an item, the upstream that made it for the tenant;
+        empty if that is not known."""
+        return [value.decode() if value else "" for value in await self._get("owner", ids)]
+
+    async def note_owner(self, ids: Iterable[str], upstream: str) -> None:
+        """Note that an upstream made these responses and items for the tenant, or start the
+        lifetime of that note again."""
+        await self._put({("owner", name): upstream.encode() for name in ids})
 
     async def save_local(
         self, response_id: str, response: LocalResponse, items: Mapping[str, bytes]

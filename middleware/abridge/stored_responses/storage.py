@@ -48,18 +48,23 @@ class StoreLocally:
 
 @dataclass(slots=True, frozen=True)
 class NoteUpstream:
-    """Note what Abridge made of a response that upstream stores."""
+    """Note what Abridge made of a response that upstream stores, and, where all clients share
+    upstream's key, for whom it was made."""
 
     repository: ResponseRepository
     upstream: str
+    shares_key: bool = False
 
     async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
         summaries = ended.summaries.values()
         has_summary = any(summary.parts or summary.error is not None for summary in summaries)
         response_id = string(response.get("id"))
-        if not (response_id and ended.ok and (has_summary or not display.show_raw)):
+        if not response_id or response.get("store") is False:
             return
-        if response.get("store") is False:
+        if self.shares_key:
+            items = (string(item.get("id")) for item in objects(response.get("output")))
+            await self.repository.note_owner([response_id, *filter(None, items)], self.upstream)
+        if not (ended.ok and (has_summary or not display.show_raw)):
             return
         names = (*CHANGED_RESPONSE_FIELDS, *(ECHOED if display.hides_raw else ()))
         fields = {key: response[key] for key in names if key in response}

@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from abridge.config.settings import SummarizerSettings, UpstreamSettings
+from abridge.config.settings import SummarizerSettings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.observability.logs import record_fields
 from abridge.observability.record import NO_TOKENS, Record, bounded_text

@@ -1,0 +1,84 @@
+"""What a request refers to of the things that its upstream stores for an account.
+
+Where all clients share one key, the account is everybody's: whoever names an object gets it. Here
+is found which objects a body names; whose they are is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from abridge.apis.json import string
+from abridge.core.conversation import Json
+
+OBJECT_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "file_id": "/v1/files",
+        "file_ids": "/v1/files",
+        "vector_store_ids": "/v1/vector_stores",
+        "container": "/v1/containers",
+        "container_id": "/v1/containers",
+        "conversation": "/v1/conversations",
+        "prompt": "/v1/prompts",
+    }
+)
+"""Fields that name an object, by its id or an object with its id, and the path at which the API
+lists such objects."""
+
+CLIENT_FIELDS = frozenset({"metadata", "parameters", "schema", "input_schema"})
+"""Fields whose content is the client's own, whatever the names in it."""
+
+LOADED_ITEMS: Mapping[str, str] = MappingProxyType(
+    {"reasoning": "encrypted_content", "image_generation_call": "result"}
+)
+"""Types of items that Responses loads by their id where this field of theirs is empty."""
+
+ESCAPE = b"\\u"
+"""By it any name may be spelled otherwise."""
+
+_NEEDLES = (*(f'"{name}"'.encode() for name in OBJECT_FIELDS), b'"id"', b'"previous_response_id"')
+
+
+class ObjectReference(NamedTuple):
+    """A field that names an object."""
+
+    param: str  # the field, dotted
+    path: str  # at which the API lists such objects
+
+
+def may_name_objects(body: bytes) -> bool:
+    """Return whether a body may name an object, by a byte search alone."""
+    return ESCAPE in body or any(needle in body for needle in _NEEDLES)
+
+
+def find_object_references(body: Json) -> Iterator[ObjectReference]:
+    """Yield the fields of a request that name objects, other than responses and their items."""
+    pending: list[tuple[str, Any]] = [("", body)]
+    while pending:
+        place, value = pending.pop()
+        if isinstance(value, list):
+            pending += [(f"{place}[{index}]", entry) for index, entry in enumerate(value)]
+        elif isinstance(value, dict):
+            for name, entry in value.items():
+                param = f"{place}.{name}".removeprefix(".")
+                if name in OBJECT_FIELDS and _names_object(entry):
+                    yield ObjectReference(param, OBJECT_FIELDS[name])
+                elif isinstance(entry, dict | list) and name not in CLIENT_FIELDS:
+                    pending.append((param, entry))
+
+
+def _names_object(value: Any) -> bool:
+    """Return whether a field's value is an id, ids, or an object that has an id."""
+    if isinstance(value, list):
+        return any(isinstance(entry, str) for entry in value)
+    return bool(string(value.get("id") if isinstance(value, dict) else value))
+
+
+def loaded_id(item: Any) -> str:
+    """Return the id by which upstream would load an input item's content; empty if it is whole."""
+    if not isinstance(item, dict):
+        return ""
+    content = LOADED_ITEMS.get(string(item.get("type")))
+    return string(item.get("id")) if content is not None and not item.get(content) else ""
