@@ -51,7 +51,8 @@ class Abridge:
                 raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")
         self.health = Health()
         self._proxy = Proxy(settings, transport, registry)
-        page = Page(settings.summarizer.kind) if settings.server.page else None
+        server = settings.server
+        page = Page(settings.summarizer.kind, server.allowed_hosts or ()) if server.page else None
         self._middleware = AbridgeMiddleware(
             self._proxy,
             settings,
@@ -65,7 +66,9 @@ class Abridge:
         exposed = exposed_registry(registry)
         self.admin = AdminEndpoints("", self.health, exposed)
         routes = [
-            *AdminEndpoints(PATH_PREFIX, self.health, exposed).routes,
+            *AdminEndpoints(
+                PATH_PREFIX, self.health, exposed, metrics_elsewhere=server.admin_port is not None
+            ).routes,
             *(page.routes() if page else ()),
         ]
         self._router = Router(routes, default=self._middleware, redirect_slashes=False)

@@ -23,13 +23,16 @@ from starlette.types import ASGIApp
 from abridge.apis import sse
 from abridge.apis.json import loads
 from abridge.app import create_app
-from abridge.config.settings import ServerSettings, Settings, UpstreamSettings
+from abridge.config.settings import ServerSettings, Settings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
 from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.demo.script import QUESTION
+from abridge.observability.metrics import metrics_for
+from abridge.server.browser_guard import BrowserGuard
 from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
 
 NORMAL_PAUSE, FAST_PAUSE = 0.0065, 0.001
@@ -187,8 +190,10 @@ def _next_steps(url: str | None) -> Iterator[str]:
 async def _serve_abridge(model: str, *, page: bool) -> AsyncIterator[str]:
     upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
     settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
-    app = create_app(settings, registry=CollectorRegistry())
-    async with aclosing(app), _serve(app) as url:
+    registry = CollectorRegistry()
+    app = create_app(settings, registry=registry)
+    guarded = BrowserGuard(app, settings.server, metrics_for(registry).refusals)
+    async with aclosing(app), _serve(guarded) as url:
         yield url
 
 

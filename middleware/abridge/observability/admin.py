@@ -26,7 +26,15 @@ class AdminEndpoints(Router):
     counted has been scraped.
     """
 
-    def __init__(self, prefix: str, health: Health, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        health: Health,
+        registry: CollectorRegistry,
+        *,
+        metrics_elsewhere: bool = False,
+    ) -> None:
+        """With `metrics_elsewhere`, the path of the metrics says that another port has them."""
         self._health = health
         self._registry = registry
         self._encode: Callable[[CollectorRegistry], bytes] = generate_latest
@@ -36,7 +44,10 @@ class AdminEndpoints(Router):
             [
                 Route(f"{prefix}/healthz", self._healthz),
                 Route(f"{prefix}/readyz", self._readyz),
-                Route(f"{prefix}/metrics", self._metrics),
+                Route(
+                    f"{prefix}/metrics",
+                    self._metrics_elsewhere if metrics_elsewhere else self._metrics,
+                ),
             ]
         )
 
@@ -59,6 +70,9 @@ class AdminEndpoints(Router):
         if self._health.ready:
             return PlainTextResponse("ready\n")
         return PlainTextResponse("not ready\n", status_code=503)
+
+    async def _metrics_elsewhere(self, _: Request) -> Response:
+        return PlainTextResponse("The metrics are on the admin port.\n", status_code=404)
 
     async def _metrics(self, request: Request) -> Response:
         self._encode, content_type = choose_encoder(request.headers.get("accept", ""))

@@ -1,17 +1,17 @@
 """The page's routes and their protection.
 
-Anyone who can reach the port may open the page, as they may read the metrics. Another web site,
-open in the browser of such a person, may not: cross-origin reads are forbidden, and a request over
-loopback must address a loopback name or an IP address, against DNS rebinding. The page finds its
+Anyone who can reach the port may open the page. Another web site, open in the browser of such a
+person, may not: cross-origin reads are forbidden, and a request must address an IP address, a local
+name or one that the settings list, against DNS rebinding. That holds whatever address the server
+listens on: behind a port mapping it is not the one that the browser was given. The page finds its
 own requests in the journal by the request id it sent with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from importlib.resources import files
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import time
 
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from abridge.apis.json import dumps
+from abridge.http.hosts import is_allowed_host
 from abridge.page.journal import Journal
 
 MEDIA_TYPES = {
@@ -41,17 +42,24 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 
-NOT_LOCAL = "This page is for this machine: open it as http://127.0.0.1 or http://localhost.\n"
+WRONG_HOST = (
+    "This page is opened by an IP address such as http://127.0.0.1, or as http://localhost. The "
+    "setting server.allowed_hosts adds names.\n"
+)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """The page; `summarizer` is the kind in the settings, so that it can say what an extract is."""
+    """The page; `summarizer` is the kind in the settings, so that it can say what an extract is.
 
-    def __init__(self, summarizer: str) -> None:
+    `hosts` are globs of the names by which it may be opened.
+    """
+
+    def __init__(self, summarizer: str, hosts: Sequence[str] = ()) -> None:
         self.journal = Journal()
         self._summarizer = summarizer
+        self._hosts = hosts
         self._files = {
             file.name: file.read_bytes()
             for file in files("abridge.page").joinpath("files").iterdir()
@@ -60,10 +68,10 @@ class Page:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/abridge", _guard(self._page)),
-            Route("/abridge/", _guard(self._redirect_slash)),
-            Route("/abridge/page/{file}", _guard(self._file)),
-            Route("/abridge/exchanges", _guard(self._exchanges)),
+            Route("/abridge", _guard(self._page, self._hosts)),
+            Route("/abridge/", _guard(self._redirect_slash, self._hosts)),
+            Route("/abridge/page/{file}", _guard(self._file, self._hosts)),
+            Route("/abridge/exchanges", _guard(self._exchanges, self._hosts)),
         ]
 
     async def _page(self, _: Request) -> Response:
@@ -93,40 +101,14 @@ class Page:
         return Response(dumps(listing), media_type="application/json", headers=headers)
 
 
-def _guard(handler: Handler) -> Handler:
+def _guard(handler: Handler, hosts: Sequence[str]) -> Handler:
     @wraps(handler)
     async def guarded(request: Request) -> Response:
-        if _is_loopback_request(request) and not _has_local_host(request):
-            response: Response = PlainTextResponse(NOT_LOCAL, status_code=403)
+        if not is_allowed_host(request.scope, hosts):
+            response: Response = PlainTextResponse(WRONG_HOST, status_code=421)
         else:
             response = await handler(request)
         response.headers.update(SECURITY_HEADERS)
         return response
 
     return guarded
-
-
-def _is_loopback_request(request: Request) -> bool:
-    server = request.scope.get("server")
-    address = _parse_address(server[0]) if server else None
-    return address is not None and address.is_loopback
-
-
-def _has_local_host(request: Request) -> bool:
-    """Check the Host header: an IP address, or a name under `.localhost`.
-
-    Neither can be made to point elsewhere by DNS.
-    """
-    value = request.headers.get("host", "").lower()
-    host = value[1:].partition("]")[0] if value.startswith("[") else value.partition(":")[0]
-    return _parse_address(host) is not None or f".{host.removesuffix('.')}".endswith(".localhost")
-
-
-def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
-    """Parse an IP address; an IPv4-mapped IPv6 address, as a dual-stack socket reports it, becomes
-    IPv4."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address

@@ -31,6 +31,7 @@ from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN
 from abridge.observability.tracing import exporting_spans
 from abridge.proxy.calls import log_in_one_line
+from abridge.server.browser_guard import BrowserGuard
 from abridge.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
 from abridge.server.open_files import fit_open_files
 from abridge.server.process_metrics import sample_process
@@ -185,8 +186,9 @@ async def _serve(
     limits = fit_open_files(settings.limits)
     for opened in filter(None, (listener, admin_listener)):
         drop_unread(opened, limits.client)
+    guarded = BrowserGuard(app, settings.server, metrics_for().refusals)
     server, admin = (
-        HttpServer(app, limits=limits, count_refusal=_count_refusal),
+        HttpServer(guarded, limits=limits, count_refusal=_count_refusal),
         HttpServer(app.admin, shutdown_timeout=1, limits=settings.limits),
     )
     with catch_signals() as signals:

@@ -1,0 +1,121 @@
+"""Keep other web sites out, which may have a visitor's browser send requests to a local server.
+
+A browser does so for any site: it sends forms and plain text unasked, and for the rest asks the
+server first, which model servers commonly allow to all. So refused are requests that address
+another host than this one, that another site had sent, and that bring no JSON to an endpoint that
+takes nothing else. Clients that are no browsers notice none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+
+from prometheus_client import Counter
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.apis.openai import error_body
+from abridge.apis.registry import find_api
+from abridge.config.settings import ServerSettings
+from abridge.errors import RequestError
+from abridge.http.asgi import decoded_path, encoded_path, get_header
+from abridge.http.hosts import is_allowed_host
+from abridge.middleware import send_error
+
+WRONG_HOST = RequestError(
+    "This server is not known by the name in the Host header. The setting server.allowed_hosts "
+    "lists its names.",
+    status=421,
+    param="host",
+    code="misdirected_request",
+)
+
+OTHER_SITE = RequestError(
+    "Requests from other web sites are not served here. The setting server.allowed_origins lists "
+    "those that are.",
+    status=403,
+    param="origin",
+    code="cross_site_request",
+)
+
+NO_JSON = RequestError(
+    "The request body must be JSON, and the header Content-Type say application/json.",
+    status=415,
+    param="content-type",
+    code="unsupported_content_type",
+)
+
+
+class BrowserGuard:
+    """Refuse what browsers send for other sites, and pass all else on to `app`.
+
+    Pages of `server.allowed_origins` may send requests and read the answers. Refusals are counted
+    by their code.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, refusals: Counter) -> None:
+        self._hosts = settings.served_hosts
+        self._origins = re.compile("|".join(map(translate, settings.allowed_origins)) or r"(?!)")
+        self._refusals = refusals
+        self._app = app
+        if settings.allowed_origins:
+            self._app = CORSMiddleware(
+                app,
+                allow_origin_regex=self._origins.pattern,
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["*"],
+            )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._find_refusal(scope) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            self._refusals.labels(refusal.code).inc()
+            await send_error(refusal, send, error_body)
+
+    def _find_refusal(self, scope: Scope) -> RequestError | None:
+        if not is_allowed_host(scope, self._hosts):
+            return WRONG_HOST
+        if self._is_from_other_site(scope):
+            return OTHER_SITE
+        takes_json = scope["method"] == "POST" and find_api(
+            decoded_path(scope), encoded_path(scope).decode("latin-1")
+        )
+        return NO_JSON if takes_json and not _has_json(scope) else None
+
+    def _is_from_other_site(self, scope: Scope) -> bool:
+        """Return whether another site's page sent a request.
+
+        Browsers say so, but not to a plain http address that is not local; there the origin that
+        they name with each request that could do harm is not the server's own. A link to the page
+        is no such request.
+        """
+        headers = scope["headers"]
+        origin = get_header(headers, b"origin").decode("latin-1")
+        if origin and self._origins.fullmatch(origin):
+            return False
+        if site := get_header(headers, b"sec-fetch-site"):
+            return site == b"cross-site" and not _is_link(scope)
+        host = get_header(headers, b"host").decode("latin-1").lower()
+        return bool(origin) and origin.partition("://")[2].lower() != host
+
+
+def _is_link(scope: Scope) -> bool:
+    """Return whether a browser shows the answer by itself, and to nobody else."""
+    headers = scope["headers"]
+    is_shown = get_header(headers, b"sec-fetch-mode") == b"navigate"
+    return (
+        is_shown
+        and scope["method"] == "GET"
+        and get_header(headers, b"sec-fetch-dest") == b"document"
+    )
+
+
+def _has_json(scope: Scope) -> bool:
+    content_type = get_header(scope["headers"], b"content-type").split(b";")[0].strip().lower()
+    return content_type == b"application/json" or (
+        content_type.startswith(b"application/") and content_type.endswith(b"+json")
+    )
