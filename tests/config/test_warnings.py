@@ -68,3 +68,20 @@ def test_each_surprise_names_its_key(
     settings: dict[str, Any], upstream: dict[str, Any], keys: list[str]
 ) -> None:
     assert warned_keys(settings, **upstream) == keys
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "keys"),
+    [
+        ({}, {}, ["upstreams[0].credential", "upstreams[1].credential"]),
+        ({"credential": "client"}, {}, ["upstreams[1].credential"]),
+        ({"credential": "client"}, {"credential": "none"}, []),
+        ({"credential": "none"}, {"api_key_env": "KEY"}, []),
+    ],
+)
+def test_of_several_upstreams_each_says_whether_it_gets_the_clients_credential(
+    first: dict[str, Any], second: dict[str, Any], keys: list[str]
+) -> None:
+    entries = [{"name": "a", "base_url": U, **first}, {"name": "b", "base_url": U, **second}]
+    lines = settings_warnings(Settings.model_validate({"upstreams": entries}))
+    assert [line.partition(":")[0] for line in lines] == keys

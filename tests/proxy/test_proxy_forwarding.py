@@ -249,7 +249,6 @@ IDENTIFYING = {
     "cf-connecting-ip": "10.9.9.9",
     "true-client-ip": "10.9.9.9",
     "x-user-email": "ann@example.com",
-    "origin": "https://intranet.example",
     "referer": "https://intranet.example/secret",
     "sec-fetch-site": "same-origin",
 }
@@ -268,6 +267,7 @@ async def test_who_the_client_is_stays_here() -> None:
         *("openai-organization", "openai-beta", "anthropic-version", "anthropic-beta"),
         *("x-stainless-retry-count", "x-request-id", "x-client-request-id"),
         *("traceparent", "tracestate", "baggage", "session_id", "if-none-match"),
+        *("origin", "access-control-request-method", "access-control-request-headers"),
     ],
 )
 async def test_what_model_servers_read_is_forwarded(name: str) -> None:
@@ -357,6 +357,17 @@ async def test_an_upstreams_own_key_replaces_the_clients(monkeypatch: pytest.Mon
     await call(proxy, CHAT, {}, headers=CREDENTIALS)
     assert upstream.request.headers.get_list("authorization") == ["Bearer sk-upstream"]
     assert not upstream.request.headers.keys() & CREDENTIALS.keys() - {"authorization"}
+
+
+async def test_with_a_shared_key_no_client_chooses_an_account(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
+    proxy, upstream = proxy_for({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    choosing = {"openai-organization": "org-2", "openai-project": "p", "idempotency-key": "theirs"}
+    await call(proxy, CHAT, {}, headers={**choosing, "openai-beta": "responses=v1"})
+    assert upstream.request.headers["openai-beta"] == "responses=v1"
+    assert not upstream.request.headers.keys() & choosing.keys()
 
 
 async def test_an_upstream_s_key_may_be_in_a_file(

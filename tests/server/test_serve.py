@@ -74,7 +74,7 @@ class TestStart:
             assert "model of-flags at http://127.0.0.1:9/v1" in output
             assert "detailed" in output
 
-    async def test_health_and_metrics_are_on_both_ports(self) -> None:
+    async def test_health_is_on_both_ports_and_the_metrics_on_the_admin_port(self) -> None:
         async with (
             serve(reasoning_upstream()) as upstream,
             sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
@@ -84,8 +84,22 @@ class TestStart:
                 assert (await session.get(f"{base}/healthz")).text == "ok\n"
                 assert (await session.get(f"{base}/readyz")).text == "ready\n"
             await session.post(f"{running.url}/v1/responses", json=REQUEST)
-            for base in (f"{running.url}/abridge", running.admin):
-                await until_text(session, f"{base}/metrics", 'outcome="ok"')
+            await until_text(session, running.metrics, 'outcome="ok"')
+            closed = await session.get(f"{running.url}/abridge/metrics")
+            assert (closed.status_code, closed.text) == (
+                404,
+                "The metrics are on the admin port.\n",
+            )
+
+    async def test_without_an_admin_port_the_metrics_are_on_the_other(self) -> None:
+        async with (
+            serve(reasoning_upstream()) as upstream,
+            sidecar("--upstream", f"{upstream}/v1") as running,
+            client() as session,
+        ):
+            await session.post(f"{running.url}/v1/responses", json=REQUEST)
+            assert running.metrics == f"{running.url}/abridge/metrics"
+            await until_text(session, running.metrics, 'outcome="ok"')
 
     async def test_it_summarizes_and_sends_no_server_header(self) -> None:
         async with (
@@ -204,7 +218,7 @@ class TestEnd:
         ):
             host, _, port = running.url.removeprefix("http://").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
-            writer.write(b"GET /v1/models HTTP/1.1\r\nhost: here\r\n\r\n")
+            writer.write(b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n")
             await soon(reader.readexactly(100))
             running.signal()
             await running.until("cancelling 1 requests")

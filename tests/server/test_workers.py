@@ -124,8 +124,6 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
             scraped = await scrape(session, running.metrics)
             assert account.matches(scraped)
             assert scraped.total("workers") == 4
-        each = [(await scrape(session, running.metrics)).counted for _ in range(12)]
-        assert all(counted == each[0] for counted in each)
 
 
 async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
@@ -187,7 +185,20 @@ async def test_health_and_readiness_are_on_both_ports() -> None:
         for base in (f"{running.url}/abridge", running.admin):
             assert (await session.get(f"{base}/healthz")).text == "ok\n"
             assert (await session.get(f"{base}/readyz")).text == "ready\n"
-            assert (await scrape(session, f"{base}/metrics")).total("workers") == 2
+        assert (await scrape(session, running.metrics)).total("workers") == 2
+
+
+async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None:
+    async with (
+        serve(thinker()) as upstream,
+        sidecar("--upstream", f"{upstream}/v1", "--workers", "3", **NOTHING_KEPT) as running,
+        client() as session,
+    ):
+        account = Account(running)
+        await account.send_requests(session, 12)
+        await scrape_until(session, running.metrics, account.matches)
+        each = [(await scrape(session, running.metrics)).counted for _ in range(12)]
+        assert all(counted == each[0] for counted in each)
 
 
 class TestFolder:

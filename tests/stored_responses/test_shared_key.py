@@ -282,6 +282,11 @@ class TestPaths:
             assert (await call(app, path, {"model": "m"}, KEY)).status == 200
         assert (await call(app, "/v1/batches", {"model": "m"}, KEY)).status == 404
 
+    async def test_an_application_of_ones_own_has_no_key_of_abridges(self) -> None:
+        account = Account()
+        app = build_app("mounted", account, upstreams=[{"api_key_env": "OWN"}])
+        assert (await call(app, "/v1/files", b"", KEY, method="GET")).status == 200
+
     async def test_each_upstream_has_its_own(self) -> None:
         account = Account()
         entries = [entry(name="a", models=["a"]), {**entry(name="b"), "api_key_env": None}]

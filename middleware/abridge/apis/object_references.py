@@ -6,9 +6,9 @@ is found which objects a body names; whose they are is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.json import string
 from abridge.core.conversation import Json
@@ -41,6 +41,10 @@ ESCAPE = b"\\u"
 _NEEDLES = (*(f'"{name}"'.encode() for name in OBJECT_FIELDS), b'"id"', b'"previous_response_id"')
 
 
+_Place: TypeAlias = tuple["_Place | None", str | int]
+"""A place in a body: the one around it, and the key or index in that."""
+
+
 class ObjectReference(NamedTuple):
     """A field that names an object."""
 
@@ -55,18 +59,25 @@ def may_name_objects(body: bytes) -> bool:
 
 def find_object_references(body: Json) -> Iterator[ObjectReference]:
     """Yield the fields of a request that name objects, other than responses and their items."""
-    pending: list[tuple[str, Any]] = [("", body)]
+    pending: list[tuple[_Place | None, Any]] = [(None, body)]
     while pending:
         place, value = pending.pop()
-        if isinstance(value, list):
-            pending += [(f"{place}[{index}]", entry) for index, entry in enumerate(value)]
-        elif isinstance(value, dict):
-            for name, entry in value.items():
-                param = f"{place}.{name}".removeprefix(".")
-                if name in OBJECT_FIELDS and _names_object(entry):
-                    yield ObjectReference(param, OBJECT_FIELDS[name])
-                elif isinstance(entry, dict | list) and name not in CLIENT_FIELDS:
-                    pending.append((param, entry))
+        entries: Iterable[tuple[Any, Any]]
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, entry in entries:
+            if name in OBJECT_FIELDS and _names_object(entry):
+                yield ObjectReference(_spell((place, name)), OBJECT_FIELDS[name])
+            elif isinstance(entry, dict | list) and name not in CLIENT_FIELDS:
+                pending.append(((place, name), entry))
+
+
+def _spell(place: _Place | None) -> str:
+    """Spell a place as errors name it: `input[0].content`."""
+    spelled = ""
+    while place is not None:
+        place, name = place
+        spelled = (f"[{name}]" if isinstance(name, int) else f".{name}") + spelled
+    return spelled.removeprefix(".")
 
 
 def _names_object(value: Any) -> bool:

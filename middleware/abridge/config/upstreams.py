@@ -46,16 +46,16 @@ class UpstreamSettings(Table):
     @property
     def shares_key(self) -> bool:
         """True if all clients are one and the same to it, since they share Abridge's key."""
-        return self.api_key_env is not None
+        return self.api_key_env is not None and self.base_url is not None
 
     def takes_client_credential(self, *, is_only: bool) -> bool:
-        if self.shares_key or self.credential is not None:
-            return self.credential == "client"
-        return is_only
+        if self.api_key_env is None and self.credential is None:
+            return is_only
+        return self.credential == "client"
 
     @model_validator(mode="after")
     def _check_credential(self) -> UpstreamSettings:
-        if self.shares_key and self.credential is not None:
+        if self.api_key_env is not None and self.credential is not None:
             raise ValueError("credential: must be left out with api_key_env, which is sent instead")
         return self
 

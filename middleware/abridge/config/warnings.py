@@ -53,7 +53,7 @@ def _netloc(url: str) -> str:
 
 def _warn_missing_credential(settings: Settings) -> Iterator[str]:
     for index, upstream in enumerate(settings.upstreams):
-        unsaid = not upstream.shares_key and upstream.credential is None
+        unsaid = upstream.api_key_env is None and upstream.credential is None
         if unsaid and upstream.base_url and len(settings.upstreams) > 1:
             yield (
                 f"upstreams[{index}].credential: is not set, so upstream {upstream.name!r} gets "

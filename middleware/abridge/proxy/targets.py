@@ -60,9 +60,15 @@ FORWARDED = frozenset(
         *(b"x-request-id", b"x-client-request-id", b"x-correlation-id"),
         *(b"http-referer", b"x-title"),  # the client's application, which OpenRouter asks for
         *(b"originator", b"session_id", b"session-id", b"conversation_id"),  # Codex
+        *(b"origin", b"access-control-request-method", b"access-control-request-headers"),
     }
 )
-"""Request headers that model servers read and that say nothing of who the client is."""
+"""Request headers that model servers read and that say nothing of who the client is. The last ones
+are for servers that answer to web pages themselves."""
+
+ACCOUNT_HEADERS = frozenset({b"idempotency-key", b"openai-organization", b"openai-project"})
+"""Headers that choose between the accounts of a key, or an answer that was given with it before: no
+client's to send where the key is Abridge's."""
 
 FORWARDED_PREFIXES = (b"openai-", b"anthropic-", b"x-stainless-", b"x-openai-", b"x-codex-")
 """Prefixes of further ones."""
@@ -156,7 +162,7 @@ class UpstreamTarget:
     def _is_forwarded(self, name: bytes) -> bool:
         """Return whether a request header is forwarded; its name is in lower case."""
         if name in FORWARDED or name.startswith(FORWARDED_PREFIXES):
-            return True
+            return self.credential is None or name not in ACCOUNT_HEADERS
         if name in NOT_FORWARDED or name.startswith(ABRIDGE_HEADER_PREFIX):
             return self.client_credential and name in CREDENTIAL_HEADERS
         return self.header_globs.fullmatch(name.decode("latin-1")) is not None
