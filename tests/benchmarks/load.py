@@ -52,7 +52,7 @@ class Job:
             "authorization": "Bearer sk-benchmark",
             "content-type": "application/json",
             "content-length": str(len(body)),
-            "x-script": self.script,
+            "openai-script": self.script,
             **self.headers,
         }
         lines = [f"POST {self.path} HTTP/1.1", *(": ".join(pair) for pair in headers.items())]

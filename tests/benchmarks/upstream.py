@@ -1,6 +1,7 @@
 """The scripted upstream and summarizer model, written close to the socket to cost little.
 
-A request's header `x-script` names the script to play, or else the first segment of its path.
+A request's header `openai-script`, which Abridge forwards as all that begin so, names the script to
+play, or else the first segment of its path does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import uvloop
 from tests.benchmarks.scripts import STAMP, Script, script
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-NAME = re.compile(rb"\r\nx-script: *([\w-]+)", re.IGNORECASE)
+NAME = re.compile(rb"\r\nopenai-script: *([\w-]+)", re.IGNORECASE)
 PLACE = re.compile(rb"\S+ /([\w-]+)")
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n"
 STAMPED = b'"sent":"%017.6f"'

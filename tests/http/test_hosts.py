@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from abridge.http.hosts import is_allowed_host, is_loopback_name
-from tests.support.asgi import scope_for
 
 
 @pytest.mark.parametrize(
@@ -17,20 +16,19 @@ from tests.support.asgi import scope_for
     ],
 )
 def test_names_that_are_the_servers(host: str) -> None:
-    assert is_allowed_host(scope_for("/", headers={"host": host}), ["Abridge.test", "*.intra.test"])
+    assert is_allowed_host(host.encode(), ("Abridge.test", "*.intra.test"))
 
 
 @pytest.mark.parametrize(
     "host",
     [
         *("", "evil.test", "evil.test:8400", "localhost.evil.test", "127.0.0.1.evil.test"),
-        *("notlocalhost", "abridge.test.evil.test", "intra.test", "[::1", "[evil.test]", "::1"),
+        *("notlocalhost", "abridge.test.evil.test", "intra.test", "[evil.test]", "::1"),
     ],
 )
 def test_names_that_are_not(host: str) -> None:
-    scope = scope_for("/", headers={"host": host})
-    assert is_allowed_host(scope, ["abridge.test", "*.intra.test"]) is (host == "[::1")
-    assert is_allowed_host(scope, ["*"])
+    assert not is_allowed_host(host.encode(), ("abridge.test", "*.intra.test"))
+    assert is_allowed_host(host.encode(), ("*",))
 
 
 @pytest.mark.parametrize(

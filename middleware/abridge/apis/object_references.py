@@ -62,13 +62,15 @@ def find_object_references(body: Json) -> Iterator[ObjectReference]:
     pending: list[tuple[_Place | None, Any]] = [(None, body)]
     while pending:
         place, value = pending.pop()
-        entries: Iterable[tuple[Any, Any]]
-        entries = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, entry in entries:
+        for name, entry in _entries(value):
             if name in OBJECT_FIELDS and _names_object(entry):
                 yield ObjectReference(_spell((place, name)), OBJECT_FIELDS[name])
             elif isinstance(entry, dict | list) and name not in CLIENT_FIELDS:
                 pending.append(((place, name), entry))
+
+
+def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, dict) else enumerate(value)
 
 
 def _spell(place: _Place | None) -> str:

@@ -6,24 +6,21 @@ then takes what answers there for a part of that site. The request's Host still 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from ipaddress import ip_address
-
-from starlette.types import Scope
-
-from abridge.http.asgi import get_header
 
 LOCAL_NAMES = ("localhost", "*.localhost")
 """Names that no DNS server is asked for."""
 
 
-def is_allowed_host(scope: Scope, globs: Sequence[str]) -> bool:
-    """Return whether a request's Host is an IP address, a local name, or matches one of `globs`.
+@lru_cache(maxsize=256)
+def is_allowed_host(value: bytes, globs: tuple[str, ...]) -> bool:
+    """Return whether a Host header has an IP address, a local name, or one that `globs` match.
 
     DNS can make neither of the first two point elsewhere.
     """
-    host = _host_name(get_header(scope["headers"], b"host").decode("latin-1").lower())
+    host = _host_name(value.decode("latin-1").lower())
     allowed = (*LOCAL_NAMES, *map(str.lower, globs))
     return _is_address(host) or any(fnmatchcase(host, glob) for glob in allowed)
 

@@ -9,7 +9,7 @@ own requests in the journal by the request id it sent with them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib.resources import files
 from time import time
@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from abridge.apis.json import dumps
+from abridge.http.asgi import get_header
 from abridge.http.hosts import is_allowed_host
 from abridge.page.journal import Journal
 
@@ -56,7 +57,7 @@ class Page:
     `hosts` are globs of the names by which it may be opened.
     """
 
-    def __init__(self, summarizer: str, hosts: Sequence[str] = ()) -> None:
+    def __init__(self, summarizer: str, hosts: tuple[str, ...] = ()) -> None:
         self.journal = Journal()
         self._summarizer = summarizer
         self._hosts = hosts
@@ -101,10 +102,10 @@ class Page:
         return Response(dumps(listing), media_type="application/json", headers=headers)
 
 
-def _guard(handler: Handler, hosts: Sequence[str]) -> Handler:
+def _guard(handler: Handler, hosts: tuple[str, ...]) -> Handler:
     @wraps(handler)
     async def guarded(request: Request) -> Response:
-        if not is_allowed_host(request.scope, hosts):
+        if not is_allowed_host(get_header(request.scope["headers"], b"host"), hosts):
             response: Response = PlainTextResponse(WRONG_HOST, status_code=421)
         else:
             response = await handler(request)

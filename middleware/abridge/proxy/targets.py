@@ -45,9 +45,6 @@ HOP_BY_HOP = frozenset(
 
 CREDENTIAL_HEADERS = frozenset({b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"})
 
-NOT_FORWARDED = HOP_BY_HOP | CREDENTIAL_HEADERS | {b"host", b"content-length", b"expect"}
-"""Request headers that no setting adds: those that Abridge itself decides about."""
-
 ABRIDGE_HEADER_PREFIX = b"x-abridge-"
 
 FORWARDED = frozenset(
@@ -56,7 +53,7 @@ FORWARDED = frozenset(
         *(b"content-type", b"content-encoding", b"content-language", b"content-disposition"),
         *(b"content-digest", b"content-md5", b"digest", b"repr-digest", b"cache-control"),
         *(b"if-none-match", b"if-modified-since", b"if-match", b"if-unmodified-since"),
-        *(b"idempotency-key", b"traceparent", b"tracestate", b"baggage"),
+        *(b"traceparent", b"tracestate", b"baggage"),
         *(b"x-request-id", b"x-client-request-id", b"x-correlation-id"),
         *(b"http-referer", b"x-title"),  # the client's application, which OpenRouter asks for
         *(b"originator", b"session_id", b"session-id", b"conversation_id"),  # Codex
@@ -69,6 +66,9 @@ are for servers that answer to web pages themselves."""
 ACCOUNT_HEADERS = frozenset({b"idempotency-key", b"openai-organization", b"openai-project"})
 """Headers that choose between the accounts of a key, or an answer that was given with it before: no
 client's to send where the key is Abridge's."""
+
+DECIDED = CREDENTIAL_HEADERS | ACCOUNT_HEADERS | {b"host", b"content-length", b"expect"}
+"""Request headers that no setting adds: Abridge itself decides about them."""
 
 FORWARDED_PREFIXES = (b"openai-", b"anthropic-", b"x-stainless-", b"x-openai-", b"x-codex-")
 """Prefixes of further ones."""
@@ -110,8 +110,8 @@ class UpstreamTarget:
     host: bytes
     base_path: bytes  # the path that replaces a leading `/v1` of the client's
     credential: Header | None  # its own
-    client_credential: bool  # the client's is forwarded
-    header_globs: re.Pattern[str]  # match the headers that its settings add
+    forwarded_names: frozenset[bytes]  # of request headers, in lower case
+    header_globs: re.Pattern[str]  # match the headers that its settings add to those
 
     @classmethod
     def from_route(cls, route: Route) -> UpstreamTarget:
@@ -130,7 +130,7 @@ class UpstreamTarget:
             url.netloc,
             url.raw_path.rstrip(b"/"),
             _credential_header(upstream),
-            route.client_credential,
+            _forwarded_names(route),
             re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
         )
 
@@ -153,19 +153,27 @@ class UpstreamTarget:
         return path if path.startswith(b"/") else b"/" + path
 
     def _headers(self, headers: list[Header], body: bytes | httpx.AsyncByteStream) -> list[Header]:
+        names = self.forwarded_names
         forwarded = [
-            header for header in end_to_end_headers(headers) if self._is_forwarded(header[0])
+            header
+            for header in end_to_end_headers(headers)
+            if header[0] in names or self._adds(header[0])
         ]
         credential = [] if self.credential is None else [self.credential]
         return [(b"host", self.host), *forwarded, *credential, *_framing_headers(headers, body)]
 
-    def _is_forwarded(self, name: bytes) -> bool:
-        """Return whether a request header is forwarded; its name is in lower case."""
-        if name in FORWARDED or name.startswith(FORWARDED_PREFIXES):
-            return self.credential is None or name not in ACCOUNT_HEADERS
-        if name in NOT_FORWARDED or name.startswith(ABRIDGE_HEADER_PREFIX):
-            return self.client_credential and name in CREDENTIAL_HEADERS
-        return self.header_globs.fullmatch(name.decode("latin-1")) is not None
+    def _adds(self, name: bytes) -> bool:
+        """Return whether a prefix or the settings add a header, by its name in lower case."""
+        if name in DECIDED or name.startswith(ABRIDGE_HEADER_PREFIX):
+            return False
+        is_added = name.startswith(FORWARDED_PREFIXES)
+        return is_added or self.header_globs.fullmatch(name.decode("latin-1")) is not None
+
+
+def _forwarded_names(route: Route) -> frozenset[bytes]:
+    """Return the names of the headers that are forwarded to a route's upstream."""
+    names = FORWARDED if route.upstream.shares_key else FORWARDED | ACCOUNT_HEADERS
+    return names | CREDENTIAL_HEADERS if route.client_credential else names
 
 
 def _credential_header(upstream: UpstreamSettings) -> Header | None:

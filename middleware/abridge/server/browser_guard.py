@@ -9,7 +9,9 @@ takes nothing else. Clients that are no browsers notice none of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fnmatch import translate
+from functools import lru_cache
 
 from prometheus_client import Counter
 from starlette.middleware.cors import CORSMiddleware
@@ -19,7 +21,7 @@ from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api
 from abridge.config.settings import ServerSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, encoded_path, get_header
+from abridge.http.asgi import decoded_path, encoded_path
 from abridge.http.hosts import is_allowed_host
 from abridge.middleware import send_error
 
@@ -77,45 +79,41 @@ class BrowserGuard:
             await send_error(refusal, send, error_body)
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:
-        if not is_allowed_host(scope, self._hosts):
+        headers = dict(scope["headers"])
+        if not is_allowed_host(headers.get(b"host", b""), self._hosts):
             return WRONG_HOST
-        if self._is_from_other_site(scope):
+        if self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
-        takes_json = scope["method"] == "POST" and find_api(
-            decoded_path(scope), encoded_path(scope).decode("latin-1")
-        )
-        return NO_JSON if takes_json and not _has_json(scope) else None
+        if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
+            takes_json = find_api(decoded_path(scope), encoded_path(scope).decode("latin-1"))
+            return NO_JSON if takes_json else None
+        return None
 
-    def _is_from_other_site(self, scope: Scope) -> bool:
+    def _is_from_other_site(self, method: str, headers: Mapping[bytes, bytes]) -> bool:
         """Return whether another site's page sent a request.
 
         Browsers say so, but not to a plain http address that is not local; there the origin that
         they name with each request that could do harm is not the server's own. A link to the page
         is no such request.
         """
-        headers = scope["headers"]
-        origin = get_header(headers, b"origin").decode("latin-1")
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin", b"").decode("latin-1")
         if origin and self._origins.fullmatch(origin):
             return False
-        if site := get_header(headers, b"sec-fetch-site"):
-            return site == b"cross-site" and not _is_link(scope)
-        host = get_header(headers, b"host").decode("latin-1").lower()
+        if site:
+            return site == b"cross-site" and not (method == "GET" and _is_link(headers))
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         return bool(origin) and origin.partition("://")[2].lower() != host
 
 
-def _is_link(scope: Scope) -> bool:
+def _is_link(headers: Mapping[bytes, bytes]) -> bool:
     """Return whether a browser shows the answer by itself, and to nobody else."""
-    headers = scope["headers"]
-    is_shown = get_header(headers, b"sec-fetch-mode") == b"navigate"
-    return (
-        is_shown
-        and scope["method"] == "GET"
-        and get_header(headers, b"sec-fetch-dest") == b"document"
-    )
+    mode, destination = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
+    return (mode, destination) == (b"navigate", b"document")
 
 
-def _has_json(scope: Scope) -> bool:
-    content_type = get_header(scope["headers"], b"content-type").split(b";")[0].strip().lower()
-    return content_type == b"application/json" or (
-        content_type.startswith(b"application/") and content_type.endswith(b"+json")
+@lru_cache(maxsize=64)
+def _is_json(content_type: bytes) -> bool:
+    kind = content_type.split(b";")[0].strip().lower()
+    return kind == b"application/json" or (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
     )
