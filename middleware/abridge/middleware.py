@@ -19,7 +19,7 @@ from abridge.apis.api import Api, WriteError
 from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
-from abridge.apis.paths import model_in_path
+from abridge.apis.paths import is_plain, model_in_path
 from abridge.apis.registry import find_api
 from abridge.apis.summary_request import SUMMARY_NEEDLE
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
@@ -169,6 +169,9 @@ class AbridgeMiddleware:
         record, path = Record.get(scope), decoded_path(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
+        is_read = api is not None or response_path is not None
+        if self._shared_paths and is_read and not is_plain(*_paths(scope)):
+            raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
         if response_path is not None and await self._stored_responses.answer(
             response_path, scope, receive, send
         ):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.types import ASGIApp
 
 from tests.end_to_end.translation.test_translation import KEY
 from tests.stored_responses.conversations import OTHER, PATH, Json, fetch, stored_upstream
-from tests.support.asgi import Call, call
+from tests.support.asgi import Call, call, scope_for
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.streams import message_item, responses_stream
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
@@ -255,12 +256,18 @@ class TestPaths:
             ("GET", "/v1/models/%2e%2e/files"),
             ("POST", f"{PATH}/compact"),
             ("GET", f"{PATH}/resp_1/x"),
+            ("GET", f"/v1/files%3F{PATH}/resp_1"),
+            ("GET", f"/v1/files%2F..{PATH}/resp_1"),
+            ("POST", f"/v1/batches%3F{PATH}"),
+            ("POST", f"/v1/batches/..{CHAT}"),
             ("GET", "/"),
         ],
     )
     async def test_what_is_not_understood_is_not_reached(self, method: str, path: str) -> None:
         account = Account()
-        refused = await call(app_for(account), path, b"{}", KEY, method=method)
+        at = {"path": unquote(path), "raw_path": path.encode(), "method": method}
+        scope = {**scope_for(path, b"{}", KEY), **at}
+        refused = await Call(app_for(account), scope, b"{}").start().finish()
         assert (refused.status, account.requests) == (404, [])
         assert refused.json["error"]["type"] == "invalid_request_error"
         assert "forward_paths" in refused.json["error"]["message"]

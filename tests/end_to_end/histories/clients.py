@@ -22,7 +22,7 @@ from tests.support.asgi import Call, call
 Keep = Callable[[Json], Json]
 """Returns the part of an item or message that a client sends back; empty for none."""
 
-NUMBER = "x-number"
+NUMBER = "x-client-request-id"
 NUMBERS = count()
 """Numbers that identify each request upstream."""
 
