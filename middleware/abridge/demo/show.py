@@ -31,7 +31,6 @@ from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.demo.script import QUESTION
-from abridge.observability.metrics import metrics_for
 from abridge.server.browser_guard import BrowserGuard
 from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
 
@@ -190,10 +189,8 @@ def _next_steps(url: str | None) -> Iterator[str]:
 async def _serve_abridge(model: str, *, page: bool) -> AsyncIterator[str]:
     upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
     settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
-    registry = CollectorRegistry()
-    app = create_app(settings, registry=registry)
-    guarded = BrowserGuard(app, settings.server, metrics_for(registry).refusals)
-    async with aclosing(app), _serve(guarded) as url:
+    app = create_app(settings, registry=CollectorRegistry())
+    async with aclosing(app), _serve(BrowserGuard(app, settings.server)) as url:
         yield url
 
 

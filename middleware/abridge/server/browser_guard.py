@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from fnmatch import translate
 from functools import lru_cache
 
-from prometheus_client import Counter
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -24,6 +23,7 @@ from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path
 from abridge.http.hosts import is_allowed_host
 from abridge.middleware import send_error
+from abridge.server.http_protocol import CountRefusal
 
 WRONG_HOST = RequestError(
     "This server is not known by the name in the Host header. The setting server.allowed_hosts "
@@ -52,14 +52,19 @@ NO_JSON = RequestError(
 class BrowserGuard:
     """Refuse what browsers send for other sites, and pass all else on to `app`.
 
-    Pages of `server.allowed_origins` may send requests and read the answers. Refusals are counted
-    by their code.
+    Pages of `server.allowed_origins` may send requests and read the answers. `count_refusal` is
+    called with the error code of what is refused.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, refusals: Counter) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        count_refusal: CountRefusal = lambda _: None,
+    ) -> None:
         self._hosts = settings.served_hosts
         self._origins = re.compile("|".join(map(translate, settings.allowed_origins)) or r"(?!)")
-        self._refusals = refusals
+        self._count_refusal = count_refusal
         self._app = app
         if settings.allowed_origins:
             self._app = CORSMiddleware(
@@ -75,7 +80,7 @@ class BrowserGuard:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            self._refusals.labels(refusal.code).inc()
+            self._count_refusal(refusal.code or "")
             await send_error(refusal, send, error_body)
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:

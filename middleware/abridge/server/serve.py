@@ -186,7 +186,7 @@ async def _serve(
     limits = fit_open_files(settings.limits)
     for opened in filter(None, (listener, admin_listener)):
         drop_unread(opened, limits.client)
-    guarded = BrowserGuard(app, settings.server, metrics_for().refusals)
+    guarded = BrowserGuard(app, settings.server, _count_refusal)
     server, admin = (
         HttpServer(guarded, limits=limits, count_refusal=_count_refusal),
         HttpServer(app.admin, shutdown_timeout=1, limits=settings.limits),
