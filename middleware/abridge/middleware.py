@@ -45,7 +45,7 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.call import Review
 from abridge.summarizers.summarizer import Summarizer
-from abridge.work import Work
+from abridge.work import LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -195,7 +195,7 @@ class AbridgeMiddleware:
         body = await self._decoded_body(scope, buffered)
         if body is not buffered.data and body is not None:
             reserve(len(body))
-        request, work = None, Work.on(body or b"")
+        request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
         if api is not None and body is not None and await self._must_parse(scope, body, work):
             request = await ApiRequest.read(
                 api,
@@ -213,6 +213,7 @@ class AbridgeMiddleware:
         else:
             model = None
             if body is not None and len(self._routes) > 1:
+                work.add(body)
                 await admit_values(body, work, limits.values, reserve)
                 model = await work.run(parse_model, body)
             route = self._route_for(model)

@@ -65,6 +65,7 @@ class ApiRequest:
         """Parse a request and choose its route by its model; None where the body is no JSON object,
         which upstream will report. Raises RequestError for one that exceeds the limits."""
         read_at = monotonic()
+        work.add(decoded)
         await admit_values(decoded, work, limits.values, buffered.reserve)
         body = await work.run(parse_object, decoded, loads_exact)
         if body is None:
