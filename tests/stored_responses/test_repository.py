@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from abridge.apis.openai import is_minted
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.stores.memory import MemoryStore
-from abridge.memory.stores.store import ENTRY_OVERHEAD, Store
+from abridge.memory.stores.memory import KEY_OVERHEAD, VALUE_OVERHEAD, MemoryStore
+from abridge.memory.stores.store import Store
 from abridge.stored_responses.repository import (
     InputItems,
     LocalResponse,
@@ -128,7 +128,7 @@ async def test_an_item_is_stored_once(case: Case) -> None:
     known = responses(case.store)
     for number in range(50):
         await known.save_local(f"resp_{number}", WHOLE, {"msg_1": b"x" * 1000})
-    assert (case.store.size or 0) < 2000 + 50 * (ENTRY_OVERHEAD + 200)
+    assert (case.store.size or 0) < 2000 + 50 * (KEY_OVERHEAD + VALUE_OVERHEAD + 200)
 
 
 async def test_stored_responses_are_bounded() -> None:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from abridge.memory.stores.store import (
-    ENTRY_OVERHEAD,
     MARK_TTL_FACTOR,
     MAX_ORIGINALS,
     FoundOriginal,
@@ -18,6 +17,12 @@ from abridge.memory.stores.store import (
     StoreQuery,
     observe_nothing,
 )
+
+KEY_OVERHEAD = 500
+"""Bytes of memory that a key takes beside its values: its digest, and its place in the cache."""
+
+VALUE_OVERHEAD = 200
+"""Bytes of memory that a value takes beside its own: its prefix, its expiry, the objects."""
 
 MAX_MARKS = 100_000
 
@@ -31,8 +36,8 @@ class _Value(NamedTuple):
 
 
 class MemoryBackend:
-    """Holds at most `size` bytes of values, each for `ttl` seconds, and `max_marks` marks. When
-    full, it evicts the least recently used."""
+    """Holds values of at most `size` bytes of memory for `ttl` seconds each, and `max_marks` marks.
+    When full, it evicts the least recently used."""
 
     name = "memory"
     in_process = True
@@ -102,10 +107,11 @@ class MemoryBackend:
         now = self._time()
         before = self._values.get(key, ())
         values = [value for value in before if now < value.expires and value.prefix != prefix]
-        if len(data) + ENTRY_OVERHEAD <= self._values.maxsize:
-            values.append(_Value(prefix, data, now + self._ttl))
+        value = _Value(prefix, data, now + self._ttl)
+        if _size_in_bytes([value]) <= self._values.maxsize:
+            values.append(value)
             del values[:-MAX_ORIGINALS]
-        while _size_in_bytes(values) > self._values.maxsize:
+        while values and _size_in_bytes(values) > self._values.maxsize:
             del values[0]
         self._values.pop(key, None)
         if values:
@@ -128,4 +134,4 @@ class MemoryStore(Store):
 
 
 def _size_in_bytes(values: Sequence[_Value]) -> int:
-    return sum([len(value.data) for value in values]) + ENTRY_OVERHEAD * len(values)
+    return KEY_OVERHEAD + sum([len(value.data) + VALUE_OVERHEAD for value in values])

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 MAX_ORIGINALS = 4
 """Conversations that may share a turn before the oldest is forgotten."""
 
-ENTRY_OVERHEAD = 200
-"""Overhead of a stored value, in bytes."""
-
 MARK_TTL_FACTOR = 24
 """Factor by which marks live longer than everything else."""
 
