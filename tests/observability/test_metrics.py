@@ -280,7 +280,8 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
     tables = {"upstreams": [{"api": "auto"}], "registry": counted.registry}
     app = build_app("mounted", upstream, writer=Scripted(), **tables)
     failed = {"type": "reasoning", "summary": [], "summary_error": {"code": "timeout"}}
-    given = [{"role": "user", "content": "Hi"}, failed, {"role": "user", "content": "And?"}]
+    said = {"role": "assistant", "content": "So."}
+    given = [{"role": "user", "content": "Hi"}, failed, said, {"role": "user", "content": "And?"}]
     request_body = {"model": "m", "input": given, "stream": True, "reasoning": {"summary": "auto"}}
     await call(app, "/v1/responses", request_body)
     assert len(upstream.requests) == 2
