@@ -18,6 +18,7 @@ PACKAGE = Path(abridge.__file__).parent
 
 FOLDERS = (
     "errors",
+    "caches",
     "work",
     "http",
     "core",
@@ -45,11 +46,12 @@ FOLDERS = (
 
 MAY_ONLY_IMPORT = {
     "errors": set[str](),
+    "caches": set[str](),
     "work": set[str](),
-    "http": {"errors"},
-    "core": set[str](),
-    "providers": {"core"},
-    "apis": {"errors", "core", "providers"},
+    "http": {"errors", "caches"},
+    "core": {"caches"},
+    "providers": {"caches", "core"},
+    "apis": {"errors", "caches", "core", "providers"},
     "attribution": {"errors", "core", "providers", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},
     "page": {"http", "core", "apis", "observability"},

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from tests.support.asgi import begin
 from tests.support.checker import check_responses
 from tests.support.deployments import build_app
-from tests.support.streams import THOUGHT, chat_stream
+from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
 
 REQUEST: dict[str, Any] = {"model": "m", "input": "Hi", "stream": True}
@@ -60,3 +60,27 @@ async def test_a_404_about_the_model_reaches_the_client_whole() -> None:
     auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
     request = await begin(auto, "/v1/responses", REQUEST).finish()
     assert (request.status, request.json) == (404, error)
+
+
+@pytest.mark.parametrize(("name", "is_kept"), [("m", True), ("m" * 1000, False)])
+async def test_what_is_found_is_kept_for_models_with_a_name_of_usual_length(
+    name: str, *, is_kept: bool
+) -> None:
+    paths = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        paths.append(scope["path"].rpartition("/")[2])
+        await receive()
+        missing = scope["path"].endswith("/responses")
+        body = b"{}" if missing else json.dumps(completion({"content": "Hello."})).encode()
+        headers = [(b"content-type", b"application/json")]
+        status = 404 if missing else 200
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    auto = build_app("mounted", app, upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
+    for _ in range(2):
+        answer = await begin(auto, "/v1/responses", {"model": name, "input": "Hi"}).finish()
+        assert answer.status == 200
+    once = ["responses", "completions"]
+    assert paths == [*once, *(["completions"] if is_kept else once)]

@@ -11,8 +11,9 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
+from abridge.caches import LEARNED_MODELS, MAX_KEY_CHARS
 from abridge.providers.catalog import PROFILES
-from abridge.providers.learned import MAX_MODELS, NO_OBSERVATION, Learned, Observation
+from abridge.providers.learned import NO_OBSERVATION, Learned, Observation
 from tests.support.streams import (
     chat_stream,
     chunk,
@@ -226,9 +227,16 @@ def test_unopened_blocks_are_reported_and_change_nothing() -> None:
     assert not learned.seems_prefilled("m")
 
 
+def test_a_model_with_an_endless_name_is_not_remembered() -> None:
+    learned, endless = Learned(), "m" * (MAX_KEY_CHARS + 1)
+    for _ in range(3):
+        assert not learned.record(endless, Observation("reasoning", unopened_tags=1))
+    assert learned.refine(AUTO, endless) is AUTO
+
+
 def test_only_the_latest_models_are_remembered() -> None:
     learned = Learned()
-    for number in range(MAX_MODELS):
+    for number in range(LEARNED_MODELS):
         learned.record(f"m{number}", Observation("reasoning"))
     learned.record("m0", NO_OBSERVATION)
     learned.record("more", Observation("reasoning"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 
 from abridge.apis.api import Api, UpstreamApi
@@ -11,6 +10,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import normalized_paths
 from abridge.apis.responses.api import RESPONSES
+from abridge.caches import PATHS, cached
 
 APIS = (CHAT, RESPONSES)
 
@@ -25,7 +25,7 @@ def fallbacks(api: Api) -> tuple[UpstreamApi, ...]:
     return tuple(UPSTREAM_APIS[name] for name in api.fallbacks)
 
 
-@lru_cache(maxsize=1024)
+@cached(PATHS)
 def find_api(path: str, raw_path: str = "") -> Api | None:
     """Return the API whose endpoint a request's path is, or None.
 

@@ -11,17 +11,15 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias
+
+from abridge.caches import CALL_ARGUMENTS, CALL_IDS, MAX_ARGUMENTS_CHARS, cached
 
 Json: TypeAlias = dict[str, Any]
 
 ItemKey: TypeAlias = tuple[int, int]
 """A reasoning item's address within a response: its lane and its item number."""
-
-MAX_CACHED_ARGUMENTS = 500
-"""The longest arguments, in characters, that are cached: a conversation is sent again and again."""
 
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
@@ -39,12 +37,10 @@ class ToolCall:
 
         No arguments are the same as an empty object.
         """
-        canonicalize = (
-            _canonicalize if len(self.arguments) > MAX_CACHED_ARGUMENTS else _canonicalize_cached
-        )
-        return [self.id, self.name, canonicalize(self.arguments)]
+        return [self.id, self.name, _canonicalize(self.arguments)]
 
 
+@cached(CALL_ARGUMENTS, longest=MAX_ARGUMENTS_CHARS)
 def _canonicalize(arguments: str) -> str:
     try:
         return _SORTED_ENCODER.encode(json.loads(arguments.strip() or "{}"))
@@ -52,10 +48,7 @@ def _canonicalize(arguments: str) -> str:
         return arguments
 
 
-_canonicalize_cached = lru_cache(4096)(_canonicalize)
-
-
-@lru_cache(4096)
+@cached(CALL_IDS)
 def is_random_id(identifier: str) -> bool:
     """Return whether an id is random, unlike `call_0`, which other conversations have too."""
     longest = max(_ALPHANUMERIC.findall(identifier), key=len, default="")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
+
+from abridge.caches import CLIENTS, cached
 
 IPV6_HOST_BITS = 64
 """Bits of an IPv6 address that one client can choose: its network is the rest."""
@@ -41,7 +42,7 @@ def client_of(scope: Scope) -> str:
     return "" if client is None else client_name(client[0])
 
 
-@lru_cache(maxsize=1024)
+@cached(CLIENTS)
 def client_name(address: str) -> str:
     """Return what all addresses of one client have in common.
 

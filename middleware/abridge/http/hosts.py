@@ -7,14 +7,15 @@ then takes what answers there for a part of that site. The request's Host still 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from ipaddress import ip_address
+
+from abridge.caches import HOSTS, cached
 
 LOCAL_NAMES = ("localhost", "*.localhost")
 """Names that no DNS server is asked for."""
 
 
-@lru_cache(maxsize=256)
+@cached(HOSTS)
 def is_allowed_host(value: bytes, globs: tuple[str, ...]) -> bool:
     """Return whether a Host header has an IP address, a local name, or one that `globs` match.
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
 from time import monotonic
 
 from cachetools import TTLCache
 
+from abridge.caches import MARKS, OWNER_KEYS, cached
 from abridge.core.conversation import ItemKey
 from abridge.core.events import (
     Event,
@@ -33,8 +33,6 @@ from abridge.memory.keys import Keyring
 from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
-
-MAX_SUMMARY_MARKS = 100_000
 
 SHARE_BATCH = 256
 """Marks sent to the shared store at once: more would take longer than the store's time limit."""
@@ -62,7 +60,7 @@ class SummaryRegistry:
         ttl: float,
         store: Store | None = None,
         time: Callable[[], float] = monotonic,
-        max_marks: int = MAX_SUMMARY_MARKS,
+        max_marks: int = MARKS,
     ) -> None:
         self._keyring = keyring
         self._store = store
@@ -124,7 +122,7 @@ def _make_mark(key: bytes, encoded: bytes) -> bytes:
     return blake2b(encoded, key=key, digest_size=MARK_BYTES).digest()
 
 
-@lru_cache(1024)
+@cached(OWNER_KEYS)
 def _owner_mark_key(key: bytes, owner: bytes) -> bytes:
     """Derive the key of an owner's marks."""
     return keyed_digest(key, b"summary", owner)

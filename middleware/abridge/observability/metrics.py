@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from abridge.caches import METRIC_LABELS
 
 GaugeMode = Literal["livesum", "max"]
 """Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
@@ -48,7 +50,7 @@ BY_SUMMARY = (*BY_MODEL, "style", "summarizer")
 
 def _cache_labels(metric: M) -> M:
     """Cache `labels`: the lookup takes longer than counting, and there are few children."""
-    metric.labels = cache(metric.labels)  # type: ignore[method-assign]
+    metric.labels = lru_cache(METRIC_LABELS)(metric.labels)  # type: ignore[method-assign]
     return metric
 
 

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.json import parse_object, string
 from abridge.apis.registry import UPSTREAM_APIS, fallbacks
+from abridge.caches import MODELS, is_short
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
 from abridge.http.asgi import receive_until
@@ -30,9 +31,6 @@ MISSING_STATUSES = (NOT_FOUND, 405)
 
 FOUND_TTL = 600.0
 """Seconds for which a found API is called directly; then the client's own is tried again."""
-
-MAX_MODELS = 1024
-"""Models for which a found API is remembered."""
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of an error body that are read."""
@@ -46,7 +44,7 @@ class ApiDiscovery:
 
     def __init__(self, time: Callable[[], float] = monotonic) -> None:
         self._found: TTLCache[tuple[str, str, str], UpstreamApi] = TTLCache(
-            MAX_MODELS, FOUND_TTL, timer=time
+            MODELS, FOUND_TTL, timer=time
         )
 
     def candidates(self, route: Route, api: Api, model: str) -> tuple[UpstreamApi, ...]:
@@ -59,7 +57,8 @@ class ApiDiscovery:
 
     def note_found(self, route: Route, api: Api, model: str, found: UpstreamApi) -> None:
         """Remember that upstream answers on this API, and not on those tried before."""
-        self._found[route.upstream.name, api.name, model] = found
+        if is_short(model):
+            self._found[route.upstream.name, api.name, model] = found
 
 
 class EndpointTrial:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from abridge.caches import LEARNED_MODELS, is_short
 from abridge.providers.profile import Profile, ReasoningPlace
-
-MAX_MODELS = 256
 
 PREFILLED_THRESHOLD = 2
 """So many answers in a row that close a block which nothing opened are no coincidence."""
@@ -57,9 +56,11 @@ class Learned:
 
     def record(self, model: str, observation: Observation) -> bool:
         """Record an observation; return True if the model begins to seem prefilled."""
+        if not is_short(model):
+            return False
         seemed_prefilled = self.seems_prefilled(model)
         self._models[model] = observation.merged_with(self._models.pop(model, NO_OBSERVATION))
-        if len(self._models) > MAX_MODELS:
+        if len(self._models) > LEARNED_MODELS:
             self._models.popitem(last=False)
         return self.seems_prefilled(model) and not seemed_prefilled
 

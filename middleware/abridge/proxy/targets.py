@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import lru_cache
 from urllib.parse import quote
 
 import httpx
@@ -21,6 +20,7 @@ from starlette.types import Scope
 
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import UPSTREAM_APIS
+from abridge.caches import PATHS, cached
 from abridge.config.loading import read_secret
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
@@ -95,7 +95,7 @@ NOTHING = "(?!)"
 """A pattern that matches nothing."""
 
 
-@lru_cache(maxsize=1024)
+@cached(PATHS)
 def _parse_url(origin: str, path: bytes) -> httpx.URL:
     """Parse a URL. Cached, as parsing takes longer than the rest of forwarding a request."""
     return httpx.URL(origin + quote(path, PATH_SAFE + "%"))

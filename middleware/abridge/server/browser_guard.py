@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import translate
-from functools import lru_cache
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api
+from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.settings import ServerSettings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, encoded_path
@@ -116,7 +116,7 @@ def _is_link(headers: Mapping[bytes, bytes]) -> bool:
     return (mode, destination) == (b"navigate", b"document")
 
 
-@lru_cache(maxsize=64)
+@cached(CONTENT_TYPES)
 def _is_json(content_type: bytes) -> bool:
     kind = content_type.split(b";")[0].strip().lower()
     return kind == b"application/json" or (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
+from abridge.caches import HOSTS, cached
 from abridge.server.refusals import MAX_HEAD, MAX_LINE, head_too_large, invalid, target_too_long
 
 CHUNK_FRAMING = 16
@@ -62,7 +62,7 @@ def check_head(version: str, method: bytes, target: bytes, fields: Fields) -> No
         _check_target(method, target, host)
 
 
-@lru_cache(maxsize=64)
+@cached(HOSTS)
 def _is_host(value: bytes) -> bool:
     return HOST.fullmatch(value) is not None
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cachetools import TTLCache
 
+from abridge.caches import MARKS
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
     MAX_ORIGINALS,
@@ -23,8 +24,6 @@ KEY_OVERHEAD = 500
 
 VALUE_OVERHEAD = 200
 """Bytes of memory that a value takes beside its own: its prefix, its expiry, the objects."""
-
-MAX_MARKS = 100_000
 
 
 class _Value(NamedTuple):
@@ -49,7 +48,7 @@ class MemoryBackend:
         ttl: float,
         time: Callable[[], float] = monotonic,
         *,
-        max_marks: int = MAX_MARKS,
+        max_marks: int = MARKS,
     ) -> None:
         self._ttl = ttl
         self._time = time
@@ -128,7 +127,7 @@ class MemoryStore(Store):
         time: Callable[[], float] = monotonic,
         *,
         observe: StoreObserver = observe_nothing,
-        max_marks: int = MAX_MARKS,
+        max_marks: int = MARKS,
     ) -> None:
         super().__init__(MemoryBackend(size, ttl, time, max_marks=max_marks), observe=observe)
 

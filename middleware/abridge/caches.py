@@ -1,0 +1,74 @@
+"""Every cache that outlives a request, and how many entries it holds.
+
+Keys are what clients and upstreams write: paths, ids, names of models. One that is longer than
+`MAX_KEY_CHARS` is not kept, but worked out each time. So the memory of a cache has a ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
+
+MAX_KEY_CHARS = 256
+"""The longest key that is kept, in characters, or bytes if it is of bytes."""
+
+MAX_ARGUMENTS_CHARS = 500
+"""The longest arguments of a call that are kept in canonical form, in characters."""
+
+PATHS = 1024
+"""Paths of requests: the API that each belongs to, and its URL upstream."""
+
+CALL_IDS = 4096
+"""Ids of tool calls: whether each is random."""
+
+CALL_ARGUMENTS = 4096
+"""Arguments of tool calls, in canonical form."""
+
+MODELS = 1024
+"""Models for which an upstream's API was found out."""
+
+LEARNED_MODELS = 256
+"""Models of which something was learned, for each upstream."""
+
+OWNER_KEYS = 1024
+"""Tenants' keys for the marks of summaries; their keys are digests."""
+
+MARKS = 100_000
+"""Marks of summaries; their keys are digests, and they have no values."""
+
+HOSTS = 64
+"""Host headers: whether each is valid, and whether it is allowed."""
+
+CONTENT_TYPES = 64
+"""Content types: whether each is JSON."""
+
+CLIENTS = 1024
+"""Addresses of clients: what all addresses of one have in common."""
+
+METRIC_LABELS = 4096
+"""Children of one metric; their keys are closed sets, and `ModelLabels`."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def is_short(*keys: str | bytes, limit: int = MAX_KEY_CHARS) -> bool:
+    """Return whether a key, of one part or several, is short enough to be kept."""
+    return sum(map(len, keys)) <= limit
+
+
+def cached(size: int, *, longest: int = MAX_KEY_CHARS) -> Callable[[F], F]:
+    """Keep the latest `size` results of a function of strings, for keys of `longest` characters at
+    most."""
+
+    def decorate(function: F) -> F:
+        remember = lru_cache(size)(function)
+
+        @wraps(function)
+        def call(*keys: Any) -> Any:
+            return (remember if is_short(*keys, limit=longest) else function)(*keys)
+
+        call.cache_info = remember.cache_info  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return decorate
