@@ -63,12 +63,17 @@ class Requests:
 
 
 def post(body: bytes, *headers: bytes, path: bytes = b"/first") -> bytes:
-    lines = [b"POST %b HTTP/1.1" % path, b"host: x", *headers, b"content-length: %d" % len(body)]
+    lines = [
+        b"POST %b HTTP/1.1" % path,
+        b"host: localhost",
+        *headers,
+        b"content-length: %d" % len(body),
+    ]
     return b"\r\n".join([*lines, b"", body])
 
 
 def get(path: bytes, *headers: bytes) -> bytes:
-    return b"\r\n".join([b"GET %b HTTP/1.1" % path, b"host: x", *headers, b"", b""])
+    return b"\r\n".join([b"GET %b HTTP/1.1" % path, b"host: localhost", *headers, b"", b""])
 
 
 async def rest(client: Peer) -> bytes:

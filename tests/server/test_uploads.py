@@ -21,7 +21,7 @@ def request(size: int) -> bytes:
     """Return a request with a body of so many bytes."""
     text = json.dumps({"model": "m", "stream": True, "input": ""})[:-2]
     body = f'{text}{"x" * (size - len(text) - 2)}"}}'.encode()
-    head = f"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+    head = f"POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
     return f"{head}content-type: application/json\r\n\r\n".encode() + body
 
 
