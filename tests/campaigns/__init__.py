@@ -1,0 +1,1 @@
+"""Campaigns: many odd, long or broken runs, by hand or, short, by CI. See README.md."""
