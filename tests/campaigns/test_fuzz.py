@@ -60,10 +60,14 @@ class Broken:
             await send(message)
 
         await self._app(scope, receive, changed)
+        self._change(b"")
 
 
-def crash(_: bytes) -> bytes:
-    raise ZeroDivisionError
+def crash(data: bytes) -> bytes:
+    """Fail once all is said."""
+    if not data:
+        raise ZeroDivisionError
+    return data
 
 
 FAULTS: dict[str, Callable[[bytes], bytes]] = {
