@@ -122,7 +122,7 @@ class Log:
         assert self._stderr is not None
         while line := await self._stderr.readline():
             self.last = line.decode(errors="replace").strip()
-            if b" ERROR " in line or b"Traceback" in line or leaks(line):
+            if b"Traceback" in line or leaks(line):
                 self.faults[self.last[:200]] += 1
 
 
