@@ -1,4 +1,4 @@
-"""Read answers of both APIs, streamed or whole, as tolerantly as a careful client would.
+"""Read answers of each API, streamed or whole, as tolerantly as a careful client would.
 
 Written for the campaigns from the APIs' and SSE's descriptions, and sharing no code with Abridge:
 what it reads of upstream's bytes is the truth that the client's bytes are compared with.
@@ -24,14 +24,16 @@ class Reading:
 
     `text` and `calls` (names and arguments) are those of all choices or items, in order; of a
     Responses stream, as its last event has them, where `streamed` and `streamed_calls` are what its
-    deltas add up to. `first` is the text of the first choice alone. `ended` is `well`, `failed` or
-    `cut`. `broken` counts what could not be read.
+    deltas add up to. `first` is the text of the first choice alone, `wholes` are those of events
+    that repeat a text. `ended` is `well`, `failed` or `cut`. `broken` counts what could not be
+    read.
     """
 
     text: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
     streamed_calls: list[tuple[str, str]] = field(default_factory=list)
     first: str = ""
+    wholes: list[str] = field(default_factory=list)
     usage: Json | None = None
     ended: str = "cut"
     broken: int = 0
@@ -41,9 +43,8 @@ class Reading:
 
 
 def read(api: str, data: bytes, *, stream: bool) -> Reading:
-    """Read a body of `chat` or `responses`."""
-    kind = ChatReading if api == "chat" else ResponsesReading
-    reading = kind()
+    """Read a body of `chat`, `responses` or `messages`."""
+    reading = READINGS[api]()
     whole = [(None, data.decode(errors="replace"))]
     for _, text in events(data) if stream else whole:
         reading.take(text, stream=stream)
@@ -129,13 +130,14 @@ class ChatReading:
         function = call.get("function")
         for place, name in enumerate(("name", "arguments")):
             value = function.get(name) if isinstance(function, dict) else None
-            known[place] += value if isinstance(value, str) else ""
+            if isinstance(value, str) and (name == "arguments" or not known[place]):
+                known[place] += value
 
     def finish(self) -> Reading:
         found = self._reading
         found.text = found.streamed = "".join(self._texts.values())
         found.first = next(iter(self._texts.values()), "")
-        found.calls = [(name, said) for name, said in self._calls.values() if name]
+        found.calls = [(name, said) for name, said in self._calls.values() if name.strip()]
         found.streamed_calls = found.calls
         found.ended = "well" if self._finished or self._done else "cut"
         found.ended = "failed" if found.errors else found.ended
@@ -171,6 +173,7 @@ class ResponsesReading:
         if kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
             self._texts[at] = self._texts.get(at, "") + event["delta"]
         elif kind == "response.output_text.done" and isinstance(event.get("text"), str):
+            self._reading.wholes.append(event["text"])
             self._texts.setdefault(at, event["text"])
         elif kind == "response.function_call_arguments.delta":
             delta = event.get("delta")
@@ -190,8 +193,9 @@ class ResponsesReading:
             )
 
     def _take_item(self, at: Any, item: Json) -> None:
-        if item.get("type") == "message" and at not in self._texts:
-            self._texts[at] = texts_in(item.get("content"))
+        if item.get("type") == "message":
+            self._reading.wholes.append(texts_in(item.get("content")))
+            self._texts.setdefault(at, self._reading.wholes[-1])
         if item.get("type") == "function_call":
             self._names[at] = item.get("name") or ""
             self._arguments.setdefault(at, str(item.get("arguments")))
@@ -207,19 +211,79 @@ class ResponsesReading:
             )
             calls = [item for item in items if item.get("type") == "function_call"]
             made = [(call.get("name") or "", str(call.get("arguments"))) for call in calls]
-            found.calls = [call for call in made if call[0]]
+            found.calls = [call for call in made if _named(call[0])]
 
     def finish(self) -> Reading:
         found = self._reading
         found.streamed = "".join(self._texts.values())
         found.text = found.streamed if found.final is None else found.final
-        named = [(self._names.get(at), said) for at, said in self._arguments.items()]
-        made = [(name, said) for name, said in named if name]
+        named = {at: name for at, name in self._names.items() if _named(name)}
+        made = [(named[at], said) for at, said in self._arguments.items() if at in named]
         found.streamed_calls = made
         found.calls = made if found.final is None else found.calls
         found.first = found.text
         found.ended = "failed" if found.errors else self._ended or "cut"
         return found
+
+
+class MessagesReading:
+    """Adds up the blocks of a stream, or reads a message."""
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+        self._texts: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._inputs: dict[int, str] = {}
+        self._stopped = False
+
+    def take(self, text: str, *, stream: bool) -> None:
+        event = parse(text)
+        if event is None or self._stopped:
+            self._reading.broken += 1
+        elif not stream:
+            self._take_message(event)
+        elif event.get("type") == "error":
+            self._reading.errors.append(event)
+        elif event.get("type") == "message_stop":
+            self._stopped = True
+        else:
+            self._take_block(_number(event.get("index")), event)
+
+    def _take_message(self, message: Json) -> None:
+        self._stopped = message.get("type") == "message"
+        if not self._stopped:
+            self._reading.errors.append(message)
+        for index, block in enumerate(_list(message.get("content"))):
+            if isinstance(block, dict):
+                self._take_block(index, {"content_block": block})
+
+    def _take_block(self, index: int, event: Json) -> None:
+        block, delta = (_object(event.get(name)) for name in ("content_block", "delta"))
+        for text in (block.get("text"), delta.get("text")):
+            if isinstance(text, str):
+                self._texts[index] = self._texts.get(index, "") + text
+        if block.get("type") == "tool_use" and isinstance(block.get("name"), str):
+            self._names[index] = block["name"]
+            self._inputs[index] = _compact(block["input"]) if block.get("input") else ""
+        if isinstance(piece := delta.get("partial_json"), str):
+            self._inputs[index] = self._inputs.get(index, "") + piece
+
+    def finish(self) -> Reading:
+        found = self._reading
+        found.text = found.streamed = found.first = "".join(self._texts.values())
+        found.calls = [
+            (name, self._inputs[at] or "{}") for at, name in self._names.items() if name.strip()
+        ]
+        found.streamed_calls = found.calls
+        found.ended = "failed" if found.errors else "well" if self._stopped else "cut"
+        return found
+
+
+READINGS: dict[str, type[ChatReading | ResponsesReading | MessagesReading]] = {
+    "chat": ChatReading,
+    "responses": ResponsesReading,
+    "messages": MessagesReading,
+}
 
 
 def parse(text: str) -> Json | None:
@@ -239,6 +303,19 @@ def _number(index: Any) -> int:
 def _place(event: Json) -> Any:
     index = event.get("output_index")
     return f"{index}" if index is not None else f"id {event.get('item_id')}"
+
+
+def _named(name: Any) -> bool:
+    """Return whether a call has a name: one without can be no call."""
+    return isinstance(name, str) and bool(name.strip())
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> list[Any]:

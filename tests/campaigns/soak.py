@@ -27,7 +27,7 @@ CEILINGS = {"MiB": 32.0, "descriptors": 20.0, "threads": 2.0}
 
 SAMPLES = 120
 
-GRACE = 15.0
+GRACE = 30.0
 """Seconds after the last request in which everything must be back to what it was."""
 
 FAULTLESS = ("none", "drip", "stall")

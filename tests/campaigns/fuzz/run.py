@@ -128,6 +128,8 @@ def _judge(case: Case, world: World, call: Call) -> Iterator[str]:
         yield from _judge_legality(api, out, stream=stream)
         if heard.ended != "well" and case.world["summarizer"] not in FAILING:
             yield f"failed: a good answer ended {heard.ended}: {heard.errors}"
+        if case.kind == "streams" and told.usage and not heard.usage and heard.ended == "well":
+            yield "usage: upstream's is missing"
     if case.harm in ("none", "odd", "order"):
         wrong = _judge_text(told, heard, reordered=case.harm == "order")
         yield from (f"altered ({source} to {api}): {each}" for each in wrong)
@@ -200,7 +202,7 @@ def _judge_text(told: Reading, heard: Reading, *, reordered: bool) -> Iterator[s
     shown = f"{told.text}{told.streamed}"
     if told.broken or told.ended != "well" or heard.ended != "well" or "think" in shown:
         return
-    expected = {told.text, told.streamed, told.first}
+    expected = {told.text, told.streamed, told.first, *told.wholes}
     if reordered:
         if max(map(len, (heard.text, heard.streamed))) > max(map(len, expected)):
             yield f"text is longer: {heard.streamed!r} or {heard.text!r}, not {sorted(expected)}"

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from tests.apis.messages import scripts as messages
 from tests.campaigns.fuzz.case import Case, Json, latin
 from tests.campaigns.fuzz.mutations import (
     Frame,
@@ -45,7 +46,7 @@ STREAM = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json"}
 HARMS = ("none", "none", "odd", "odd", "order", "order", "bytes", "bytes", "planted", "outside")
 
-ADDRESS = re.compile(r"\b(\w*index|\w*id|type|error|arguments)\b")
+ADDRESS = re.compile(r"\b(\w*index|\w*id|type|error|arguments|input|elements)\b")
 """Changes of keys that say what an event is or belongs to, after which readers differ."""
 
 
@@ -132,13 +133,29 @@ def streamed(random: Random, source: str, harm: str, *, choices: int = 1) -> lis
 
     `choices` is how many the client's API has at most.
     """
-    if harm != "none" and random.random() < 0.2:
+    if harm != "none" and random.random() < 0.2 and _found(source):
         return copy.deepcopy(random.choice(_found(source)))
     text, secret = _answer(random), sentence(random, random.choice((1, 20, 60, 200)))
     calls = [("look", json.dumps({"at": text}))] * random.choice((0, 0, 1, 2))
     if source == "chat":
         return _chat(random, text, secret, calls, choices)
+    if source == "messages":
+        return frames_of(messages.stream(_blocks(random, text, secret, calls), _reason(calls)))
     return frames_of(responses_stream(_items(random, text, secret, calls)))
+
+
+def _blocks(random: Random, text: str, secret: str, calls: list[tuple[str, str]]) -> list[Json]:
+    blocks = [messages.thinking(secret), messages.text(text)]
+    if random.random() < 0.2:
+        blocks.insert(1, messages.redacted("c2VhbGVk"))
+    called = [
+        messages.tool_use(at, name, **json.loads(said)) for at, (name, said) in enumerate(calls)
+    ]
+    return [*blocks, *called]
+
+
+def _reason(calls: list[tuple[str, str]]) -> str:
+    return "tool_use" if calls else "end_turn"
 
 
 def _chat(
@@ -175,6 +192,9 @@ def whole(random: Random, source: str) -> Json:
     calls = [("look", json.dumps({"at": text}))] * random.choice((0, 0, 1, 2))
     if source == "responses":
         return copy.deepcopy(response(_items(random, text, secret, calls)))
+    if source == "messages":
+        blocks = _blocks(random, text, secret, calls)
+        return copy.deepcopy(messages.message(blocks, _reason(calls)))
     message: Json = {"content": text, random.choice(("reasoning_content", "reasoning")): secret}
     if calls:
         message["tool_calls"] = [call(name, said, at) for at, (name, said) in enumerate(calls)]
@@ -196,6 +216,9 @@ def _frame(text: str) -> Frame:
     return named, payload
 
 
+SLOPPY = {"chat": sloppy_streams.SLOPPY_CHAT, "responses": sloppy_streams.SLOPPY}
+
+
 @cache
 def _found(source: str) -> list[list[Frame]]:
     """Return the streams of sloppy servers and of providers, their reasoning disguised."""
@@ -204,7 +227,7 @@ def _found(source: str) -> list[list[Frame]]:
 
 def _collected(source: str) -> Iterator[list[Frame]]:
     thought = sentence(Random(source), 300)
-    table = sloppy_streams.SLOPPY_CHAT if source == "chat" else sloppy_streams.SLOPPY
+    table = SLOPPY.get(source, {})
     with patch.object(sloppy_streams, "THOUGHT", thought):
         for build in table.values():
             yield frames_of(build())

@@ -171,7 +171,7 @@ def random_spec(random: Random) -> Json:
         tables["chat"] = {"details": True}
     return {
         "client": client,
-        "upstream": random.choice(("same", "same", other)),
+        "upstream": random.choice(("same", "same", "same", other, other, "messages")),
         "form": random.choice(("mounted", "mounted", "sidecar")),
         "expose": expose,
         "summarizer": random.choice(SUMMARIZERS),
