@@ -60,6 +60,7 @@ KINDS: dict[str, Callable[[int], Awaitable[Make]]] = {
     "http": makes_http,
 }
 CASES = 20_000
+SECONDS = 600.0
 SAVED = 40
 """How many findings are saved; later ones are only counted."""
 
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Return how many different findings there are."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=CASES, help="of each kind")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each kind, at most")
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1000 % 10**9)
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run one saved case")
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.replay:
         return asyncio.run(replay(parsed.replay))
     return sum(
-        asyncio.run(Campaign(kind, parsed.seed, parsed.findings).run(parsed.cases))
+        asyncio.run(Campaign(kind, parsed.seed, parsed.findings).run(parsed.cases, parsed.seconds))
         for kind in parsed.kind or KINDS
     )
 
@@ -100,17 +102,19 @@ class Campaign:
         self._found: Counter[str] = Counter()
         self._known = known_findings()
 
-    async def run(self, cases: int) -> int:
+    async def run(self, cases: int, limit: float) -> int:
+        """Run so many cases, or as many as fit into `limit` seconds."""
         print(f"{self._kind}: {cases} cases of seed {self._seed}", flush=True)
         make = await KINDS[self._kind](self._seed)
-        starvation, began = Starvation(), time.monotonic()
+        starvation, began, number = Starvation(), time.monotonic(), 0
         with watching() as watch:
-            for number in range(cases):
+            while number < cases and time.monotonic() - began < limit:
+                number += 1
                 case = make(Random(f"{self._seed}/{self._kind}/{number}"))
                 if wrong := await run(case, self._worlds, watch):
                     await self._note(number, case, wrong, watch)
-        seconds = time.monotonic() - began
-        print(f"  {cases / seconds:.0f} cases a second; {starvation.report()}")
+        rate = number / (time.monotonic() - began)
+        print(f"  {number} run, {rate:.0f} a second; {starvation.report()}")
         new = [name for name in self._found if name not in self._known]
         print(f"  {len(new)} findings, and {len(self._found) - len(new)} known ones")
         for text, count in self._found.most_common():

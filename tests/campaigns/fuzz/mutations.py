@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -207,6 +206,3 @@ def cut(random: Random, data: bytes) -> list[bytes]:
             count = min(len(data), random.choice((1, 2, 5, 30)))
             cuts = sorted(random.sample(range(len(data)), count)) if data else []
             return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True) if a < b]
-
-
-Harm = Callable[[Random, list[Frame]], str]

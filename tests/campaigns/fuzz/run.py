@@ -119,7 +119,10 @@ def _judge(case: Case, world: World, call: Call) -> Iterator[str]:
     stream = world.upstream.streamed
     told = read(source, world.upstream.sent_body, stream=stream)
     shown = f"{told.text}{told.streamed}{told.calls}".encode(errors="replace")
-    if world.hides and (CANARY.encode() in out or (leaks(out) and not leaks(shown))):
+    planted = CANARY.encode() in out
+    if source == "messages" and CANARY in str(told.calls):
+        planted = False  # a call's arguments are an object there, and any key of it is its own
+    if world.hides and (planted or (leaks(out) and not leaks(shown))):
         yield f"leak: {_excerpt(out)}"
     if call.status != 200 or not world.upstream.requests:
         return

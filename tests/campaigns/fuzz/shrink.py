@@ -41,11 +41,9 @@ async def shrink(case: Case, name: str, run: Runs) -> Case:
         return any(signature(wrong) == name for wrong in await run(one))
 
     joined = replace(case, pieces=["".join(case.pieces)])
-    if await same(joined):
-        case = joined
-    if not await same(replace(case, world={**case.world, "summarizer": "good"})):
-        return case  # it needs its timing; leave it as it is
-    split = [piece for piece in re.split(r"(?<=\n\n)", case.pieces[0]) if piece]
+    if not await same(joined):
+        return case  # it takes these pieces
+    case, split = joined, re.split(r"(?<=\n\n)", joined.pieces[0])
     place = len(split) - 1
     while place >= 0 and tries < TRIES:
         without = replace(case, pieces=["".join(split[:place] + split[place + 1 :])])
