@@ -194,7 +194,7 @@ class ResponsesReading:
 
     def _take_item(self, at: Any, item: Json) -> None:
         if item.get("type") == "message":
-            self._reading.wholes.append(texts_in(item.get("content")))
+            self._reading.wholes.append(texts_in(_list(item.get("content"))))
             self._texts.setdefault(at, self._reading.wholes[-1])
         if item.get("type") == "function_call":
             self._names[at] = item.get("name") or ""
@@ -207,7 +207,9 @@ class ResponsesReading:
         items = [item for item in _list(response.get("output")) if isinstance(item, dict)]
         if items:
             found.final = "".join(
-                texts_in(item.get("content")) for item in items if item.get("type") == "message"
+                texts_in(_list(item.get("content")))
+                for item in items
+                if item.get("type") == "message"
             )
             calls = [item for item in items if item.get("type") == "function_call"]
             made = [(call.get("name") or "", str(call.get("arguments"))) for call in calls]

@@ -180,7 +180,7 @@ def write(random: Random, frames: list[Frame], *, named: bool) -> bytes:
     names = named or random.random() < 0.8
     parts = []
     for name, payload in frames:
-        data = payload if isinstance(payload, str) else _dump(payload, ascii_only, spread)
+        data = payload if isinstance(payload, str) else dump(payload, ascii_only, spread)
         lines = [f"event:{space}{name}"] if name and names else []
         lines += [f"data:{space}{line}" for line in data.split("\n")]
         if random.random() < 0.03:
@@ -189,7 +189,8 @@ def write(random: Random, frames: list[Frame], *, named: bool) -> bytes:
     return "".join(parts).encode(errors="surrogatepass")
 
 
-def _dump(payload: Any, ascii_only: bool, spread: bool) -> str:  # noqa: FBT001 -- drawn together
+def dump(payload: Any, ascii_only: bool, spread: bool) -> str:  # noqa: FBT001 -- drawn together
+    """Write JSON; surrogates always escaped."""
     data = json.dumps(payload, ensure_ascii=ascii_only, indent=1 if spread else None)
     # UTF-8 has no bytes for surrogates, and readers differ about those written all the same
     return re.sub("[\ud800-\udfff]", lambda one: f"\\u{ord(one[0]):04x}", data)

@@ -17,6 +17,7 @@ from tests.campaigns.fuzz.mutations import (
     Frame,
     add_unknown_keys,
     cut,
+    dump,
     harm_bytes,
     harm_json,
     harm_order,
@@ -89,7 +90,7 @@ def _written(random: Random, source: str, harm: str, case: Case) -> bytes:
     if not case.stream:
         body = whole(random, source)
         _change(random, [(None, body)], harm, case, plants=lambda: plant(random, body))
-        return json.dumps(body, ensure_ascii=random.random() < 0.5).encode(errors="surrogatepass")
+        return dump(body, random.random() < 0.5, random.random() < 0.1).encode()
     frames = streamed(random, source, harm, choices=2 if source == case.world["client"] else 1)
     _change(random, frames, harm, case, plants=lambda: plant_canary(random, frames))
     return write(random, frames, named=harm == "none")
