@@ -137,3 +137,11 @@ def test_values_are_counted_wherever_the_bytes_are_split(value: object, size: in
 def test_no_value_is_overlooked_in_another_encoding(value: object, encoding: str) -> None:
     text = json.dumps([value])
     assert count_values(text.encode(encoding)) >= count_parsed([value])
+
+
+@pytest.mark.parametrize("size", [3, 18, 19, 20, 1000])
+def test_a_long_number_is_found_wherever_the_bytes_are_split(size: int) -> None:
+    text = b'["some text",' + b"9" * 25 + b",7]"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", size)
+        assert dumps(loads_exact(text)) == text

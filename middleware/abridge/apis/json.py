@@ -65,7 +65,12 @@ def loads(data: bytes) -> Any:
 
 def loads_exact(data: bytes) -> Any:
     """Parse without changing any number, for JSON that will be written again. Raises ValueError."""
-    if not _has_long_number(data):
+    has_long_number = (
+        _LONG_NUMBER in data.translate(_DIGIT_MASK)
+        if len(data) <= _SLICE
+        else _has_long_number(data)
+    )
+    if not has_long_number:
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -76,6 +81,7 @@ def loads_exact(data: bytes) -> Any:
 
 
 def _has_long_number(data: bytes) -> bool:
+    """Return whether large data may hold a number of many digits, also where it is sliced."""
     overlap = len(_LONG_NUMBER) - 1
     return any(
         _LONG_NUMBER in data[start : start + _SLICE + overlap].translate(_DIGIT_MASK)
