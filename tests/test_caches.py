@@ -100,8 +100,12 @@ def test_a_long_key_is_not_kept(keys: tuple[str | bytes, ...], *, is_kept: bool)
         asked += 1
         return asked
 
-    assert is_short(*keys) is is_kept
     assert [count(*keys), count(*keys)] == ([1, 1] if is_kept else [1, 2])
+
+
+def test_a_key_is_short_up_to_the_limit() -> None:
+    assert is_short("x" * MAX_KEY_CHARS)
+    assert not is_short("x" * (MAX_KEY_CHARS + 1))
 
 
 CACHED: dict[str, Callable[[str], Any]] = {

@@ -52,9 +52,9 @@ METRIC_LABELS = 4096
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def is_short(*keys: str | bytes, limit: int = MAX_KEY_CHARS) -> bool:
-    """Return whether a key, of one part or several, is short enough to be kept."""
-    return sum(map(len, keys)) <= limit
+def is_short(key: str) -> bool:
+    """Return whether a key is short enough to be kept."""
+    return len(key) <= MAX_KEY_CHARS
 
 
 def cached(size: int, *, longest: int = MAX_KEY_CHARS) -> Callable[[F], F]:
@@ -66,7 +66,7 @@ def cached(size: int, *, longest: int = MAX_KEY_CHARS) -> Callable[[F], F]:
 
         @wraps(function)
         def call(*keys: Any) -> Any:
-            return (remember if is_short(*keys, limit=longest) else function)(*keys)
+            return remember(*keys) if sum(map(len, keys)) <= longest else function(*keys)
 
         call.cache_info = remember.cache_info  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
