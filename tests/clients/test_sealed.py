@@ -19,7 +19,7 @@ from abridge.providers.profile import Profile
 from tests.clients.canned import complete, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.pipeline import Pipeline, translating
-from tests.support.sealers import sealer, unseal
+from tests.support.sealers import USER, sealer, unseal
 from tests.support.translated import read_turn
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ async def next_request(api: Api, stream: bytes) -> Json:
         if api is CHAT
         else (await respond(stream)).output
     )
-    sent = [_sent(each.to_dict(exclude_unset=True)) for each in items]
+    sent = [USER, *(_sent(each.to_dict(exclude_unset=True)) for each in items)]
     body: Json = unseal(api.history({("messages" if api is CHAT else "input"): sent}))
     assert ENVELOPE_PREFIX not in json.dumps(body)
     return body

@@ -66,7 +66,7 @@ class TestAmbiguousRequests:
             await soon(client.response())
         assert sorted(seen) == [
             (b"connection", b"upgrade"),
-            (b"host", b"x"),
+            (b"host", b"localhost"),
             (b"upgrade", b"websocket"),
             (b"x", b"y"),
         ]
