@@ -1,4 +1,4 @@
-"""The table of behaviours names tests that exist, and the map paths that exist."""
+"""The behaviours and the threat model name tests that exist, and the map paths that exist."""
 
 import re
 from pathlib import Path
@@ -17,6 +17,18 @@ def test_each_behaviour_names_tests_that_exist() -> None:
     assert len(named) > 50
     assert all(named)
     assert {name for names in named for name in names} <= tests
+
+
+def test_each_line_of_the_threat_model_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "threat-model.md").read_text()
+    rows = re.findall(r"^\| .+ \| .+ \| (.*) \|$", text, re.MULTILINE)
+    named = [re.findall(r"`([^`]+)`", row) for row in rows if row != "shown by"]
+    assert len(named) > 30
+    assert all(named)
+    for path, _, name in (test.partition("::") for tests in named for test in tests):
+        file = ROOT / "tests" / path
+        assert file.exists(), path
+        assert not name or re.search(rf"(?:def|class) {name}\b", file.read_text()), name
 
 
 def test_each_path_on_the_map_exists() -> None:
