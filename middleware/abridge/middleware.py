@@ -181,7 +181,8 @@ class AbridgeMiddleware:
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
         model = model_in_path(path) if api is None else None
         if api is None and (model is not None or not self._is_routed_by_body(scope)):
-            await self._pass_on(self._route_for(model), scope, receive, send)
+            scope = self._scope_unread(scope, self._route_for(model))
+            await pass_on(self._upstream_app, scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
             await self._read_and_dispatch(api, scope, receive, send, reserve)
@@ -192,9 +193,11 @@ class AbridgeMiddleware:
         """Read the body and dispatch the request."""
         limits = self.settings.limits
         buffered = await buffer_body(scope, receive, limits, reserve)
-        body = await self._decoded_body(scope, buffered)
-        if body is not buffered.data and body is not None:
-            reserve(len(body))
+        body = buffered.data
+        if body is None or get_header(scope["headers"], b"content-encoding"):
+            body = await self._decoded_body(scope, buffered)
+            if body is not buffered.data:
+                reserve(len(body or b""))
         request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
         if api is not None and body is not None and await self._must_parse(scope, body, work):
             request = await ApiRequest.read(
@@ -219,17 +222,19 @@ class AbridgeMiddleware:
             route = self._route_for(model)
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)
-            await self._pass_on(route, scope, buffered.receive, send)
+            scope = self._scope_unread(scope, route)
+            await pass_on(self._upstream_app, scope, buffered.receive, send)
             if buffered.client_left:
                 Record.get(scope).outcome = "left"
 
-    async def _pass_on(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have an upstream answer a request that is not read. Raises RequestError."""
-        paths = self._shared_paths.get(route.upstream.name)
-        is_preflight = scope["method"] == "OPTIONS"
-        if not (paths is None or is_preflight or paths.include(scope["method"], *_paths(scope))):
-            raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
-        await pass_on(self._upstream_app, {**scope, ROUTE: route}, receive, send)
+    def _scope_unread(self, scope: Scope, route: Route) -> Scope:
+        """Return the scope of a request that is passed on unread. Raises RequestError where clients
+        share a key, and its path is not one that they may reach."""
+        if self._shared_paths and scope["method"] != "OPTIONS":
+            paths = self._shared_paths.get(route.upstream.name)
+            if paths is not None and not paths.include(scope["method"], *_paths(scope)):
+                raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
+        return {**scope, ROUTE: route}
 
     def _passes_unread(self, scope: Scope) -> bool:
         """Return whether a request passes where reasoning is hidden and its answer is not read."""
@@ -238,7 +243,7 @@ class AbridgeMiddleware:
 
     def _route_for(self, model: str | None) -> Route:
         """Return the route to a model. Raises RequestError for a model that no upstream has."""
-        route = self.settings.find_route(model)
+        route = self._routes[0] if len(self._routes) == 1 else self.settings.find_route(model)
         if route is None:
             raise RequestError(
                 f"The model '{model:.256}' does not exist.",
@@ -272,17 +277,18 @@ class AbridgeMiddleware:
             return None
 
     async def _must_parse(self, scope: Scope, body: bytes, work: Work) -> bool:
-        return (
-            self._parses_all
-            or bool(get_header(scope["headers"], SUMMARY_HEADER))
-            or await work.run(self._may_concern, body, holds_anything=self._memory.holds_anything)
-        )
+        if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER):
+            return True
+        if not work.is_heavy:
+            return self._may_concern(body, self._memory.holds_anything)
+        holds_anything = self._memory.holds_anything()
+        return await work.run(self._may_concern, body, lambda: holds_anything)
 
-    def _may_concern(self, body: bytes, *, holds_anything: bool) -> bool:
+    def _may_concern(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
         return (
             SUMMARY_NEEDLE in body
-            or self._memory.may_need_rewrite(body, holds_anything=holds_anything)
+            or self._memory.may_need_rewrite(body, holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)
         )

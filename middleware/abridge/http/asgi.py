@@ -120,7 +120,10 @@ def _coding_name(encoding: bytes) -> bytes:
 
 def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     """Return the first header with this lower-case name, or `b""`."""
-    return next((value for key, value in headers if key.lower() == name), b"")
+    for key, value in headers:
+        if key.lower() == name:
+            return value
+    return b""
 
 
 def drop_headers(

@@ -10,7 +10,7 @@ from abridge.config.setting_types import STORE_SCHEMES
 from abridge.config.settings import HistorySettings, Route, Settings
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
-from abridge.memory.route_memory import RouteMemory
+from abridge.memory.route_memory import RouteMemory, contains_any
 from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.memory import MemoryStore
 from abridge.memory.stores.store import (
@@ -52,30 +52,27 @@ class MemoryRegistry:
             )
             for route in settings.routes
         }
+        self._all = tuple(self._memories.values())
 
     def for_route(self, route: Route) -> RouteMemory:
         return self._memories[route.upstream.name]
 
-    @property
     def holds_anything(self) -> bool:
         """See `RouteMemory.holds_anything`."""
-        return any(memory.holds_anything for memory in self._memories.values())
+        return any(memory.holds_anything() for memory in self._memories.values())
 
-    def may_need_rewrite(self, body: bytes, *, holds_anything: bool) -> bool:
+    def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """See `RouteMemory.may_need_rewrite`."""
-        return any(
-            memory.may_need_rewrite(body, holds_anything=holds_anything)
-            for memory in self._memories.values()
-        )
+        return any(memory.may_need_rewrite(body, holds_anything) for memory in self._all)
 
     def may_need_memory(self, body: bytes) -> bool:
         """See `RouteMemory.may_need_memory`."""
-        return any(memory.may_need_memory(body) for memory in self._memories.values())
+        return any(memory.may_need_memory(body) for memory in self._all)
 
     def may_seal(self, body: bytes) -> bool:
         """Return whether a request may ask for sealed reasoning in its answer, by a byte search
         alone."""
-        return self.keyring.configured and any(needle in body for needle in SEALING_NEEDLES)
+        return self.keyring.configured and contains_any(body, SEALING_NEEDLES)
 
     @property
     def size(self) -> int:

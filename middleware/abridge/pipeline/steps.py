@@ -166,11 +166,9 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
 async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put back the reasoning it replaced."""
     memory, api, work = context.turn_memory, context.request.api, context.work
-    holds_anything = memory.route_memory.holds_anything
+    holds_anything = memory.route_memory.holds_anything()
     if await work.run(
-        memory.route_memory.may_need_rewrite,
-        context.request.decoded,
-        holds_anything=holds_anything,
+        memory.route_memory.may_need_rewrite, context.request.decoded, lambda: holds_anything
     ):
         history = await work.run(api.history, draft.body)
         changes = await memory.rewrite(

@@ -74,13 +74,16 @@ FORWARDED_PREFIXES = (b"openai-", b"anthropic-", b"x-stainless-", b"x-openai-", 
 """Prefixes of further ones."""
 
 
-def end_to_end_headers(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers that are not hop-by-hop, with names in lower case."""
+def end_to_end_headers(
+    headers: Iterable[Header], dropped: frozenset[bytes] = HOP_BY_HOP
+) -> list[Header]:
+    """Return the headers that are not hop-by-hop, with names in lower case. `dropped` has the names
+    of those, and of others to leave out."""
     forwarded: list[Header] = []
     connection_names: set[bytes] = set()
     for raw_name, value in headers:
         name = raw_name.lower()
-        if name not in HOP_BY_HOP:
+        if name not in dropped:
             forwarded.append((name, value))
         elif name == b"connection":
             connection_names.update(token.strip().lower() for token in value.split(b","))
@@ -111,6 +114,7 @@ class UpstreamTarget:
     base_path: bytes  # the path that replaces a leading `/v1` of the client's
     credential: Header | None  # its own
     forwarded_names: frozenset[bytes]  # of request headers, in lower case
+    dropped_names: frozenset[bytes]  # of those that no setting adds
     header_globs: re.Pattern[str]  # match the headers that its settings add to those
 
     @classmethod
@@ -130,7 +134,8 @@ class UpstreamTarget:
             url.netloc,
             url.raw_path.rstrip(b"/"),
             _credential_header(upstream),
-            _forwarded_names(route),
+            (names := _forwarded_names(route)),
+            HOP_BY_HOP | (DECIDED - names),
             re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
         )
 
@@ -156,7 +161,7 @@ class UpstreamTarget:
         names = self.forwarded_names
         forwarded = [
             header
-            for header in end_to_end_headers(headers)
+            for header in end_to_end_headers(headers, self.dropped_names)
             if header[0] in names or self._adds(header[0])
         ]
         credential = [] if self.credential is None else [self.credential]
@@ -164,10 +169,11 @@ class UpstreamTarget:
 
     def _adds(self, name: bytes) -> bool:
         """Return whether a prefix or the settings add a header, by its name in lower case."""
-        if name in DECIDED or name.startswith(ABRIDGE_HEADER_PREFIX):
+        if name.startswith(FORWARDED_PREFIXES):
+            return True
+        if name.startswith(ABRIDGE_HEADER_PREFIX):
             return False
-        is_added = name.startswith(FORWARDED_PREFIXES)
-        return is_added or self.header_globs.fullmatch(name.decode("latin-1")) is not None
+        return self.header_globs.fullmatch(name.decode("latin-1")) is not None
 
 
 def _forwarded_names(route: Route) -> frozenset[bytes]:

@@ -87,7 +87,8 @@ class BrowserGuard:
         headers = dict(scope["headers"])
         if not is_allowed_host(headers.get(b"host", b""), self._hosts):
             return WRONG_HOST
-        if self._is_from_other_site(scope["method"], headers):
+        is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
+        if is_from_browser and self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
         if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
             takes_json = find_api(decoded_path(scope), encoded_path(scope).decode("latin-1"))
