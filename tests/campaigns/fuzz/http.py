@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from abridge.server.http_protocol import HttpProtocol
+from abridge.config.settings import LimitSettings
+from abridge.server.http_protocol import protocol_factory
 from tests.campaigns.fuzz.case import Case, Json, latin
 from tests.campaigns.fuzz.mutations import cut, harm_bytes
 from tests.campaigns.fuzz.run import Watch
@@ -211,19 +213,38 @@ of which several may be listed."""
 ORIGIN = re.compile(rb"\Ahttps?://[^/]*")
 
 
+class Socket:
+    """What the protocol asks of a socket."""
+
+    family = socket.AF_INET
+
+    def getpeername(self) -> tuple[str, int]:
+        return ("127.0.0.1", 9)
+
+    def getsockname(self) -> tuple[str, int]:
+        return ("127.0.0.1", 80)
+
+    def setsockopt(self, *option: object) -> None:
+        """Do nothing."""
+
+
 class Wire(asyncio.Transport):
     """A transport to nowhere; `sent` is what the protocol wrote."""
 
     def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 9), "sockname": ("127.0.0.1", 80)})
+        super().__init__({"socket": Socket()})
         self.sent = bytearray()
-        self.over = False
+        self.over = self.said_all = False
         self.paused = False
         self.protocol: Any = None
 
     def write(self, data: Any) -> None:
+        assert not self.said_all, "written after the end"
         if not self.over:
             self.sent += data
+
+    def write_eof(self) -> None:
+        self.said_all = True
 
     def close(self) -> None:
         if not self.over:
@@ -247,17 +268,22 @@ class Wire(asyncio.Transport):
 
 @dataclass
 class Seen:
-    """Notes the requests that the app is given."""
+    """Notes the requests that the app is given, and how many of them do not wait for a client."""
 
     app: Any
     requests: list[Request] = field(default_factory=list)
+    working: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         place, parts = len(self.requests), []
         self.requests.append((scope["method"], scope["raw_path"], None))
 
         async def note() -> Message:
-            message = await receive()
+            self.working -= 1
+            try:
+                message = await receive()
+            finally:
+                self.working += 1
             if message["type"] == "http.request":
                 parts.append(message.get("body", b""))
                 if not message.get("more_body"):
@@ -265,7 +291,18 @@ class Seen:
                     self.requests[place] = (method, path, b"".join(parts))
             return message
 
-        await self.app(scope, note, send)
+        self.working += 1
+        try:
+            await self.app(scope, note, send)
+        finally:
+            self.working -= 1
+
+    async def rest(self) -> None:
+        """Wait until the app waits for clients only: a thread may be at work, in real time."""
+        for _ in range(2000):
+            if self.working <= 0:
+                return
+            await asyncio.sleep(0.001)
 
 
 async def run(case: Case, worlds: Worlds, watch: Watch) -> list[str]:
@@ -276,11 +313,10 @@ async def run(case: Case, worlds: Worlds, watch: Watch) -> list[str]:
     config = Config(seen, log_config=None, log_level="error", access_log=False, lifespan="off")
     config.load()
     wire = Wire()
-    wire.protocol = HttpProtocol(
-        config=config, server_state=state, app_state={}, client_timeout=TIMEOUT
-    )
+    make_protocol: Any = protocol_factory(LimitSettings(client=TIMEOUT))
+    wire.protocol = make_protocol(config=config, server_state=state, app_state={})
     try:
-        await _play(case, wire)
+        await _play(case, wire, seen)
     except Exception as error:  # noqa: BLE001 -- whatever escapes is a finding
         wrong.append("exception: " + "".join(traceback.format_exception(error)))
     if not wire.over or state.tasks or state.connections:
@@ -293,7 +329,7 @@ async def run(case: Case, worlds: Worlds, watch: Watch) -> list[str]:
     return wrong or [*_judge_responses(bytes(wire.sent)), *_judge_requests(data, seen)]
 
 
-async def _play(case: Case, wire: Wire) -> None:
+async def _play(case: Case, wire: Wire, seen: Seen) -> None:
     """Feed the pieces, then let time pass until the connection is over."""
     wire.protocol.connection_made(wire)
     clock = Clock(asyncio.get_running_loop())
@@ -310,6 +346,7 @@ async def _play(case: Case, wire: Wire) -> None:
         for _ in range(60):
             await asyncio.sleep(0)
         for _ in range(PATIENCE):
+            await seen.rest()
             if wire.over:
                 break
             await clock.advance(TIMEOUT / 10)

@@ -18,6 +18,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
 from abridge.observability.metrics import metrics_for
+from abridge.pipeline.request import VALUE_BYTES
 from tests.campaigns.fuzz.case import Case, Json
 from tests.campaigns.reader import parse
 from tests.support.deployments import ORIGIN, build_app
@@ -32,8 +33,14 @@ GAUGES = ("requests_in_flight", "summarizer_in_flight", "streams_open", "held_by
 
 KIB = 1 << 10
 BODY = 256 * KIB
-"""The ceiling of a body. All bodies together get four times that, so that memory which one case
-does not give back fails the next ones with 503."""
+"""The ceiling of a body."""
+
+VALUES = 6000
+"""The ceiling of the JSON values in one."""
+
+BODIES = 2 * max(2 * BODY, VALUES * VALUE_BYTES)
+"""The ceiling of all bodies: one client may hold half of it, which is what one request takes at
+most. So memory that one case does not give back fails the next ones with 503."""
 
 WORLDS = 100
 """How many deployments a campaign draws, and how many apps are kept."""
@@ -113,7 +120,8 @@ class World:
         entry: Json = {"api": spec["upstream"], "profile": tables.pop("profile", "auto")}
         if spec["form"] == "sidecar":
             entry["base_url"] = f"{ORIGIN}/v1"
-        tables["limits"] = {"body": BODY, "bodies": 4 * BODY, **tables.get("limits", {})}
+        limits = {"body": BODY, "bodies": BODIES, "values": VALUES}
+        tables["limits"] = {**limits, **tables.get("limits", {})}
         tables["summarizer"] = {"breaker_failures": 1 << 40}
         if manner == "hangs":  # the others get the default, which a busy machine does not exceed
             tables["summarizer"]["timeout"] = 0.05
