@@ -157,6 +157,15 @@ class TestAmbiguousRequests:
             await client.send(HEAD + b"expect: 100-continue\r\ncontent-length: 50\r\n\r\n")
             assert statuses(await rest(client)) == [413]
 
+    async def test_a_client_that_was_refused_is_told_nothing_more(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        asks = b"expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"
+        async with served(Requests()) as url, connect(url) as client:
+            await client.send(HEAD + asks + b"no size\r\n")
+            assert statuses(await rest(client)) == [400]
+        assert not [record for record in caplog.records if record.exc_info]
+
     async def test_a_client_that_asks_is_told_to_send_its_body(self) -> None:
         async with served(Requests()) as url, connect(url) as client:
             await client.send(HEAD + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n")

@@ -316,8 +316,9 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 def _disconnect(cycle: RequestResponseCycle) -> None:
-    """Tell a request's application that its client has left."""
+    """Tell a request's application that its client has left, and the client nothing more."""
     cycle.disconnected = True
+    cycle.waiting_for_100_continue = False
     cycle.message_event.set()
 
 

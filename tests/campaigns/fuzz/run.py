@@ -32,7 +32,7 @@ PROMPT = "prompt-7131"
 
 MODEL = re.compile(r"\bmodel=\S+")
 
-OWN = ("abridge", "asyncio")
+OWN = ("abridge", "asyncio", "uvicorn")
 """The loggers that must report no error."""
 
 
