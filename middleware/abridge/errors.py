@@ -7,6 +7,7 @@
     ├── RequestError       the client's request is at fault; has a status and a field
     ├── EndpointMissing    upstream does not have the requested API
     ├── EventTooLarge      upstream sent an event larger than `limits.event`
+    ├── NestedTooDeep      JSON is nested too deep to be written; also a RecursionError
     ├── UpstreamBroken     upstream fell silent or disconnected within its response
     └── SummarizerError    a call gave no summary; has a code for the client
 """
@@ -55,6 +56,16 @@ class EventTooLarge(AbridgeError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"An event from upstream is larger than {limit} bytes.")
+
+
+class NestedTooDeep(AbridgeError, RecursionError):
+    """JSON is nested too deep to be written.
+
+    It is a RecursionError, too, since whatever reads JSON level by level fails so.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The JSON is nested deeper than {limit} levels.")
 
 
 class UpstreamBroken(AbridgeError):

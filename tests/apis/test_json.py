@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.json import (
+    MAX_DEPTH,
     ExactNumber,
     count_values,
     dumps,
@@ -19,6 +20,8 @@ from abridge.apis.json import (
     parse_object,
 )
 from abridge.apis.usage import as_count
+from abridge.errors import NestedTooDeep
+from tests.support.nesting import nested
 
 ODD_NUMBERS = [
     "NaN",
@@ -77,6 +80,15 @@ def test_half_of_a_surrogate_pair_is_written_as_an_escape(before: str) -> None:
 
 def test_an_integer_that_nobody_parsed_may_be_long() -> None:
     assert dumps({"a": [10**30, True]}) == b'{"a":[1000000000000000000000000000000,true]}'
+
+
+@pytest.mark.parametrize("innermost", [1, "\ud83d", {"\ud83d": 10**30}])
+def test_what_is_nested_is_written_down_to_a_depth(innermost: Any) -> None:
+    value = nested(MAX_DEPTH - isinstance(innermost, dict), innermost)
+    assert json.loads(dumps(value)) == value
+    for levels in (300, 1000, 20_000):
+        with pytest.raises(NestedTooDeep):
+            dumps(nested(levels, innermost))
 
 
 def test_what_json_cannot_say_is_refused() -> None:

@@ -7,6 +7,7 @@ depends on how soon after it things happen.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from starlette.responses import StreamingResponse
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.errors import UNREADABLE
+from abridge.core.events import SummaryTextDelta
 from abridge.errors import SummarizerError, UpstreamBroken
 from abridge.memory.stores.memory import MemoryStore
 from abridge.observability.record import SHUTTING_DOWN
@@ -860,6 +862,23 @@ class TestOddAnswers:
             await request.finish()
         assert request.sent
         assert not request.complete
+
+    async def test_a_summary_that_cannot_be_written_leaves_nothing_waiting(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write = ChatWriter.write
+
+        def write_no_summary(self: ChatWriter, event: Any) -> bytes:
+            return fail() if isinstance(event, SummaryTextDelta) else write(self, event)
+
+        monkeypatch.setattr(ChatWriter, "write", write_no_summary)
+        steps: list[Step] = [chunk({"role": "assistant", "content": ""})]
+        steps += [chunk({"reasoning": text}) for text in pieces(thinking(1000))]
+        waiting = Upstream(Answer([*steps, asyncio.Event()]))
+        request = ask(waiting, Scripted(), summary={"part_chars": 200})
+        with pytest.raises(TypeError, match="a fault"):
+            await request.finish()
+        gc.collect()  # a coroutine that nobody awaited fails the test
 
     async def test_an_error_that_is_no_exception_comes_out_as_it_is(self) -> None:
         class Halt(BaseException):

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
+from abridge.pipeline.prepare import TOO_DEEP
 from tests.support.asgi import call
 from tests.support.deployments import build_app
+from tests.support.nesting import nested_json
 from tests.support.streams import completion, message_item, response
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -375,6 +377,31 @@ async def test_an_odd_value_in_any_field_is_forwarded_or_refused(
     for place in sorted(set(places), key=len, reverse=True):  # the inner one first
         odd = replaced(odd, place, data.draw(odd_values))
     await assert_answered(name, expose, endpoint, odd)
+
+
+@pytest.mark.parametrize("levels", [252, 253, 254, 255, 1020, 20_000])
+@pytest.mark.parametrize("field", ["metadata", "tools", "unknown"])
+@pytest.mark.parametrize("name", UPSTREAMS)
+@pytest.mark.parametrize("endpoint", BODIES)
+async def test_a_nested_value_is_forwarded_or_refused(
+    endpoint: str, name: str, field: str, levels: int
+) -> None:
+    for expose in EXPOSURES:
+        asked = {**LEAST[endpoint], "reasoning": {"summary": "auto"}, field: "nested here"}
+        answer = await call(app_for(name, expose), endpoint, nested_json(asked, levels), KEY)
+        assert answer.status in (200, 400), answer.data
+        if levels > 1020:
+            assert answer.json["error"]["code"] == "invalid_json"
+
+
+@pytest.mark.parametrize("endpoint", BODIES)
+async def test_a_body_nested_too_deep_to_be_written_anew_is_refused(endpoint: str) -> None:
+    asked = {**LEAST[endpoint], "reasoning": {"summary": "auto"}, "unknown": "nested here"}
+    name = next(iter(UPSTREAMS))
+    for levels in (255, 600, 1000):
+        answer = await call(app_for(name, "both"), endpoint, nested_json(asked, levels), KEY)
+        error = answer.json["error"]
+        assert (answer.status, error["code"], error["message"]) == (400, "invalid_json", TOO_DEEP)
 
 
 @pytest.mark.parametrize("name", [name for name in UPSTREAMS if "chat" not in name])

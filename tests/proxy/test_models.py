@@ -12,6 +12,7 @@ import pytest
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import settings
 from tests.support.asgi import begin, call
+from tests.support.nesting import nested_json
 from tests.support.servers import soon
 
 THREE = [
@@ -62,6 +63,7 @@ async def test_the_lists_are_joined_in_the_order_of_the_settings() -> None:
         httpx.Response(200, text="no JSON"),
         httpx.Response(200, json=["no object"]),
         httpx.Response(200, json={"data": "no list"}),
+        httpx.Response(200, content=nested_json({"data": ["nested here"]}, 600)),
     ],
 )
 async def test_an_upstream_that_fails_is_left_out(failure: httpx.Response | Exception) -> None:

@@ -27,6 +27,7 @@ from tests.stored_responses.conversations import (
 from tests.support import openapi
 from tests.support.asgi import call
 from tests.support.deployments import FORMS, PREFIX, Form, build_app
+from tests.support.nesting import nested_json
 from tests.support.streams import (
     THOUGHT,
     call_item,
@@ -284,6 +285,13 @@ class TestUpstreamResponses:
         else:
             assert received.status == 200
             assert received.data == b"".join(odd.steps)  # type: ignore[arg-type]
+
+    async def test_what_is_nested_too_deep_to_be_written_anew_passes(self) -> None:
+        stored = nested_json({**stored_upstream(), "metadata": "nested here"}, 600)
+        nested = Answer([stored], headers={"content-type": "application/json"})
+        app = native_app(Upstream(Answer.json(stored_upstream()), nested), expose="both")
+        await get_response(app, "Hi")
+        assert (await fetch(app, "resp_1")).data == stored
 
     @pytest.mark.parametrize(
         ("query", "sent"),

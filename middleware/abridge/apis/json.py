@@ -14,6 +14,7 @@ from typing import Any, Self
 import orjson
 
 from abridge.core.conversation import Json
+from abridge.errors import NestedTooDeep
 
 _DIGIT_MASK = bytes(
     ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256)
@@ -25,6 +26,9 @@ _SLICE = 64 << 10
 """Bytes to look through at once, so that a long text holds up nothing else."""
 
 _NO_VALUE_MARKS = bytes(set(range(256)) - set(b"[{,"))
+
+MAX_DEPTH = 250
+"""Levels of nesting that are written at least; those that orjson writes are a few more."""
 
 _MIN_INTEGER, _MAX_INTEGER, _MAX_DIGITS = -(1 << 63), (1 << 64) - 1, 20  # what orjson writes
 
@@ -134,11 +138,11 @@ def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | N
 
 
 def dumps(value: Any) -> bytes:
-    """Serialize. Raises TypeError."""
+    """Serialize. Raises NestedTooDeep, and TypeError for what is no JSON."""
     try:
         return orjson.dumps(value, _spell)
     except TypeError:
-        return orjson.dumps(_spell_out(value), _spell)
+        return orjson.dumps(_spell_out(value, MAX_DEPTH), _spell)
 
 
 def _spell(value: Any) -> orjson.Fragment:
@@ -147,18 +151,29 @@ def _spell(value: Any) -> orjson.Fragment:
     raise TypeError(type(value).__name__)
 
 
-def _spell_out(value: Any) -> Any:
-    """Return `value` with what orjson refuses spelled out: lone surrogates, long integers."""
+def _spell_out(value: Any, levels: int) -> Any:
+    """Return `value` with what orjson refuses spelled out: lone surrogates, long integers.
+
+    Raises NestedTooDeep for one of more than so many levels.
+    """
     if isinstance(value, str):
         return value if _is_encodable(value) else orjson.Fragment(json.dumps(value))
+    if isinstance(value, list | tuple | dict) and not levels:
+        raise NestedTooDeep(MAX_DEPTH)
     if isinstance(value, list | tuple):
-        return list(map(_spell_out, value))
+        return [_spell_out(entry, levels - 1) for entry in value]
     if isinstance(value, dict):
-        if all(map(_is_encodable, value)):
-            return {key: _spell_out(entry) for key, entry in value.items()}
-        entries = (b"%b:%b" % (dumps(key), dumps(entry)) for key, entry in value.items())
-        return orjson.Fragment(b"{%b}" % b",".join(entries))
+        entries = {key: _spell_out(entry, levels - 1) for key, entry in value.items()}
+        return entries if all(map(_is_encodable, value)) else _spell_out_keys(entries)
     return orjson.Fragment(str(value)) if type(value) is int else value
+
+
+def _spell_out_keys(entries: Json) -> orjson.Fragment:
+    """Write an object, the entries of which are spelled out, and some of its keys yet to be."""
+    written = (
+        b"%b:%b" % (dumps(key), orjson.dumps(entry, _spell)) for key, entry in entries.items()
+    )
+    return orjson.Fragment(b"{%b}" % b",".join(written))
 
 
 def _is_encodable(text: str) -> bool:

@@ -189,9 +189,17 @@ class Exchange:
         if isinstance(event, ReasoningEnded):
             self._recorder.note_held(self._sequencer.held_bytes)
         if isinstance(event, ResponseEnded):
-            self._client.send_after(self._tasks.create_task(self._complete(event)))
+            self._start_completing(event)
         if self._answer is not None:
             self._answer.emit(event)
+
+    def _start_completing(self, ended: ResponseEnded) -> None:
+        """Complete the answer in a task; none can be started once an error has ended the others."""
+        completing = self._complete(ended)
+        try:
+            self._client.send_after(self._tasks.create_task(completing))
+        except RuntimeError:
+            completing.close()
 
     async def _complete(self, ended: ResponseEnded) -> None:
         if self._answer is not None:

@@ -123,9 +123,12 @@ class RequestPreparation:
 
 
 def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
-    """Encode the draft that the last step made."""
+    """Encode the draft that the last step made. Raises NestedTooDeep."""
     request, echo = context.request, draft.echo
     body = dumps(draft.body) if draft.changed else request.decoded
+    echoed = {name: draft.body[name] for name in request.api.echoed_fields if name in draft.body}
+    if echo is not None or context.hides_raw:
+        _check_repeatable(echoed if echo is None else echo.body)
     return PreparedRequest(
         request=request,
         scope=_app_scope(draft, body, engaged=context.engaged),
@@ -136,10 +139,19 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         profile=context.profile,
         turn_memory=context.turn_memory,
         echo=echo,
-        echoed={name: draft.body[name] for name in request.api.echoed_fields if name in draft.body},
+        echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
         storage=draft.references.storage,
     )
+
+
+def _check_repeatable(fields: Json) -> None:
+    """Raise NestedTooDeep for fields that the answer could not repeat.
+
+    They stand up to two levels deeper there, in the response of an error. Found out only then, the
+    answer would be lost.
+    """
+    dumps([[fields]])
 
 
 def _app_scope(draft: RequestDraft, body: bytes, *, engaged: bool) -> Scope:

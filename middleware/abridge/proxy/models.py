@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import cast
 
 import httpx
 from starlette.types import Scope
 
 from abridge.apis.json import dumps, parse_object
+from abridge.errors import NestedTooDeep
 from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
@@ -44,13 +45,14 @@ async def join_models(
     lists = [models for task in listings if (models := task.result()) is not None]
     if not lists:
         return error_response(502, "upstream_unreachable", "No upstream listed its models.")
-    joined = {"object": "list", "data": [model for models in lists for model in models]}
-    return httpx.Response(200, headers={"content-type": "application/json"}, content=dumps(joined))
+    content = b'{"object":"list","data":[%b]}' % b",".join(filter(None, lists))
+    return httpx.Response(200, headers={"content-type": "application/json"}, content=content)
 
 
 async def _list_models(
     scope: Scope, target: UpstreamTarget, caller: UpstreamCaller, limit: int
-) -> list[Any] | None:
+) -> bytes | None:
+    """Return the models of an upstream, as JSON and without the brackets around them."""
     try:
         response = await caller.call(target, scope, b"")
         try:
@@ -65,7 +67,11 @@ async def _list_models(
         return None
     listing = parse_object(body) if response.status_code == 200 else None
     models = listing.get("data") if listing is not None else None
-    return models if isinstance(models, list) else None
+    try:
+        return dumps(models)[1:-1] if isinstance(models, list) else None
+    except NestedTooDeep as error:
+        log_failure(error, target)
+        return None
 
 
 async def _read_limited(response: httpx.Response, limit: int) -> bytes:

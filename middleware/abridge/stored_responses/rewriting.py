@@ -132,13 +132,13 @@ class _BufferedAnswer:
         try:
             body = parse_object(self._decoded(start), loads_exact)
             rewritten = await self._rewriting.rewrite(body) if body is not None else None
+            encoded = None if rewritten is None else dumps(rewritten)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("what upstream stores could not be read: %s", type(error).__name__)
-            rewritten = None
-        if rewritten is None:
+            encoded = None
+        if encoded is None:
             await self._pass_or_refuse(start, more=False)
             return
-        encoded = dumps(rewritten)
         length = (b"content-length", str(len(encoded)).encode())
         await self._send_response(
             {**start, "headers": [*drop_headers(headers, BODY_HEADERS), length]}, encoded

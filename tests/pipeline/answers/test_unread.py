@@ -13,6 +13,7 @@ from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, answer,
 from tests.support import openapi
 from tests.support.asgi import Call, call
 from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.nesting import nested_json
 from tests.support.streams import completion
 from tests.support.upstream import Answer, Upstream
 
@@ -58,6 +59,8 @@ ERRORS: dict[str, Answer] = {
         429,
         {**JSON, "content-encoding": "gzip"},
     ),
+    "nested": Answer([nested_json({"error": {"x": "nested here", "message": RAW}}, 600)], 400),
+    "answer and nested": Answer([nested_json({**ANSWERED, "error": "nested here"}, 600)], 400),
     "wrongly packed": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "gzip"}),
     "unknown encoding": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "br"}),
     "header": Answer([b"{}"], 401, {**JSON, "x-said": RAW, "www-authenticate": RAW}),

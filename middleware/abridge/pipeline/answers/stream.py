@@ -19,13 +19,16 @@ KEEP_ALIVE = sse.encode_comment("keep-alive")
 KEEP_ALIVES_PER_EVENT = 3
 """Every so many keep-alives, one is an event: some clients ignore comments."""
 
+FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
+"""The end of a response of which nothing can be told but that it failed."""
+
 _log = logging.getLogger(__name__)
 
 
 class StreamAnswer:
     """Rewrite server-sent events as they come."""
 
-    passed_ok = None
+    passed_ok: bool | None = None  # False once an event was lost
 
     def __init__(
         self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
@@ -63,11 +66,13 @@ class StreamAnswer:
             for frame in self._decoder.end():
                 self._read_frame(frame)
         self._ended = True
-        self._runner.feed(self._context.reader.end(error))
+        self._runner.feed(self._last_events(error))
         self._close_when_done()
 
     def emit(self, event: Event) -> None:
-        data = self._context.writer.write(event)
+        if self.passed_ok is not None:
+            return
+        data = self._write(event)
         self._client.write(data)
         self._wrote_nothing = not data
         self._keep_alives = 0 if data else self._keep_alives
@@ -80,10 +85,12 @@ class StreamAnswer:
         if not (self._wrote_nothing or self._runner.sequencer.holding):
             return b""
         self._keep_alives += 1
-        event = (
-            b"" if self._keep_alives % KEEP_ALIVES_PER_EVENT else self._context.writer.keep_alive()
-        )
-        return event or KEEP_ALIVE
+        if self._keep_alives % KEEP_ALIVES_PER_EVENT:
+            return KEEP_ALIVE
+        try:
+            return self._context.writer.keep_alive() or KEEP_ALIVE
+        except RecursionError:  # it repeats what upstream sent
+            return KEEP_ALIVE
 
     def _read_frame(self, frame: bytes) -> None:
         """Handle one frame, and remember if upstream sent something of which nothing reaches the
@@ -103,15 +110,38 @@ class StreamAnswer:
 
     def _parse_frame(self, frame: bytes) -> list[Event]:
         """Parse a frame. An error in the Reader ends the response: it may have lost something."""
-        reader = self._context.reader
         try:
-            return reader.read(frame)
+            return self._context.reader.read(frame)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a frame could not be read: %s", type(error).__name__)
             self._ended = True
-            end = ResponseEnded(None, None, ok=False, error=UNREADABLE)
-            return reader.end(UNREADABLE) or [end]
+            return self._last_events(UNREADABLE) or [FAILED]
+
+    def _last_events(self, error: ErrorDetail | None) -> list[Event]:
+        """Return the events with which the Reader ends the response. It may fail at what it
+        repeats of upstream's."""
+        try:
+            return self._context.reader.end(error)
+        except Exception as failure:  # noqa: BLE001 -- upstream may send anything
+            _log.warning("a response could not be ended: %s", type(failure).__name__)
+            return [FAILED]
+
+    def _write(self, event: Event) -> bytes:
+        """Write an event.
+
+        One that is nested too deep to be written anew passes as it came. Where nothing unread may
+        get through, the response is broken off.
+        """
+        try:
+            return self._context.writer.write(event)
+        except RecursionError as error:
+            _log.warning("an event could not be written: %s", type(error).__name__)
+        if event.frame is not None and not self._context.hide_unread:
+            return event.frame
+        self._ended, self.passed_ok = True, False
+        self._client.close(complete=False)
+        return b""
 
     def _close_when_done(self) -> None:
-        if self._ended and self._runner.sequencer.done:
+        if self._ended and self.passed_ok is None and self._runner.sequencer.done:
             self._client.close()

@@ -85,7 +85,7 @@ class TranslatedError:
         try:
             inflate = Inflater(encoding, self._context.limit).feed if encoding else bytes
             return _only_error(translate(inflate(bytes(self._buffer))))
-        except ValueError:
+        except (ValueError, RecursionError):
             return dumps(self._context.write_error(UNREADABLE.message, code=UNREADABLE.code))
 
 
