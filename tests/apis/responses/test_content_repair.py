@@ -299,6 +299,28 @@ class TestWhatIsLeftOut:
         assert pipeline.reader.mismatches == 0
 
 
+class TestLateDeltas:
+    @pytest.mark.parametrize("behind", [1, 2])
+    @pytest.mark.parametrize("kind", CONTENT)
+    def test_a_delta_that_comes_after_the_end_of_its_part_is_there_once(
+        self, kind: str, behind: int
+    ) -> None:
+        stream = streamed(kind, ["So ", "it is."], "So it is.")
+        at = [event["type"].endswith(".delta") for event in stream].index(True) + 1
+        stream.insert(at + behind, stream.pop(at))
+        pipeline, seen = run(stream)
+        assert "".join(deltas_of(seen)) == "So it is."
+        assert set(said(seen)) == {"So it is."}
+        assert pipeline.reader.faults == 1
+
+    def test_a_delta_with_more_after_the_end_of_its_part_is_not_lost(self) -> None:
+        stream = streamed("message", ["So"], "So", "So it is.", omit=frozenset(ENDS[1:2]))
+        more = {**stream[3], "delta": " it is."}
+        pipeline, seen = run([*stream[:5], more, *stream[5:]])
+        assert "".join(deltas_of(seen)) == "So it is."
+        assert pipeline.reader.faults == 0
+
+
 class TestItemsClosedEarly:
     """Test items that upstream ends after others began, and those that it goes on with."""
 

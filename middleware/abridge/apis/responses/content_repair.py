@@ -216,7 +216,8 @@ class ContentRepair:
     ) -> bool:
         """Return whether an event only repeats what is known.
 
-        The end of an unknown part may repeat what an earlier item has of it, or all parts.
+        The end of an unknown part may repeat what an earlier item has of it, or all parts. A delta
+        that comes after the end of its part does, if that had its text.
         """
         if part is None:
             known = [self._text] if len(self._parts) > 1 else []
@@ -228,7 +229,10 @@ class ContentRepair:
             return True
         if stage == "added":
             return part.is_open and not part.deltas
-        return stage != "delta" and (not text or text == part.text)
+        if stage == "delta":
+            is_late = index is not None and part.stage != "added"
+            return bool(is_late and text and text in part.text)
+        return not text or text == part.text
 
     # Parts
 

@@ -72,7 +72,10 @@ class StreamAnswer:
     def emit(self, event: Event) -> None:
         if self.passed_ok is not None:
             return
-        data = self._write(event)
+        try:
+            data = self._context.writer.write(event)
+        except RecursionError as error:
+            data = self._replace_unwritable(event, error)
         self._client.write(data)
         self._wrote_nothing = not data
         self._keep_alives = 0 if data else self._keep_alives
@@ -126,16 +129,10 @@ class StreamAnswer:
             _log.warning("a response could not be ended: %s", type(failure).__name__)
             return [FAILED]
 
-    def _write(self, event: Event) -> bytes:
-        """Write an event.
-
-        One that is nested too deep to be written anew passes as it came. Where nothing unread may
-        get through, the response is broken off.
-        """
-        try:
-            return self._context.writer.write(event)
-        except RecursionError as error:
-            _log.warning("an event could not be written: %s", type(error).__name__)
+    def _replace_unwritable(self, event: Event, error: RecursionError) -> bytes:
+        """Return the bytes for an event that is nested too deep to be written anew: those it came
+        in. Where nothing unread may get through, the response is broken off."""
+        _log.warning("an event could not be written: %s", type(error).__name__)
         if event.frame is not None and not self._context.hide_unread:
             return event.frame
         self._ended, self.passed_ok = True, False
