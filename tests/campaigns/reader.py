@@ -236,6 +236,7 @@ class MessagesReading:
         self._texts: dict[int, str] = {}
         self._names: dict[int, str] = {}
         self._inputs: dict[int, str] = {}
+        self._given: dict[int, str] = {}
         self._stopped = False
 
     def take(self, text: str, *, stream: bool) -> None:
@@ -266,7 +267,7 @@ class MessagesReading:
                 self._texts[index] = self._texts.get(index, "") + text
         if block.get("type") == "tool_use" and isinstance(block.get("name"), str):
             self._names[index] = block["name"]
-            self._inputs[index] = _compact(block["input"]) if block.get("input") else ""
+            self._given[index] = _compact(block["input"]) if block.get("input") else "{}"
         if isinstance(piece := delta.get("partial_json"), str):
             self._inputs[index] = self._inputs.get(index, "") + piece
 
@@ -274,7 +275,9 @@ class MessagesReading:
         found = self._reading
         found.text = found.streamed = found.first = "".join(self._texts.values())
         found.calls = [
-            (name, self._inputs[at] or "{}") for at, name in self._names.items() if name.strip()
+            (name, self._inputs.get(at) or self._given[at])  # deltas replace what it began with
+            for at, name in self._names.items()
+            if name.strip()
         ]
         found.streamed_calls = found.calls
         found.ended = "failed" if found.errors else "well" if self._stopped else "cut"

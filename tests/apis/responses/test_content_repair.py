@@ -299,7 +299,15 @@ class TestWhatIsLeftOut:
         assert pipeline.reader.mismatches == 0
 
 
-class TestLateDeltas:
+class TestEventsOutOfOrder:
+    @pytest.mark.parametrize("kind", ["message", "refusal", "reasoning"])
+    def test_the_beginning_of_a_part_may_come_after_a_delta(self, kind: str) -> None:
+        stream = streamed(kind, ["So ", "it ", "is."], "So it is.")
+        stream.insert(4, stream.pop(2))
+        pipeline, seen = run(stream, texts_agree=True)
+        assert "".join(deltas_of(seen)) == "So it is."
+        assert pipeline.reader.faults == 1
+
     @pytest.mark.parametrize("behind", [1, 2])
     @pytest.mark.parametrize("kind", CONTENT)
     def test_a_delta_that_comes_after_the_end_of_its_part_is_there_once(

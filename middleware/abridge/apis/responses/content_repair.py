@@ -53,6 +53,7 @@ class _StreamedPart:
     deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
     truncated: bool = False  # there was no room to store all of its text
     is_mismatched: bool = False  # its final text is not the sum of its deltas
+    lacks_beginning: bool = False  # upstream has not sent its `added` event
 
     @property
     def text(self) -> str:
@@ -217,7 +218,8 @@ class ContentRepair:
         """Return whether an event only repeats what is known.
 
         The end of an unknown part may repeat what an earlier item has of it, or all parts. A delta
-        that comes after the end of its part does, if that had its text.
+        that comes after the end of its part does, if that had its text, and so does a beginning
+        that comes after a delta.
         """
         if part is None:
             known = [self._text] if len(self._parts) > 1 else []
@@ -228,7 +230,8 @@ class ContentRepair:
         if not kind.is_part:
             return True
         if stage == "added":
-            return part.is_open and not part.deltas
+            is_late = index is not None and part.lacks_beginning
+            return part.is_open and (is_late or not part.deltas)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
             return bool(is_late and text and text in part.text)
@@ -268,6 +271,7 @@ class ContentRepair:
     ) -> tuple[_StreamedPart, list[ContentEvent]]:
         """Add a part whose beginning upstream left out."""
         part = self._add_part(kind, index)
+        part.lacks_beginning = True
         return part, [self._make_missing(part, "added", "")] if kind.is_part else []
 
     def _close_part(self, part: _StreamedPart | None) -> Iterator[ContentEvent]:
