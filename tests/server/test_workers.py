@@ -320,12 +320,14 @@ class TestEnd:
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
             assert running.output.count("not ready any more") == 2
 
-    async def test_one_that_is_killed_as_it_starts_is_replaced_too(self) -> None:
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGBUS, signal.SIGTERM])
+    async def test_one_that_dies_as_it_starts_is_replaced_too(self, number: signal.Signals) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
             before = set(running.workers)
             os.kill(max(before), signal.SIGKILL)
             await until(lambda: bool(set(running.workers) - before))
-            os.kill(*(set(running.workers) - before), signal.SIGKILL)
+            os.kill(*(set(running.workers) - before), number)
+            await running.until(f"died as it started: signal {number.value}")
             await running.until("is in its place")
             scraped = await scrape(session, running.metrics)
             assert scraped.total("workers") == len(running.workers) == 2

@@ -5,9 +5,9 @@ admin port. The others, its workers, are uvicorn's: spawned, each with an app an
 its own, they accept on the one socket they share, and drain as a single process does. The
 supervisor forwards each signal to the workers once; therefore workers ignore Ctrl-C from the
 terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced; if one
-fails to start, all are stopped. Workers keep their metrics in a shared folder, from which any
-process exports the metrics of all. The folder outlives each worker, and the supervisor stays until
-the last metrics have been scraped.
+exits before it serves, all are stopped. Workers keep their metrics in a shared folder, from which
+any process exports the metrics of all. The folder outlives each worker, and the supervisor stays
+until the last metrics have been scraped.
 """
 
 from __future__ import annotations
@@ -139,11 +139,14 @@ class WorkerProcess(Process):
 
     def is_alive(self, timeout: float = PING_TIMEOUT) -> bool:
         """Return False if the worker has ended, is frozen, or does not answer in `timeout`."""
+        ended = self.process.sentinel
         try:
             self.parent_conn.send(b"ping")
             for _ in range(max(1, round(timeout / FROZEN_TIMEOUT))):
                 used = processor_use(self.pid)
-                if self.parent_conn.poll(FROZEN_TIMEOUT):
+                if heard := wait([self.parent_conn, ended], FROZEN_TIMEOUT):
+                    if ended in heard:
+                        return False
                     self.parent_conn.recv()
                     return True
                 if used is not None and processor_use(self.pid) == used:
@@ -246,16 +249,22 @@ class WorkerSupervisor(Multiprocess):
     def _wait_until_ready(self, worker: WorkerProcess) -> bool:
         """Return True once the worker serves.
 
-        If it fails to start, stop all workers: a replacement would fail as well. A worker that was
-        killed, for example by the kernel when memory ran out, is replaced like any that died.
+        If it fails to start, stop all workers: a replacement would fail as well. A worker that a
+        signal ended, for example the kernel's when memory ran out, is replaced like any that died.
         """
-        ready = worker.wait_until_ready(START_TIMEOUT, self.should_exit)
-        killed = worker.exitcode == -signal.SIGKILL
-        if not (ready or killed or self.should_exit.is_set()):
-            _log.critical("worker %s did not start", worker.pid)
-            self.exit_code = STARTUP_FAILURE
-            self.stop_workers()
-        return ready
+        if worker.wait_until_ready(START_TIMEOUT, self.should_exit):
+            return True
+        if not self.should_exit.is_set():
+            self._on_not_ready(worker)
+        return False
+
+    def _on_not_ready(self, worker: WorkerProcess) -> None:
+        if worker.exitcode is not None and worker.exitcode < 0:  # the number of a signal
+            _log.error("worker %s died as it started: signal %s", worker.pid, -worker.exitcode)
+            return
+        _log.critical("worker %s did not start", worker.pid)
+        self.exit_code = STARTUP_FAILURE
+        self.stop_workers()
 
     def _remove_worker(self, worker: Process) -> None:
         worker.join()
