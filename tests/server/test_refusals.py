@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from abridge.server.http_protocol import MAX_WAITING
+from abridge.server.http_protocol import MAX_TURNED_AWAY, MAX_WAITING
 from abridge.server.refusals import MAX_HEAD
 from tests.server.serving import Requests, get, post, rest, served, statuses
 from tests.support.clock import Clock
@@ -231,6 +232,22 @@ class TestOversizedRequests:
                 assert (await soon(client.response())).body == body
 
 
+@asynccontextmanager
+async def taken(url: str) -> AsyncIterator[None]:
+    """Hold a connection."""
+    async with connect(url) as client:
+        await client.send(get(b"/"))
+        await soon(client.response())
+        yield
+
+
+async def send_often(client: Peer) -> None:
+    """Send until it would have been noticed that the connection is closed."""
+    for _ in range(100):
+        await client.send(b"x")
+        await asyncio.sleep(0)
+
+
 class TestConnections:
     async def test_over_the_ceiling_a_client_gets_a_503_until_another_leaves(self) -> None:
         refusals: list[str] = []
@@ -253,6 +270,32 @@ class TestConnections:
             await one.close()
             await until_served(url)
         assert set(refusals) == {"too_many_connections"}
+
+    async def test_the_503_reaches_a_client_that_still_sends(self) -> None:
+        refusals: list[str] = []
+        limits = {"connections": 1, "client_share": 1}
+        async with served(Requests(), refusals, **limits) as url, taken(url), connect(url) as other:
+            await until(lambda: len(refusals) == 1)
+            for _ in range(100):  # closed at once, the connection would be reset
+                await other.send(post(b"x" * 1000))
+                await asyncio.sleep(0)
+            assert (await soon(other.response())).lines[0].split()[1] == b"503"
+
+    async def test_who_does_not_leave_after_it_makes_room_for_the_next(self) -> None:
+        refusals: list[str] = []
+        limits = {"connections": 1, "client_share": 1}
+        async with (
+            served(Requests(), refusals, **limits) as url,
+            taken(url),
+            AsyncExitStack() as opened,
+        ):
+            clients = []
+            for count in range(1, MAX_TURNED_AWAY + 2):
+                clients.append(await opened.enter_async_context(connect(url)))
+                await until(lambda count=count: len(refusals) == count)  # type: ignore[misc]
+            await send_often(clients[1])
+            with pytest.raises(ConnectionError):
+                await send_often(clients[0])
 
     async def test_one_address_leaves_connections_to_others(self) -> None:
         async with (

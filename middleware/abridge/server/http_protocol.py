@@ -60,6 +60,9 @@ DISCARD_SECONDS = 2.0
 """Seconds for a client to read a refusal, while what it still sends is discarded. Closed at once,
 the connection would be reset, and the refusal might be lost."""
 
+MAX_TURNED_AWAY = 16
+"""Connections beyond the ceiling that may read their refusal at once; the oldest makes room."""
+
 RESET_ON_CLOSE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 """SO_LINGER, on and without time."""
 
@@ -73,15 +76,17 @@ class HttpProtocol(HttpToolsProtocol):
         *args: Any,
         limits: LimitSettings,
         connections: ClientShares,
+        turned_away: dict[HttpProtocol, None],
         count_refusal: CountRefusal,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._limits = limits
         self._shares = connections
+        self._turned_away = turned_away
+        self._admitted = False
         self._count_refusal = count_refusal
         self._check_seconds = min(limits.client, limits.upload) / 10
-        self._admitted = False
         self._refused = False  # nothing more is read of this connection
         self._running: RequestResponseCycle | None = None  # the request that is being answered
         self._last_progress = self.loop.time()
@@ -102,11 +107,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._admitted = self._shares.take(self._name, 1)
         self._check_timer = self.loop.call_later(self._check_seconds, self._check_progress)
         if not self._admitted:
-            self._refuse(too_many_connections())
+            self._turn_away()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._check_timer.cancel()
         self.pipeline.clear()
+        self._turned_away.pop(self, None)
         if self._admitted:
             self._shares.give_back(self._name, 1)
         if self._running is not None and not self._running.response_complete:
@@ -248,12 +254,16 @@ class HttpProtocol(HttpToolsProtocol):
             else:
                 self._answer_and_close(error)
 
+    def _turn_away(self) -> None:
+        """Refuse a connection beyond the ceiling; of those, keep only the latest."""
+        self._refuse(too_many_connections())
+        self._turned_away[self] = None
+        if len(self._turned_away) > MAX_TURNED_AWAY:
+            next(iter(self._turned_away)).reset()
+
     def _answer_and_close(self, error: RequestError) -> None:
         """Send a refusal, and discard what comes until the client closes."""
         self.transport.write(error_response(error))
-        if not self._admitted:
-            self.transport.close()
-            return
         self.transport.write_eof()
         self._check_timer.cancel()
         self._check_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)
@@ -333,6 +343,7 @@ def protocol_factory(
             HttpProtocol,
             limits=limits,
             connections=ClientShares(limits.connections, share),
+            turned_away={},
             count_refusal=count_refusal,
         ),
     )
