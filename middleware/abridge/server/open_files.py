@@ -9,21 +9,26 @@ from abridge.config.settings import LimitSettings
 FILES_FOR_EACH = 2
 """Files for each client's connection: itself, and one to upstream."""
 
+FILES_BESIDE = 32
+"""Files for everything else: listeners, the store, scrapes, connections that are being refused."""
+
 _log = logging.getLogger(__name__)
 
 
-def fit_open_files(limits: LimitSettings) -> LimitSettings:
+def fit_open_files(limits: LimitSettings, calls: int) -> LimitSettings:
     """Return the limits with no more connections than this process can open files for.
 
-    The process's own limit is raised before, as far as the system allows it.
+    The process's own limit is raised before, as far as the system allows it. `calls` are those of
+    the summarizer that may run at once. They get a quarter of the files at most: fewer clients make
+    fewer calls.
     """
-    connections = raise_open_files(limits.connections * FILES_FOR_EACH) // FILES_FOR_EACH
+    files = raise_open_files(limits.connections * FILES_FOR_EACH + calls + FILES_BESIDE)
+    connections = (files - min(calls, files // 4) - FILES_BESIDE) // FILES_FOR_EACH
     if connections >= limits.connections:
         return limits
-    _log.warning(
-        "limits.connections is %d, since this process may not open more files", connections
-    )
-    return limits.model_copy(update={"connections": max(1, connections)})
+    connections = max(1, connections)
+    _log.warning("limits.connections is %d, since only %d files may be open", connections, files)
+    return limits.model_copy(update={"connections": connections})
 
 
 def raise_open_files(wanted: int) -> int:

@@ -183,7 +183,7 @@ async def _serve(
     announce: Callable[[], None],
 ) -> None:
     logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
-    limits = fit_open_files(settings.limits)
+    limits = fit_open_files(settings.limits, settings.summarizer.max_in_flight)
     for opened in filter(None, (listener, admin_listener)):
         drop_unread(opened, limits.client)
     guarded = BrowserGuard(app, settings.server, _count_refusal)
