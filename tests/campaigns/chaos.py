@@ -120,7 +120,7 @@ def judge(scene: Scene, result: Result) -> list[str]:
         wrong.append(f"it was not well again within {WELL_AGAIN:.0f} s")
     if max(result.tally.seconds, default=0) > SLOWEST:
         wrong.append(f"a request took {max(result.tally.seconds):.1f} s")
-    if scene.bears and set(kinds) - {"ok"}:
+    if scene.bears and set(kinds) - {"ok"} - scene.excused:
         wrong.append(f"users noticed: {dict(kinds)}")
     return wrong
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -19,8 +18,11 @@ from tests.support.sidecar import environment
 
 LIAR = "tests.campaigns.liar"
 DAY = 86400.0
-FEW_FILES = 12
-"""How many more file handles a process may open than it has."""
+FEW_FILES = 100
+"""How many files a process may open, where there are few."""
+
+OTHERS = tuple(f"127.0.0.{last}" for last in range(2, 6))
+"""Addresses of other clients, each with a share of its own."""
 
 
 class Skipped(Exception):
@@ -28,8 +30,11 @@ class Skipped(Exception):
 
 
 class Scene:
-    """`hurt` takes something away on a running stage, `heal` gives it back. `faults` are those of
-    upstream's scripts in the meantime; `bears` says that no user may notice."""
+    """`hurt` takes something away on a running stage, `heal` gives it back. `fault` is that of
+    upstream's scripts in the meantime; `bears` says that no user may notice, or nothing but
+    `excused`."""
+
+    excused: frozenset[str] = frozenset()
 
     def __init__(self, on: Stage, *, fault: str = "none", bears: bool = False) -> None:
         self.on = on
@@ -121,18 +126,19 @@ class RedisScene(Scene):
 
 
 class HandlesSpent(Scene):
-    """The sidecar may open only a few more files, and idle clients take them."""
+    """The sidecar may open few files, and idle clients take all that there are for clients."""
+
+    excused = frozenset({"503"})
 
     async def hurt(self) -> None:
-        pid = self.on.running.process.pid
-        self._before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        few = len(os.listdir(f"/proc/{pid}/fd")) + FEW_FILES  # noqa: PTH208 -- quick, and /proc's
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, self._before[1]))
         host, port = self.on.running.url.removeprefix("http://").split(":")
-        self._idle = [await asyncio.open_connection(host, int(port)) for _ in range(FEW_FILES)]
+        self._idle = [
+            await asyncio.open_connection(host, int(port), local_addr=(address, 0))
+            for address in OTHERS
+            for _ in range(FEW_FILES // len(OTHERS))
+        ]
 
     async def heal(self) -> None:
-        resource.prlimit(self.on.running.process.pid, resource.RLIMIT_NOFILE, self._before)
         for _, writer in self._idle:
             writer.close()
 
@@ -217,6 +223,16 @@ def with_redis(manner: str) -> Play:
     return play
 
 
+@asynccontextmanager
+async def with_few_files() -> AsyncIterator[Scene]:
+    """Let the sidecar open few files."""
+    prlimit = shutil.which("prlimit")
+    if prlimit is None:
+        raise Skipped("no prlimit")
+    async with stage(prefix=(prlimit, f"--nofile={FEW_FILES}:{FEW_FILES}")) as on:
+        yield HandlesSpent(on, bears=True)
+
+
 SHIFTED_CLOCK = """
 import time
 real = time.time
@@ -273,7 +289,7 @@ SCENES: dict[str, Play] = {
     "redis-frozen": with_redis("frozen"),
     "redis-full": with_redis("full"),
     "redis-lying": with_redis("lying"),
-    "handles-spent": plain(HandlesSpent),
+    "handles-spent": with_few_files,
     "disk-full": with_small_disk,
     "worker-killed": plain(WorkerKilled, workers=2),
     "worker-frozen": plain(WorkerFrozen, workers=2),

@@ -154,9 +154,14 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    *, workers: int = 1, store: str = "memory", limits: str = "", **environ: str
+    *,
+    workers: int = 1,
+    store: str = "memory",
+    limits: str = "",
+    prefix: tuple[str, ...] = (),
+    **environ: str,
 ) -> AsyncIterator[Stage]:
-    """Start all processes, and end them."""
+    """Start all processes, and end them; `prefix` is a command that runs the sidecar."""
     upstream, summarizer = Process(), Process()
     with TemporaryDirectory() as folder:
         try:
@@ -169,7 +174,7 @@ async def stage(
             config.write_text(tables + "".join(_upstream(name, upstream.url) for name in MODELS))
             environ["CAMPAIGN_KEYS"] = f"a:{'A' * 43}="
             flags = ("--config", str(config), "--admin-port", "0")
-            async with sidecar(*flags, **environ) as running:
+            async with sidecar(*flags, prefix=prefix, **environ) as running:
                 made = Stage(running, upstream, summarizer)
                 reading = asyncio.create_task(made.log.read())
                 try:

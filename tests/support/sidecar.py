@@ -41,7 +41,8 @@ class Sidecar:
 
     @property
     def url(self) -> str:
-        return self.banner[0].rpartition(" ")[2]
+        (line,) = (line for line in self.banner if " listens on " in line)
+        return line.rpartition(" ")[2]
 
     @property
     def metrics(self) -> str:
@@ -89,11 +90,16 @@ class Sidecar:
 
 
 @asynccontextmanager
-async def sidecar(*flags: str, **environ: str) -> AsyncIterator[Sidecar]:
-    """Run a sidecar and yield it once it listens; kill it at the end."""
+async def sidecar(
+    *flags: str, prefix: tuple[str, ...] = (), **environ: str
+) -> AsyncIterator[Sidecar]:
+    """Run a sidecar and yield it once it listens; kill it at the end.
+
+    `prefix` is a command that runs it in its own place, such as `prlimit`.
+    """
     with TemporaryDirectory() as folder:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
+            *(*prefix, sys.executable, "-m", "abridge", "serve", "--port", "0", *flags),
             stderr=asyncio.subprocess.PIPE,
             env=environment({"TMPDIR": folder, **environ}),
             start_new_session=True,
