@@ -41,7 +41,7 @@ HOSTS = 64
 """Host headers: whether each is valid, and whether it is allowed."""
 
 CONTENT_TYPES = 64
-"""Content types: whether each is JSON."""
+"""Content types: whether each is JSON, and in a charset that can be read."""
 
 CLIENTS = 1024
 """Addresses of clients: what all addresses of one have in common."""

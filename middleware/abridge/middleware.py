@@ -19,8 +19,9 @@ from abridge.apis.api import Api, WriteError
 from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
-from abridge.apis.paths import is_plain, model_in_path
+from abridge.apis.paths import model_in_path
 from abridge.apis.registry import find_api
+from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import SUMMARY_NEEDLE
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ROUTE, Route, Settings
@@ -169,9 +170,9 @@ class AbridgeMiddleware:
         record, path = Record.get(scope), decoded_path(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
-        is_read = api is not None or response_path is not None
-        if self._shared_paths and is_read and not is_plain(*_paths(scope)):
-            raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
+        read_as = RESPONSES if response_path is not None else api
+        if self._shared_paths and read_as is not None:
+            self._check_shared_endpoint(read_as, scope)
         if response_path is not None and await self._stored_responses.answer(
             response_path, scope, receive, send
         ):
@@ -235,6 +236,16 @@ class AbridgeMiddleware:
             if paths is not None and not paths.include(scope["method"], *_paths(scope)):
                 raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
         return {**scope, ROUTE: route}
+
+    def _check_shared_endpoint(self, api: Api, scope: Scope) -> None:
+        """Raise RequestError where upstream might take the path of an API's endpoint for another
+        one, which the key that all clients share would open."""
+        method, paths = scope["method"], _paths(scope)
+        if not (
+            self._open_paths.lead_to(api.path, *paths)
+            or any(shared.include(method, *paths) for shared in self._shared_paths.values())
+        ):
+            raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
 
     def _passes_unread(self, scope: Scope) -> bool:
         """Return whether a request passes where reasoning is hidden and its answer is not read."""

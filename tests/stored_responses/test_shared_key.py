@@ -141,6 +141,10 @@ class TestOthersResponses:
             ({"type": "reasoning", "id": "rs_1", "summary": []}, 400),
             ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, 200),
             ({"type": "image_generation_call", "id": "ig_1"}, 400),
+            ({"type": "compaction", "id": "cmp_1"}, 400),
+            ({"id": "msg_9", "status": None}, 400),
+            ({"id": "msg_9", "type": ""}, 400),
+            ({"id": "msg_9", "role": "assistant", "content": "Hi"}, 200),
             ({"type": "message", "role": "assistant", "id": "msg_9", "content": "Hi"}, 200),
         ],
     )
@@ -200,6 +204,18 @@ class TestOtherObjects:
                 "/v1/files",
             ),
             (
+                PATH,
+                {"tools": [{"type": "shell", "environment": {"skills": [{"skill_id": "s"}]}}]},
+                "tools[0].environment.skills[0].skill_id",
+                "/v1/skills",
+            ),
+            (
+                PATH,
+                {"tools": [{"type": "mcp", "tunnel_id": "tunnel_1"}]},
+                "tools[0].tunnel_id",
+                "/v1/tunnels",
+            ),
+            (
                 CHAT,
                 {"messages": [{"role": "user", "content": [{"file": {"file_id": "f"}}]}]},
                 "messages[0].content[0].file.file_id",
@@ -229,6 +245,33 @@ class TestOtherObjects:
         body = b'{"model":"m","input":"x","conv\\u0065rsation":"conv_1"}'
         assert (await call(app_for(account), PATH, body, KEY)).status == 400
         assert not account.requests
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
+    async def test_a_name_in_another_encoding_is_the_same_name(self, encoding: str) -> None:
+        account = Account()
+        body = '{"model":"m","input":"x","conversation":"conv_1"}'.encode(encoding)
+        assert (await call(app_for(account), PATH, body, KEY)).status == 400
+        assert not account.requests
+
+    @pytest.mark.parametrize(
+        ("headers", "status"),
+        [
+            ([("content-type", "application/json; charset=utf-7")], 415),
+            ([("content-type", "application/json"), ("content-type", "x/y;Charset='utf-7'")], 415),
+            ([("content-encoding", "identity"), ("content-encoding", "deflate")], 415),
+            ([("content-type", 'application/json; charset="UTF-8"')], 200),
+            ([("content-encoding", "identity")], 200),
+        ],
+    )
+    async def test_a_body_that_could_be_read_otherwise_is_refused(
+        self, headers: list[tuple[str, str]], status: int
+    ) -> None:
+        account, body = Account(), b'{"model":"m","input":"x","a":"+ACI-"}'
+        pairs = [(name.encode(), value.encode()) for name, value in headers]
+        scope = scope_for(PATH, body, KEY)
+        scope["headers"] = [*pairs, (b"content-length", b"%d" % len(body))]
+        answered = await Call(app_for(account), scope, body).start().finish()
+        assert (answered.status, bool(account.requests)) == (status, status == 200)
 
     @pytest.mark.parametrize("body", [b"[]", b"{", b'"x"'])
     async def test_what_cannot_be_read_is_refused(self, body: bytes) -> None:
@@ -260,6 +303,9 @@ class TestPaths:
             ("GET", f"/v1/files%2F..{PATH}/resp_1"),
             ("POST", f"/v1/batches%3F{PATH}"),
             ("POST", f"/v1/batches/..{CHAT}"),
+            ("POST", "/openai/deployments/gpt-x/chat/completions"),
+            ("POST", "/openai/v1/responses"),
+            ("GET", "/v1/organization/responses/resp_1"),
             ("GET", "/"),
         ],
     )
@@ -285,9 +331,15 @@ class TestPaths:
     async def test_the_settings_open_more(self) -> None:
         account = Account()
         app = app_for(account, forward_paths=["/v1/embeddings", "/v1/files*"])
-        for path in ("/v1/embeddings", "/v1/files", "/v1/files/f/content"):
+        for path in ("/v1/embeddings", "/v1/files", "/v1/files/f/content", "/v1/files/responses"):
             assert (await call(app, path, {"model": "m"}, KEY)).status == 200
         assert (await call(app, "/v1/batches", {"model": "m"}, KEY)).status == 404
+
+    @pytest.mark.parametrize("path", ["/openai/d/chat/completions", "/chat/completions", CHAT])
+    async def test_an_upstreams_own_base_path_is_understood(self, path: str) -> None:
+        account = Account()
+        app = app_for(account, base_url=f"{ORIGIN}/openai/d")
+        assert (await ask(app, path=path, messages=[])).status == 200
 
     async def test_an_application_of_ones_own_has_no_key_of_abridges(self) -> None:
         account = Account()

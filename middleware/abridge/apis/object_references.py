@@ -22,6 +22,8 @@ OBJECT_FIELDS: Mapping[str, str] = MappingProxyType(
         "container_id": "/v1/containers",
         "conversation": "/v1/conversations",
         "prompt": "/v1/prompts",
+        "skill_id": "/v1/skills",
+        "tunnel_id": "/v1/tunnels",
     }
 )
 """Fields that name an object, by its id or an object with its id, and the path at which the API
@@ -31,12 +33,19 @@ CLIENT_FIELDS = frozenset({"metadata", "parameters", "schema", "input_schema"})
 """Fields whose content is the client's own, whatever the names in it."""
 
 LOADED_ITEMS: Mapping[str, str] = MappingProxyType(
-    {"reasoning": "encrypted_content", "image_generation_call": "result"}
+    {
+        "reasoning": "encrypted_content",
+        "compaction": "encrypted_content",
+        "image_generation_call": "result",
+        "": "role",
+    }
 )
-"""Types of items that Responses loads by their id where this field of theirs is empty."""
+"""Types of items that Responses loads by their id where this field of theirs is empty. One without
+a type is a message if it has a role, and else a reference, whatever empty fields it has."""
 
-ESCAPE = b"\\u"
-"""By it any name may be spelled otherwise."""
+OTHER_SPELLINGS = (b"\\u", b"\0")
+"""Bytes without which names are spelled as they are read: escapes, and zeros of UTF-16 and
+UTF-32."""
 
 _NEEDLES = (*(f'"{name}"'.encode() for name in OBJECT_FIELDS), b'"id"', b'"previous_response_id"')
 
@@ -54,7 +63,7 @@ class ObjectReference(NamedTuple):
 
 def may_name_objects(body: bytes) -> bool:
     """Return whether a body may name an object, by a byte search alone."""
-    return ESCAPE in body or any(needle in body for needle in _NEEDLES)
+    return any(needle in body for needle in (*OTHER_SPELLINGS, *_NEEDLES))
 
 
 def find_object_references(body: Json) -> Iterator[ObjectReference]:

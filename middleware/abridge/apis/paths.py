@@ -72,6 +72,16 @@ class OpenPaths:
         readings = _plain_readings(path, raw_path)
         return bool(readings) and all(map(self._is_opened, readings))
 
+    def lead_to(self, endpoint: str, path: str, raw_path: str) -> bool:
+        """Return whether all servers read a path as that of an endpoint, or of what is below it, at
+        one of the bases."""
+        readings = _plain_readings(path, raw_path)
+        return len(readings) == 1 and any(
+            f"{reading}/".startswith(f"{base.rstrip('/')}{endpoint}/")
+            for reading in readings
+            for base in self.bases
+        )
+
     def _is_opened(self, path: str) -> bool:
         return any(fnmatchcase(path, glob) for glob in self.globs)
 
@@ -96,11 +106,6 @@ def normalized_paths(path: str, raw_path: str) -> tuple[str, str]:
     """Return a path as servers that merge slashes and resolve dots read it: after they have decoded
     it, and before."""
     return _normalize(path.split("/")), _normalize(map(unquote, raw_path.split("/")))
-
-
-def is_plain(path: str, raw_path: str) -> bool:
-    """Return whether all servers read a path alike."""
-    return len(_plain_readings(path, raw_path)) == 1
 
 
 def _plain_readings(path: str, raw_path: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -13,6 +14,7 @@ from abridge.apis.api import Api
 from abridge.apis.json import count_values, loads_exact, parse_object, string
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
+from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.settings import ROUTE, LimitSettings, Route
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
@@ -26,6 +28,11 @@ SUMMARY_HEADER = b"x-abridge-summary"
 USAGE_HEADER = b"x-abridge-usage"
 
 CALL_HEADER = b"x-abridge-call"
+
+CHARSETS = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1"})
+"""Charsets in which what is JSON in UTF-8 is the same JSON, but for characters in its texts."""
+
+_CHARSET = re.compile(rb"charset\s*=[\s\"']*([^\s\"';,]*)", re.IGNORECASE)
 
 MANY_PACKED_BYTES = 4 << 10
 """Compressed bytes that may unpack to megabytes."""
@@ -150,8 +157,16 @@ class ApiRequest:
 
 
 async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
-    """Undo the body's content encoding. Raises RequestError if it is unsupported or invalid."""
-    encoding = get_header(scope["headers"], b"content-encoding")
+    """Undo the body's content encoding. Raises RequestError if it is unsupported or invalid, or
+    the text is in a charset in which upstream would read other JSON than Abridge."""
+    headers = scope["headers"]
+    if any(not _is_readable(value) for name, value in headers if name == b"content-type"):
+        raise RequestError(
+            "The request body has a charset that is not supported: JSON is UTF-8.",
+            status=415,
+            param="content-type",
+        )
+    encoding = b",".join(value for name, value in headers if name == b"content-encoding")
     if not encoding or encoding == b"identity":
         return received
     if not can_inflate(encoding):
@@ -165,6 +180,11 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
         return await work.run(Inflater(encoding, limit).feed, received)
     except ValueError as error:
         raise RequestError(f"The request body cannot be decoded: {error}.") from None
+
+
+@cached(CONTENT_TYPES)
+def _is_readable(content_type: bytes) -> bool:
+    return all(name.lower() in CHARSETS for name in _CHARSET.findall(content_type))
 
 
 async def admit_values(data: bytes, work: Work, limit: int, reserve: ReserveMemory) -> None:
