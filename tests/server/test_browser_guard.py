@@ -53,6 +53,7 @@ class TestHosts:
             ("0.0.0.0", ["abridge.*"], "10.1.2.3:8400", 200),  # noqa: S104 -- only a setting
             ("0.0.0.0", ["abridge.*"], "evil.test", 421),  # noqa: S104 -- only a setting
             ("127.0.0.1", ["*"], "evil.test", 200),
+            ("127.0.0.1", None, "", 421),
         ],
     )
     async def test_which_names_are_allowed(
@@ -60,6 +61,11 @@ class TestHosts:
     ) -> None:
         answer = await send({"host": host}, host=listening, allowed_hosts=allowed)
         assert answer.status == status
+
+    async def test_a_probe_that_names_no_host_is_answered(self) -> None:
+        app = Upstream(Answer([b"ok"]))
+        guard = BrowserGuard(app, ServerSettings())
+        assert (await call(guard, "/abridge/healthz", b"", method="GET")).status == 200
 
 
 class TestOrigins:
@@ -181,3 +187,13 @@ async def test_a_sidecar_is_guarded(attack: str) -> None:
         page = {"host": "evil.test"} if attack == "a name" else {}
         opened = await session.get(f"{running.url}/abridge", headers=page)
         assert opened.status_code == (421 if page else 200)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_the_admin_port_is_guarded(workers: str) -> None:
+    flags = ("--upstream", "http://127.0.0.1:9/v1", "--admin-port", "0", "--workers", workers)
+    async with sidecar(*flags, ABRIDGE_HISTORY__STORE="none") as running, client() as session:
+        for path in ("/metrics", "/healthz"):
+            assert (await session.get(f"{running.admin}{path}")).status_code == 200
+            renamed = await session.get(f"{running.admin}{path}", headers={"host": "evil.test"})
+            assert renamed.status_code == 421

@@ -85,7 +85,8 @@ class BrowserGuard:
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:
         headers = dict(scope["headers"])
-        if not is_allowed_host(headers.get(b"host", b""), self._hosts):
+        host = headers.get(b"host")  # every browser sends it; HTTP/1.0, as of some probes, has none
+        if host is not None and not is_allowed_host(host, self._hosts):
             return WRONG_HOST
         is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
         if is_from_browser and self._is_from_other_site(scope["method"], headers):

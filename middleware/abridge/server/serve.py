@@ -187,9 +187,10 @@ async def _serve(
     for opened in filter(None, (listener, admin_listener)):
         drop_unread(opened, limits.client)
     guarded = BrowserGuard(app, settings.server, _count_refusal)
+    guarded_admin = BrowserGuard(app.admin, settings.server, _count_refusal)
     server, admin = (
         HttpServer(guarded, limits=limits, count_refusal=_count_refusal),
-        HttpServer(app.admin, shutdown_timeout=1, limits=settings.limits),
+        HttpServer(guarded_admin, shutdown_timeout=1, limits=settings.limits),
     )
     with catch_signals() as signals:
         async with asyncio.TaskGroup() as tasks:

@@ -37,6 +37,7 @@ from abridge.errors import SettingsError
 from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
+from abridge.server.browser_guard import BrowserGuard
 from abridge.server.metrics_files import write_files_before_mapping
 from abridge.server.serve import (
     HttpServer,
@@ -292,7 +293,8 @@ async def supervise(
         announce()
 
     supervisor = WorkerSupervisor(settings, listener, on_ready)
-    admin = HttpServer(endpoints, shutdown_timeout=1, limits=settings.limits)
+    guarded = BrowserGuard(endpoints, settings.server)
+    admin = HttpServer(guarded, shutdown_timeout=1, limits=settings.limits)
     with catch_signals() as signals:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:
