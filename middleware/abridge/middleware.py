@@ -39,9 +39,8 @@ from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
-    admit_values,
     decode_body,
-    parse_model,
+    read_model,
 )
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.call import Review
@@ -217,9 +216,7 @@ class AbridgeMiddleware:
         else:
             model = None
             if body is not None and len(self._routes) > 1:
-                work.add(body)
-                await admit_values(body, work, limits.values, reserve)
-                model = await work.run(parse_model, body)
+                model = await read_model(body, work, limits, reserve)
             route = self._route_for(model)
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)

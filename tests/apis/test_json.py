@@ -18,6 +18,7 @@ from abridge.apis.json import (
     loads,
     loads_exact,
     parse_object,
+    without_integers,
 )
 from abridge.apis.usage import as_count
 from abridge.errors import NestedTooDeep
@@ -149,6 +150,27 @@ def test_values_are_counted_wherever_the_bytes_are_split(value: object, size: in
 def test_no_value_is_overlooked_in_another_encoding(value: object, encoding: str) -> None:
     text = json.dumps([value])
     assert count_values(text.encode(encoding)) >= count_parsed([value])
+
+
+TOKENS = st.lists(st.integers(0, 10**6) | st.floats(0, 9) | st.none(), max_size=60)
+
+
+@given(st.lists(st.lists(st.integers(0, 10**6)) | TOKENS | st.text()), st.integers(20, 300))
+def test_without_integers_the_rest_is_still_there(lists: list[Any], size: int) -> None:
+    text = json.dumps({"input": lists, "model": "m"}).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", size)
+        rest = loads(without_integers(text))
+    assert rest["model"] == "m"
+    for before, after in zip(lists, rest["input"], strict=True):
+        if isinstance(before, list):
+            others = [it for it in before if not isinstance(it, int)]
+            assert [it for it in after if not isinstance(it, int)] == others
+
+
+def test_few_of_many_integers_are_left() -> None:
+    text = json.dumps([list(range(300))] * 1000).encode()
+    assert count_values(without_integers(text)) < 5_000
 
 
 @pytest.mark.parametrize("size", [3, 18, 19, 20, 1000])

@@ -85,6 +85,11 @@ async def test_all_lists_are_joined_each_with_the_credential_it_is_due() -> None
     assert sorted(seen) == [("any", None), ("one", "Bearer client"), ("two", None)]
 
 
+async def test_hundreds_of_thousands_of_tokens_are_routed_by_their_model() -> None:
+    body = {"input": [list(range(300))] * 1000, "model": "gpt-4"}
+    assert (await sent("/v1/embeddings", body))[1] == [("one", "Bearer client")]
+
+
 async def test_without_a_model_it_is_the_first() -> None:
     for path, body in ((CHAT, {"messages": []}), ("/v1/files", {})):
         assert (await sent(path, body))[1] == [("one", "Bearer client")]

@@ -11,7 +11,7 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api
-from abridge.apis.json import count_values, loads_exact, parse_object, string
+from abridge.apis.json import count_values, loads_exact, parse_object, string, without_integers
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
 from abridge.caches import CONTENT_TYPES, cached
@@ -217,7 +217,21 @@ def check_item_count(body: Json, field: str, limit: int) -> None:
         )
 
 
-def parse_model(body: bytes) -> str | None:
-    """Return the model named in a JSON body, None if there is none."""
+async def read_model(
+    body: bytes, work: Work, limits: LimitSettings, reserve: ReserveMemory
+) -> str | None:
+    """Return the model named in a JSON body, None if there is none.
+
+    Tokens to embed, of which there may be hundreds of thousands, do not count as values. Raises
+    RequestError if there are too many others.
+    """
+    work.add(body)
+    if work.is_heavy:
+        body = await work.run(without_integers, body)
+    await admit_values(body, work, limits.values, reserve)
+    return await work.run(_parse_model, body)
+
+
+def _parse_model(body: bytes) -> str | None:
     data = parse_object(body)
     return string(data.get("model")) or None if data is not None else None
