@@ -9,10 +9,19 @@ import pytest
 from starlette.types import ASGIApp
 
 from tests.end_to_end.translation.test_translation import KEY
-from tests.stored_responses.conversations import OTHER, PATH, Json, fetch, stored_upstream
+from tests.stored_responses.conversations import (
+    FOLLOW_UP,
+    OTHER,
+    PATH,
+    USER,
+    Json,
+    fetch,
+    stored_upstream,
+)
 from tests.support.asgi import Call, call, scope_for
 from tests.support.deployments import ORIGIN, build_app
-from tests.support.streams import message_item, responses_stream
+from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
+from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 CHAT = "/v1/chat/completions"
@@ -138,7 +147,6 @@ class TestOthersResponses:
     @pytest.mark.parametrize(
         ("item", "status"),
         [
-            ({"type": "reasoning", "id": "rs_1", "summary": []}, 400),
             ({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}, 200),
             ({"type": "image_generation_call", "id": "ig_1"}, 400),
             ({"type": "compaction", "id": "cmp_1"}, 400),
@@ -152,6 +160,28 @@ class TestOthersResponses:
         self, item: Json, status: int
     ) -> None:
         assert (await ask(app_for(Account()), input=[item])).status == status
+
+    @pytest.mark.parametrize("expose", ["both", "summary", "none"])
+    async def test_reasoning_that_is_not_stored_may_be_returned(self, expose: str) -> None:
+        thought = {**reasoning_item(0, THOUGHT), "id": "rs_7"}
+        account = Upstream(Answer.json({**stored_upstream([thought, ITEM]), "store": False}))
+        app = build_app(
+            "sidecar",
+            account,
+            writer=Scripted("A summary."),
+            upstreams=[entry()],
+            reasoning={"expose": expose},
+        )
+        first = await ask(app, store=False, input=[USER], reasoning={"summary": "auto"})
+        turns = [USER, *first.json["output"], FOLLOW_UP]
+        assert (await ask(app, store=False, input=turns)).status == 200
+        assert account.requests[-1].json["input"][1]["content"] == thought["content"]
+
+    async def test_others_reasoning_has_no_id_for_upstream_to_load_it_by(self) -> None:
+        account = Account()
+        item = {"type": "reasoning", "id": "rs_1", "summary": []}
+        assert (await ask(app_for(account), input=[item])).status == 200
+        assert "rs_1" not in str(account.requests[0].json)
 
     async def test_each_upstream_is_asked_for_its_own(self) -> None:
         account = Account()

@@ -17,6 +17,7 @@ from abridge.apis.fields import require_list
 from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
+from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.repository import (
@@ -72,16 +73,24 @@ class ReferenceResolver:
 
     async def _check_owner(self, body: Json, work: Work) -> None:
         """Raise RequestError for a response or an item that upstream did not make for the tenant:
-        upstream itself would hand it out."""
+        upstream itself would hand it out.
+
+        Reasoning only loses its id: it may be whole as it is, or be restored from memory.
+        """
         named = await work.run(lambda: list(_upstream_ids(body)))
         ids = list(dict.fromkeys(name for name, _ in named))
         owners = await self.repository.find_owners(ids) if self.repository is not None else ()
         own = {name for name, owner in zip(ids, owners, strict=False) if owner == self.upstream}
         for name, index in named:
-            if name not in own:
-                raise previous_not_found(name) if index is None else item_not_found(name, index)
+            if name in own:
+                continue
+            if index is None:
+                raise previous_not_found(name)
+            if not is_reasoning(item := body["input"][index]):
+                raise item_not_found(name, index)
+            del item["id"]
         if self.repository is not None:
-            await self.repository.note_owner(ids, self.upstream)
+            await self.repository.note_owner(own, self.upstream)
 
     def _storage_action(self, references: _References) -> StorageAction | None:
         if self.repository is None:
