@@ -359,11 +359,12 @@ async def test_an_upstreams_own_key_replaces_the_clients(monkeypatch: pytest.Mon
     assert not upstream.request.headers.keys() & CREDENTIALS.keys() - {"authorization"}
 
 
-async def test_with_a_shared_key_no_client_chooses_an_account(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("whose", [{"api_key_env": "UPSTREAM_KEY"}, {"credential": "none"}])
+async def test_without_a_credential_of_its_own_no_client_chooses_an_account(
+    whose: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
-    proxy, upstream = proxy_for({"base_url": "http://u.test", "api_key_env": "UPSTREAM_KEY"})
+    proxy, upstream = proxy_for({"base_url": "http://u.test", **whose})
     choosing = {"openai-organization": "org-2", "openai-project": "p", "idempotency-key": "theirs"}
     await call(proxy, CHAT, {}, headers={**choosing, "openai-beta": "responses=v1"})
     assert upstream.request.headers["openai-beta"] == "responses=v1"

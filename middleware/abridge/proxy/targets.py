@@ -64,8 +64,9 @@ FORWARDED = frozenset(
 are for servers that answer to web pages themselves."""
 
 ACCOUNT_HEADERS = frozenset({b"idempotency-key", b"openai-organization", b"openai-project"})
-"""Headers that choose between the accounts of a key, or an answer that was given with it before: no
-client's to send where the key is Abridge's."""
+"""Headers that choose between the accounts of a key, or an answer that was given with it before.
+They go where the client's credential goes: to another upstream they would tell who the client is,
+or bring it what somebody else was answered."""
 
 DECIDED = CREDENTIAL_HEADERS | ACCOUNT_HEADERS | {b"host", b"content-length", b"expect"}
 """Request headers that no setting adds: Abridge itself decides about them."""
@@ -178,8 +179,8 @@ class UpstreamTarget:
 
 def _forwarded_names(route: Route) -> frozenset[bytes]:
     """Return the names of the headers that are forwarded to a route's upstream."""
-    names = FORWARDED if route.upstream.shares_key else FORWARDED | ACCOUNT_HEADERS
-    return names | CREDENTIAL_HEADERS if route.client_credential else names
+    client_headers = CREDENTIAL_HEADERS | ACCOUNT_HEADERS
+    return FORWARDED | client_headers if route.client_credential else FORWARDED
 
 
 def _credential_header(upstream: UpstreamSettings) -> Header | None:
