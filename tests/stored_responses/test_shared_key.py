@@ -20,6 +20,7 @@ from tests.stored_responses.conversations import (
 )
 from tests.support.asgi import Call, call, scope_for
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.loop_turns import MANY_CALLS, counting_calls
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
@@ -269,6 +270,20 @@ class TestOtherObjects:
         body = b'{"model":"m","input":"x","conversation":"conv_1","conversation":null}'
         assert (await call(app_for(account), PATH, body, KEY)).status == 200
         assert b"conv_1" not in account.requests[0].body
+
+    async def test_many_values_are_looked_through_beside_the_event_loop(self) -> None:
+        app = app_for(Upstream(Answer.json(stored_upstream([ITEM]))))
+        items = [{"role": "user", "content": [{"text": "x", "id": "p", "b": {}}]}] * 15_000
+        with counting_calls() as turns:
+            assert (await ask(app, input=items)).status == 200
+        assert max(turns) < MANY_CALLS
+
+    async def test_a_model_that_is_named_twice_is_the_one_that_was_looked_up(self) -> None:
+        account = Account()
+        app = app_for(account, models=["cheap"])
+        body = b'{"model":"dear","messages":[],"model":"cheap"}'
+        assert (await call(app, CHAT, body, KEY)).status == 200
+        assert b"dear" not in account.requests[0].body
 
     async def test_an_escaped_name_is_the_same_name(self) -> None:
         account = Account()

@@ -49,6 +49,7 @@ UTF-32."""
 
 _NEEDLES = (*(f'"{name}"'.encode() for name in OBJECT_FIELDS), b'"id"', b'"previous_response_id"')
 
+_MODEL = b'"model"'
 
 _Place: TypeAlias = tuple["_Place | None", str | int]
 """A place in a body: the one around it, and the key or index in that."""
@@ -62,8 +63,8 @@ class ObjectReference(NamedTuple):
 
 
 def may_name_objects(body: bytes) -> bool:
-    """Return whether a body may name an object, by a byte search alone."""
-    return any(needle in body for needle in (*OTHER_SPELLINGS, *_NEEDLES))
+    """Return whether a body may name an object, or two models, by a byte search alone."""
+    return body.count(_MODEL) > 1 or any(needle in body for needle in (*OTHER_SPELLINGS, *_NEEDLES))
 
 
 def find_object_references(body: Json) -> Iterator[ObjectReference]:

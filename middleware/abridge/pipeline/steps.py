@@ -18,6 +18,7 @@ from starlette.types import Scope
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.object_references import find_object_references, may_name_objects
+from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import remove_summary_request as remove_requested_style
 from abridge.config.exposure import hides_raw, shared_paths
@@ -114,11 +115,17 @@ async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> Re
 
     A body that may name one is encoded anew: one that names a field twice may be read in two ways.
     """
-    settings = context.settings
-    if not (settings.shares_key and may_name_objects(context.request.decoded)):
+    settings, work = context.settings, context.work
+    if not settings.shares_key:
         return draft
-    paths = shared_paths(settings)
-    for reference in find_object_references(draft.body):
+    if not await work.run(may_name_objects, context.request.decoded):
+        return draft
+    await work.run(_refuse_closed_objects, draft.body, shared_paths(settings))
+    return replace(draft, changed=True)
+
+
+def _refuse_closed_objects(body: Json, paths: OpenPaths) -> None:
+    for reference in find_object_references(body):
         if not paths.include("GET", reference.path, reference.path):
             raise RequestError(
                 "This object cannot be used here: all clients share one key, and it would be "
@@ -126,7 +133,6 @@ async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> Re
                 param=reference.param,
                 code="unsupported_value",
             )
-    return replace(draft, changed=True)
 
 
 async def resolve_references(draft: RequestDraft, context: StepContext) -> RequestDraft:
