@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests.campaigns.cores import Starvation
-from tests.campaigns.fuzz import blobs, bodies, http, streams
+from tests.campaigns.fuzz import blobs, bodies, conversations, http, streams
 from tests.campaigns.fuzz import run as asgi
 from tests.campaigns.fuzz.case import Case, Json, known_findings
 from tests.campaigns.fuzz.run import Watch, watching
@@ -39,6 +39,10 @@ async def makes_bodies(seed: int) -> Make:
     return lambda random: bodies.make(random, specs)
 
 
+async def makes_conversations(seed: int) -> Make:
+    return conversations.make
+
+
 async def makes_http(seed: int) -> Make:
     return http.make
 
@@ -57,6 +61,7 @@ KINDS: dict[str, Callable[[int], Awaitable[Make]]] = {
     "streams": makes_streams,
     "bodies": makes_bodies,
     "blobs": makes_blobs,
+    "conversations": makes_conversations,
     "http": makes_http,
 }
 CASES = 20_000

@@ -41,6 +41,8 @@ class Case:
     pieces: list[str] = field(default_factory=list)
     whole: str | None = None  # the answer instead, if upstream is asked for no stream
     stream: bool = True
+    before: list[Json] = field(default_factory=list)  # earlier turns: `headers`, `body`, `whole`
+    odd: int | None = None  # the seed of a change to the body, once what it repeats is in it
     harm: str = "free"
     refusable: bool = False  # the request may be refused
     restores: bool | None = None  # whether upstream must, or must not, get the secret back

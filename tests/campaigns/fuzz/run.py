@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.campaigns.fuzz import turns
 from tests.campaigns.fuzz.case import Case
 from tests.campaigns.fuzz.world import World, Worlds
 from tests.campaigns.reader import Reading, events, parse, read
@@ -80,8 +81,8 @@ def watching() -> Iterator[Watch]:
 async def run(case: Case, worlds: Worlds, watch: Watch) -> list[str]:
     """Run a case. Return what is wrong, each beginning with the name of its invariant."""
     world = worlds.get(case.world)
+    body = await turns.begin(case, world)
     world.upstream.play(case)
-    body = case.body.encode("latin-1")
     call = Call(world.app, scope_for(case.path, body, case.headers), body)
     began, wrong = time.thread_time(), []
     try:
@@ -115,7 +116,7 @@ async def _left_behind(world: World) -> list[str]:
 def _judge(case: Case, world: World, call: Call) -> Iterator[str]:
     """Yield what is wrong with a response."""
     upstream = b"".join(request.body for request in world.upstream.requests)
-    yield from _judge_request(case, upstream)
+    yield from _judge_request(case, call.body, upstream)
     out, api = call.data, case.world["client"]
     if call.status >= 400 or not world.upstream.requests:
         yield from _judge_error(case, call)
@@ -146,8 +147,8 @@ FAILING = ("fails", "breaks off", "empty", "hangs", "odd")
 """Summarizers for which an answer may end failed, if the settings say so."""
 
 
-def _judge_request(case: Case, upstream: bytes) -> Iterator[str]:
-    good = parse(case.body.encode("latin-1").decode(errors="replace")) is not None
+def _judge_request(case: Case, body: bytes, upstream: bytes) -> Iterator[str]:
+    good = parse(body.decode(errors="replace")) is not None
     if good and upstream and parse(upstream.decode(errors="replace")) is None:
         yield f"request: what was JSON is none any more: {upstream[:300]!r}"
     if b"abr1." in upstream and case.kind == "blobs":

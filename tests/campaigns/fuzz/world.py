@@ -26,6 +26,7 @@ from tests.support.summarizers import SPENT
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 KEYS_VARIABLE = "ABRIDGE_CAMPAIGN_KEYS"
+KEY_VARIABLE = "ABRIDGE_CAMPAIGN_KEY"
 KEYS = {"a": f"a:{b64encode(bytes(32)).decode()}", "b": f"b:{b64encode(bytes([7] * 32)).decode()}"}
 """Sealing keys; each is the value of an environment variable of its own."""
 
@@ -118,6 +119,9 @@ class World:
         manner = spec["summarizer"]
         tables = dict(spec["tables"])
         entry: Json = {"api": spec["upstream"], "profile": tables.pop("profile", "auto")}
+        if tables.pop("shares_key", False):
+            os.environ[KEY_VARIABLE] = "sk-own"
+            entry["api_key_env"] = KEY_VARIABLE
         if spec["form"] == "sidecar":
             entry["base_url"] = f"{ORIGIN}/v1"
         limits = {"body": BODY, "bodies": BODIES, "values": VALUES}
