@@ -301,6 +301,14 @@ class TestWhatIsLeftOut:
 
 class TestEventsOutOfOrder:
     @pytest.mark.parametrize("kind", ["message", "refusal", "reasoning"])
+    def test_the_end_of_a_part_may_come_before_all_of_it(self, kind: str) -> None:
+        stream = streamed(kind, ["So ", "it ", "is."], "So it is.")
+        stream.insert(2, stream.pop(7))
+        pipeline, seen = run(stream, texts_agree=True)
+        assert "".join(deltas_of(seen)) == "So it is."
+        assert pipeline.reader.faults == 5
+
+    @pytest.mark.parametrize("kind", ["message", "refusal", "reasoning"])
     def test_the_beginning_of_a_part_may_come_after_a_delta(self, kind: str) -> None:
         stream = streamed(kind, ["So ", "it ", "is."], "So it is.")
         stream.insert(4, stream.pop(2))

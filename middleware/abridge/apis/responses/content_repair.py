@@ -219,7 +219,7 @@ class ContentRepair:
 
         The end of an unknown part may repeat what an earlier item has of it, or all parts. A delta
         that comes after the end of its part does, if that had its text, and so does a beginning
-        that comes after a delta.
+        that comes after a delta or the end.
         """
         if part is None:
             known = [self._text] if len(self._parts) > 1 else []
@@ -231,7 +231,7 @@ class ContentRepair:
             return True
         if stage == "added":
             is_late = index is not None and part.lacks_beginning
-            return part.is_open and (is_late or not part.deltas)
+            return is_late or (part.is_open and not part.deltas)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
             return bool(is_late and text and text in part.text)
