@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from abridge.work import LIGHT_BYTES, LIGHT_OBJECTS, Work, in_turns
+from abridge.work import CLIENT, LIGHT_BYTES, LIGHT_OBJECTS, Work, in_turns
 
 SHORT, LONG = b'{"a": 1}', b"a" * (LIGHT_BYTES + 1)
 MANY_OBJECTS = b"{}," * (LIGHT_OBJECTS + 1)
@@ -44,6 +44,42 @@ async def test_the_event_loop_goes_on_beside_heavy_work() -> None:
     assert not work.done()
     finish.set()
     assert await work
+
+
+async def test_clients_take_turns() -> None:
+    begun, finish = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    async def work(client: str, name: str) -> None:
+        CLIENT.set(client)
+        await Work(heavy=True).run(done.append, name)
+
+    def wait() -> None:
+        begun.set()
+        finish.wait(20)
+
+    first = asyncio.create_task(Work(heavy=True).run(wait))
+    await asyncio.to_thread(begun.wait, 20)
+    many = [asyncio.create_task(work("many", f"many {n}")) for n in range(4)]
+    others = [asyncio.create_task(work(name, name)) for name in ("one", "two")]
+    await asyncio.sleep(0)
+    finish.set()
+    await asyncio.gather(first, *many, *others)
+    assert done == ["many 0", "one", "two", "many 1", "many 2", "many 3"]
+
+
+async def test_work_that_nobody_waits_for_is_not_begun_and_holds_up_nobody() -> None:
+    finish, done = threading.Event(), list[str]()
+    first = asyncio.create_task(Work(heavy=True).run(finish.wait, 20))
+    left = asyncio.create_task(Work(heavy=True).run(done.append, "left"))
+    last = asyncio.create_task(Work(heavy=True).run(done.append, "last"))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.sleep(0)
+    finish.set()
+    await asyncio.gather(first, last)
+    assert left.cancelled()
+    assert done == ["last"]
 
 
 @pytest.mark.parametrize("is_on", [True, False])

@@ -45,7 +45,7 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.call import Review
 from abridge.summarizers.summarizer import Summarizer
-from abridge.work import LIGHT_BYTES, Work
+from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -156,6 +156,7 @@ class AbridgeMiddleware:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
+        CLIENT.set(client_of(scope))
         api = find_api(*_paths(scope)) if scope["method"] == "POST" else None
         try:
             await self._serve(api, scope, receive, send)
