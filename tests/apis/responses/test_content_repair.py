@@ -608,6 +608,19 @@ class TestTranslated:
         assert "".join([answer.text, answer.refusal, answer.raw, *calls]) == text
         assert reader.mismatches == mismatches
 
+    @pytest.mark.parametrize("kind", ["message", "refusal", "reasoning", *CALLS])
+    @pytest.mark.parametrize("omit", [ENDS[:2], ENDS[:0]])
+    def test_a_delta_that_comes_after_the_end_of_its_item_is_there_once(
+        self, kind: str, omit: tuple[str, ...]
+    ) -> None:
+        stream = streamed(kind, ["So ", "it is."], "So it is.", omit=frozenset(omit))
+        late = [event for event in stream if event["type"].endswith(".delta")][1]
+        stream.remove(late)
+        reader, answer = self.run([*stream[:-1], late, stream[-1]])
+        calls = [call.arguments for call in answer.calls]
+        assert "".join([answer.text, answer.refusal, answer.raw, *calls]) == "So it is."
+        assert reader.faults == 1
+
     @pytest.mark.parametrize("deltas", [LOST, DOUBLED])
     def test_arguments_that_cannot_be_mended_are_counted(self, deltas: tuple[str, ...]) -> None:
         reader, answer = self.run(streamed("function_call", [*deltas], PARIS))

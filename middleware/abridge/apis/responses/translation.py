@@ -131,11 +131,15 @@ class TranslatedAnswer:
             return self._find_message(event, event_text(event, kind) or "")
         return item
 
-    def read(self, item: OutputItem | None, event: Json, _frame: bytes | None) -> list[Event]:
+    def read(
+        self, item: OutputItem | None, event: Json, _frame: bytes | None
+    ) -> list[Event] | None:
         progress = None if item is None else self._find_progress(item)
         is_content = event.get("type") in EVENT_STAGES
         if item is None or progress is None or progress.number is None or not is_content:
             return []
+        if not item.is_open:
+            return None
         kind = content_kind_of(event, item.type)
         content_events = None if kind is None else item.contents.read(event, kind, None)
         sources = objects([event.get("part"), event])
