@@ -31,7 +31,7 @@ SLOW = 0.5
 PROMPT = "prompt-7131"
 """A word of the prompts, which no log may hold."""
 
-MODEL = re.compile(r"\bmodel=\S+")
+MODEL = re.compile(r"""\bmodel=(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\S+)""")
 
 OWN = ("abridge", "asyncio", "uvicorn")
 """The loggers that must report no error."""
