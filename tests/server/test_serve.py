@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.checker import check_responses
 from tests.support.servers import HANG, serve, soon, until
-from tests.support.sidecar import client, sidecar, status, streaming, until_status
+from tests.support.sidecar import HANG_UP, client, sidecar, status, streaming, until_status
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -113,7 +113,7 @@ class TestStart:
 
 
 class TestEnd:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, HANG_UP])
     async def test_an_idle_server_exits_at_once_with_code_0(self, number: signal.Signals) -> None:
         flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
         async with sidecar(*flags, **DRAIN) as running, client() as session:

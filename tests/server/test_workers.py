@@ -23,6 +23,7 @@ from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.redis_server import Server
 from tests.support.servers import serve, soon, until
 from tests.support.sidecar import (
+    HANG_UP,
     Sidecar,
     client,
     environment,
@@ -271,7 +272,7 @@ def found(folder: Path, pattern: str) -> list[Path]:
 
 
 class TestEnd:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, HANG_UP])
     async def test_idle_ones_leave_at_once_and_well(self, number: signal.Signals) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
             running.signal(number)
@@ -279,22 +280,23 @@ class TestEnd:
             assert running.output.count("not ready any more") == 2
             assert "Traceback" not in running.output
 
-    async def test_ctrl_c_in_a_terminal_counts_once(self) -> None:
+    @pytest.mark.parametrize("number", [signal.SIGINT, HANG_UP])
+    async def test_what_a_terminal_sends_counts_once(self, number: signal.Signals) -> None:
         async with (
             serve(stuck()) as upstream,
             sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
             client() as session,
             streaming(session, running.url, REQUEST) as reading,
         ):
-            running.interrupt()
+            running.interrupt(number)
             await until_status(session, f"{running.admin}/readyz", 503)
             for _ in range(5):  # for longer than a server takes to see that it shall exit
                 assert await status(session, f"{running.url}/abridge/healthz") == 200
                 await asyncio.sleep(0.1)
-            running.interrupt()
+            running.interrupt(number)
             await until_status(session, f"{running.url}/abridge/healthz", 0)
             assert not reading.done()
-            running.interrupt()
+            running.interrupt(number)
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
             assert "Traceback" not in running.output
@@ -320,8 +322,9 @@ class TestEnd:
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
             assert running.output.count("not ready any more") == 2
 
-    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGBUS, signal.SIGTERM])
-    async def test_one_that_dies_as_it_starts_is_replaced_too(self, number: signal.Signals) -> None:
+    @pytest.mark.parametrize("name", ["SIGKILL", "SIGBUS", "SIGTERM"])
+    async def test_one_that_dies_as_it_starts_is_replaced_too(self, name: str) -> None:
+        number = signal.Signals[name]
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
             before = set(running.workers)
             os.kill(max(before), signal.SIGKILL)

@@ -22,6 +22,9 @@ from tests.support.servers import HANG, soon
 
 START = 60.0  # seconds; enough for several processes on a busy machine
 
+HANG_UP = getattr(signal, "SIGHUP", signal.SIGTERM)
+"""What a terminal sends at its end, on POSIX."""
+
 SOURCE = str(Path(abridge.__file__).parents[1])
 
 
@@ -52,12 +55,12 @@ class Sidecar:
     def admin(self) -> str:
         return self.metrics.removesuffix("/metrics")
 
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Signal the whole process group, as a terminal does on Ctrl-C, or SIGHUP at its end."""
+        os.killpg(self.process.pid, number)
+
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-
-    def interrupt(self) -> None:
-        """Interrupt the whole process group, as Ctrl-C in a terminal does."""
-        os.killpg(self.process.pid, signal.SIGINT)
 
     @property
     def workers(self) -> list[int]:

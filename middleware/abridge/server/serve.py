@@ -1,12 +1,12 @@
 """Run the sidecar's servers, and shut them down in steps.
 
 Theory of operation. uvicorn serves on sockets opened here, and leaves signals to this module. The
-first SIGTERM or SIGINT makes the app not ready. It still accepts requests for the drain delay, so
-that load balancers can notice. Then the listener closes, and running requests may finish within the
-drain time. Requests that still run after that are cancelled, and tell their clients so. Connections
-that are still open even then are aborted. Each further signal ends the current step early. The
-admin listener stays until all this is over; if metrics are scraped there, it stays until the last
-scrape, within what is left of the drain time.
+first SIGTERM, SIGINT or SIGHUP makes the app not ready. It still accepts requests for the drain
+delay, so that load balancers can notice. Then the listener closes, and running requests may finish
+within the drain time. Requests that still run after that are cancelled, and tell their clients so.
+Connections that are still open even then are aborted. Each further signal ends the current step
+early. The admin listener stays until all this is over; if metrics are scraped there, it stays until
+the last scrape, within what is left of the drain time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class SignalQueue(asyncio.Queue[int]):
-    """The SIGINTs and SIGTERMs received."""
+    """The signals received, of those that end the process."""
 
     first_at: float | None = None
     """The time of the first one, on the loop's clock."""
@@ -143,6 +143,14 @@ def listener_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def ending_signals() -> Iterator[signal.Signals]:
+    """Yield the signals at which the process shuts down. SIGHUP is left out under `nohup`."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    hang_up = getattr(signal, "SIGHUP", None)  # POSIX's
+    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
+        yield hang_up
+
+
 @contextmanager
 def catch_signals() -> Iterator[SignalQueue]:
     loop, queue = asyncio.get_running_loop(), SignalQueue()
@@ -150,9 +158,7 @@ def catch_signals() -> Iterator[SignalQueue]:
     def on_signal(number: int, _: FrameType | None) -> None:
         loop.call_soon_threadsafe(queue.put_signal, number)
 
-    previous = {
-        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    previous = {number: signal.signal(number, on_signal) for number in ending_signals()}
     try:
         yield queue
     finally:

@@ -3,7 +3,7 @@
 Theory of operation. The first process, the supervisor, opens the sockets and serves nothing but the
 admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
 its own, they accept on the one socket they share, and drain as a single process does. The
-supervisor forwards each signal to the workers once; therefore workers ignore Ctrl-C from the
+supervisor forwards each signal to the workers once; therefore workers ignore those from the
 terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced; if one
 exits before it serves, all are stopped. Workers keep their metrics in a shared folder, from which
 any process exports the metrics of all. The folder outlives each worker, and the supervisor stays
@@ -43,6 +43,7 @@ from abridge.server.serve import (
     HttpServer,
     SignalQueue,
     catch_signals,
+    ending_signals,
     run,
     serve,
     wait_for_last_scrape,
@@ -197,7 +198,8 @@ class WorkerSupervisor(Multiprocess):
 
     def run(self) -> None:
         resource_tracker.ensure_running()  # starting it later would unblock SIGINT
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by workers
+        from_terminal = set(ending_signals()) - {signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, from_terminal)  # inherited by workers
         super().run()
 
     def stop_workers(self) -> None:
