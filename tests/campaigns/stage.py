@@ -47,7 +47,7 @@ store = "{store}"
 bytes = "1 MiB"
 seal_keys_env = "CAMPAIGN_KEYS"
 [limits]
-connect = 1
+connect = 2
 idle = 4
 headers = 4
 {limits}
