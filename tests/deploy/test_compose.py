@@ -15,6 +15,7 @@ from abridge.cli.options import nest_options
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
+from abridge.http.hosts import is_allowed_host
 from abridge.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import ROOT, environment
 
@@ -65,6 +66,24 @@ def test_abridge_listens_where_it_is_published_and_has_time_to_drain(settings: S
     least = settings.server.drain_delay + settings.server.drain + CANCEL_SECONDS
     assert least < int(SERVICES["abridge"]["stop_grace_period"].removesuffix("s"))
     assert settings.server.page
+
+
+@pytest.mark.parametrize(
+    ("host", "is_allowed"),
+    [
+        (b"127.0.0.1:8400", True),
+        (b"localhost:8400", True),
+        (b"abridge:8401", True),  # as Prometheus calls it
+        (b"host.docker.internal:8400", True),
+        (b"evil.test:8400", False),
+    ],
+)
+def test_no_web_site_may_point_its_name_to_the_published_port(
+    host: bytes,
+    is_allowed: bool,  # noqa: FBT001 -- a column of the table
+    settings: Settings,
+) -> None:
+    assert is_allowed_host(host, settings.server.served_hosts) is is_allowed
 
 
 def test_the_scripted_model_is_the_upstream(settings: Settings) -> None:
