@@ -209,6 +209,27 @@ async def test_beyond_the_limit_requests_are_turned_away_at_once() -> None:
     assert (await call(one, "/v1/x", {})).status == 200
 
 
+@pytest.mark.parametrize(("share", "served"), [(0.5, 9), (0.95, 10), (1, 10)])
+async def test_no_client_shuts_out_all_others(share: float, served: int) -> None:
+    go = asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await go.wait()
+        return httpx.Response(200, text="ok")
+
+    limits = {"in_flight": 10, "client_share": share}
+    one = Proxy(settings("http://u.test", limits=limits), httpx.MockTransport(answer))
+    many = [begin(one, "/v1/x", {}) for _ in range(12)]
+    await asyncio.sleep(0)
+    other = begin(one, "/v1/x", {}, client=("10.1.1.1", 1))
+    await asyncio.sleep(0)
+    go.set()
+    statuses = [(await request.finish()).status for request in many]
+    assert statuses == [200] * served + [503] * (12 - served)
+    assert (await other.finish()).status == (200 if served < 10 else 503)
+    assert [(await call(one, "/v1/x", {})).status for _ in range(20)] == [200] * 20
+
+
 async def test_a_request_whose_body_has_not_begun_to_come_takes_no_room() -> None:
     async def silent() -> Message:
         await asyncio.Event().wait()

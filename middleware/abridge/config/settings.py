@@ -216,7 +216,8 @@ class LimitSettings(Table):
     in_flight: PositiveInt = 1000  # forwarded requests at once; beyond it, 503
     connections: PositiveInt = 4096  # of clients of the sidecar at once; beyond it, 503
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Of `connections` and `bodies`, what one client address may hold; at least one of them."""
+    """Of `connections` and `bodies`, what one client address may hold; at least one of them. Of
+    `in_flight` it may hold all but a tenth, or all where this is 1."""
     upload: PositiveFloat = 300.0  # in which a request body must have arrived
     upload_rate: Size = ByteSize(10 * KiB)  # a second; a request body comes no slower on average
 

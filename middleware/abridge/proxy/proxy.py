@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.config.settings import ROUTE, Settings
+from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.transport import Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
@@ -43,6 +44,9 @@ from abridge.proxy.targets import UpstreamTarget, end_to_end_headers
 NOTICE_SECONDS = 1.0
 """Seconds for a request that a stopping server cancels to send its error response."""
 
+KEPT_FOR_OTHERS = 0.1
+"""Share of the requests at once that a client who has all the others does not get, unless a client
+may have all of everything."""
 
 READ_AHEAD = 256 << 10
 """Bytes of a request body that are read before upstream takes them."""
@@ -75,7 +79,8 @@ class Proxy:
         )
         self._caller = UpstreamCaller(transport, self._metrics)
         self._list_limit = limits.body
-        self._free_slots = limits.in_flight
+        kept = int(limits.in_flight * min(KEPT_FOR_OTHERS, 1 - limits.client_share))
+        self._slots = ClientShares(limits.in_flight, limits.in_flight - kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -106,7 +111,8 @@ class Proxy:
         client = _ClientStream(receive)
         if (body := await client.read_body()) is None:
             return
-        if not self._free_slots:
+        name = client_of(scope)
+        if not self._slots.take(name, 1):  # once the body has begun: idle clients take no slot
             self._metrics.refusals.labels("overloaded").inc()
             _update_record(scope, status=503, code="overloaded")
             await _send_response(
@@ -114,14 +120,13 @@ class Proxy:
             )
             return
         target = self._targets[scope.get(ROUTE, self._default).upstream.name]
-        self._free_slots -= 1  # once the body has begun: idle clients take no slot
         in_flight = self._metrics.requests_in_flight.labels(target.name)
         in_flight.inc()
         try:
             await self._forward(target, scope, client, body, send)
         finally:
             in_flight.dec()
-            self._free_slots += 1
+            self._slots.give_back(name, 1)
 
     async def _forward(
         self,
