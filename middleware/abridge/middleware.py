@@ -40,6 +40,7 @@ from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
     decode_body,
+    must_decode,
     read_model,
 )
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
@@ -195,7 +196,7 @@ class AbridgeMiddleware:
         limits = self.settings.limits
         buffered = await buffer_body(scope, receive, limits, reserve)
         body = buffered.data
-        if body is None or get_header(scope["headers"], b"content-encoding"):
+        if body is None or must_decode(scope):
             body = await self._decoded_body(scope, buffered)
             if body is not buffered.data:
                 reserve(len(body or b""))

@@ -63,7 +63,7 @@ def test_one_is_found_however_deep_it_is(places: list[str | int], name: str) -> 
         ({"type": "reasoning", "summary": []}, ""),
         ({"type": "image_generation_call", "id": "ig_1", "result": ""}, "ig_1"),
         ({"type": "message", "id": "msg_1"}, ""),
-        ({"type": ["reasoning"], "id": "rs_1"}, ""),
+        ({"type": ["reasoning"], "id": "rs_1"}, "rs_1"),
         ("rs_1", ""),
     ],
 )

@@ -156,6 +156,14 @@ class ApiRequest:
         return value
 
 
+def must_decode(scope: Scope) -> bool:
+    """Return whether a body may be encoded, or in another charset than UTF-8. Few are."""
+    for name, value in scope["headers"]:
+        if name == b"content-encoding" or (name == b"content-type" and b"=" in value):
+            return True
+    return False
+
+
 async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
     """Undo the body's content encoding. Raises RequestError if it is unsupported or invalid, or
     the text is in a charset in which upstream would read other JSON than Abridge."""
