@@ -223,6 +223,17 @@ class TestIds:
         assert b'"So."' in out
         assert pipeline.reader.faults == 0
 
+    def test_an_item_that_says_only_at_its_end_what_it_is_is_one(self) -> None:
+        message = message_item(0, "So.")
+        added, done = (
+            {"type": f"response.output_item.{stage}", "output_index": 0, "item": item}
+            for stage, item in (("added", {"a": 1}), ("done", message))
+        )
+        end = {"type": "response.completed", "response": response([message])}
+        stream = responses().stream(b"".join(numbered(CREATED, added, done, end)))
+        final = json.loads(stream.rpartition(b"data: ")[2])["response"]
+        assert [item["content"] for item in final["output"]] == [message["content"]]
+
     def test_items_without_ids_are_known_by_their_index(self) -> None:
         stream = json.loads(json.dumps(events()))
         items = [event["item"] for event in stream if "item" in event]

@@ -228,9 +228,15 @@ class OutputItems:
         return item if item is not None and item.is_reasoning else self.open_reasoning
 
     def find_by_end(self, done: Json, index: Any) -> OutputItem | None:
-        """Find the item that this one ends; without id and index, the open one of its type."""
-        item = self._find(upstream_id(done), index)
-        if item is not None or upstream_id(done) or isinstance(index, int):
+        """Find the item that this one ends; without id and index, the open one of its type.
+
+        An id that it did not have before is its own from now on: the final response names it so.
+        """
+        given_id = upstream_id(done)
+        item = self._find(given_id, index)
+        if item is not None and given_id:
+            self._by_id.setdefault(given_id, item)
+        if item is not None or given_id or isinstance(index, int):
             return item
         if self.open_reasoning is not None:
             return self.open_reasoning if is_reasoning(done) else None
