@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 MAX_KEY_CHARS = 256
 """The longest key that is kept, in characters, or bytes if it is of bytes."""
@@ -68,7 +68,6 @@ def cached(size: int, *, longest: int = MAX_KEY_CHARS) -> Callable[[F], F]:
         def call(*keys: Any) -> Any:
             return remember(*keys) if sum(map(len, keys)) <= longest else function(*keys)
 
-        call.cache_info = remember.cache_info  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
+        return cast(F, call)
 
     return decorate

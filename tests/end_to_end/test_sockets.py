@@ -121,6 +121,8 @@ async def test_when_the_client_leaves_upstream_notices(path: str, phase: str) ->
         await between.client.close()
         await soon(noticed.wait())
         await until(lambda: writer.running == 0)
+    assert noticed.is_set()
+    assert writer.running == 0
 
 
 @pytest.mark.parametrize("path", PATHS)

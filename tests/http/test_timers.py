@@ -26,7 +26,10 @@ async def test_a_limit_ends_what_takes_too_long() -> None:
 async def test_a_limit_that_is_kept_ends_nothing() -> None:
     async with silence_timeout(SHORT):
         pass
-    await asyncio.sleep(3 * SHORT)
+    await asyncio.sleep(2 * SHORT + LAST_LOOK)
+    task = asyncio.current_task()
+    assert task is not None
+    assert not task.cancelling()
 
 
 def test_a_timer_can_be_cancelled_between_its_end_and_its_judgement() -> None:

@@ -418,6 +418,7 @@ class TestHidden:
             one_place = (api, expose) == ("chat", "summary")
             words = "has one place" if one_place else "shows them to nobody"
             await tab.until(f"document.querySelector('#thinking').textContent.includes('{words}')")
+            assert words in await tab.text("#thinking")
 
     async def test_what_no_summary_was_due_for_was_not_held(self, page: Open) -> None:
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
@@ -427,6 +428,7 @@ class TestHidden:
             await ask_question(tab)
             await tab.until(RECORDED)
             await tab.until("document.querySelector('[data-figure=held]').textContent === '–'")
+            assert await tab.text("[data-figure=held]") == "–"
 
 
 class TestTold:

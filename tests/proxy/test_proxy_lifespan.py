@@ -49,9 +49,11 @@ async def test_without_one_it_opens_what_it_needs_and_is_closed_by_hand() -> Non
         proxy = Proxy(settings(upstream.url))
         async with serve(proxy, lifespan="off") as url, connect(url) as client:
             await client.send(GET)
-            await soon(client.response())
+            assert (await soon(client.response())).body == b"ok"
+        assert not closed.is_set()
         await proxy.aclose()
         await soon(closed.wait())
+        assert closed.is_set()
 
 
 async def test_a_slow_client_slows_its_own_upstream_and_nobody_else() -> None:

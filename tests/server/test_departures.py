@@ -151,6 +151,7 @@ async def test_an_answer_that_is_never_read_is_dropped_even_after_the_connection
         port = int(running.url.rpartition(":")[2])
         await until(lambda: bool(unsent(port)))
         await until(lambda: not unsent(port))
+        assert not unsent(port)
 
 
 def unsent(port: int) -> list[int]:

@@ -46,16 +46,16 @@ MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", ITEMS)
 async def test_toward_messages_by_the_names_of_responses(case: str) -> None:
     param, fields = ITEMS[case]
-    await refused("responses", param, fields)
+    await assert_refused("responses", param, fields)
 
 
 @pytest.mark.parametrize("case", MESSAGES)
 async def test_toward_messages_by_the_names_of_chat(case: str) -> None:
     param, fields = MESSAGES[case]
-    await refused("chat", param, fields)
+    await assert_refused("chat", param, fields)
 
 
-async def refused(client: str, param: str, fields: dict[str, Any]) -> None:
+async def assert_refused(client: str, param: str, fields: dict[str, Any]) -> None:
     played = Upstream(answer("messages", stream=False))
     reply = await call(bridge(played, "messages"), PATHS[client], {"model": "m", **fields}, KEY)
     assert (reply.status, reply.json["error"]["param"]) == (400, param)
