@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.core.segmenter import MAX_CONTEXT, MAX_CONTEXT_RATIO, Cut, Segmenter
+from abridge.core.segmenter import (
+    MAX_CONTEXT,
+    MAX_CONTEXT_RATIO,
+    WIDE_CHAR_SIZE,
+    Cut,
+    Segmenter,
+    text_size,
+)
 
 
 def segmenter(**settings: object) -> Segmenter:
@@ -50,7 +57,7 @@ def cuts(text: str, **settings: object) -> list[str]:
             id="word",
         ),
         pytest.param("x" * 200, "x" * 50, id="one endless word"),
-        pytest.param("我" * 30 + "。" + "他" * 80, "我" * 30 + "。", id="Chinese"),
+        pytest.param("我" * 18 + "。" + "他" * 80, "我" * 18 + "。", id="Chinese"),
         pytest.param("- item\n" * 20, "- item\n" * 7, id="list"),
         pytest.param(
             "pi is 3.14159 and e is 2.71828 and so it goes on and on", None, id="decimals"
@@ -65,15 +72,27 @@ def test_cuts_fall_on_natural_boundaries(text: str, first: str | None) -> None:
     assert not any(cut.endswith(("3.", "2.")) for cut in found)
 
 
-def test_each_part_is_a_quarter_larger_then_twice_as_large() -> None:
+def test_parts_are_of_one_size_then_each_twice_as_large() -> None:
     found = cuts("x" * 2000, part_chars=100, max_parts=3, tail_chars=0)
-    assert [round(len(cut) / 1.25) for cut in found[:4]] == [100, 125, 156, 312]
+    assert [round(len(cut) / 1.25) for cut in found[:5]] == [100, 100, 100, 200, 400]
 
 
-def test_twelve_parts_cover_about_eighty_thousand_characters() -> None:
-    found = cuts("word " * 100_000, part_chars=1500, max_parts=12, tail_chars=0, max_chars=1 << 22)
-    assert 70_000 < sum(map(len, found[:12])) < 100_000
-    assert len(found) < 18
+def test_however_long_the_reasoning_is_its_parts_are_few() -> None:
+    found = cuts("word " * 100_000, part_chars=1500, max_parts=40, tail_chars=0, max_chars=1 << 22)
+    assert len(found) < 50
+
+
+@given(
+    st.text(alphabet="我abc 。\n", min_size=200, max_size=600), st.sampled_from([40, 75.5, 100.0])
+)
+def test_a_part_has_the_same_size_in_any_script(text: str, part_chars: float) -> None:
+    for cut in segmenter(part_chars=part_chars, max_parts=100).feed(text):
+        assert text_size(cut.text) <= part_chars * 1.25 + WIDE_CHAR_SIZE
+
+
+def test_a_wide_character_takes_as_much_of_a_part_as_it_has_tokens() -> None:
+    latin, wide = cuts("word " * 1000, tail_chars=0), cuts("我们想" * 1000, tail_chars=0)
+    assert len(latin[0]) == pytest.approx(len(wide[0]) * WIDE_CHAR_SIZE, rel=0.1)
 
 
 def test_a_short_rest_after_a_cut_is_kept_back() -> None:
@@ -96,9 +115,9 @@ def test_less_than_the_minimum_is_no_part_and_whitespace_never_counts() -> None:
 
 def test_a_cut_has_the_text_before_it() -> None:
     made = segmenter(tail_chars=0)
-    first, second = made.feed("a" * 39 + "\n\n" + "b" * 60 + "\n\n")[:2]
+    first, second = made.feed("a" * 39 + "\n\n" + "b" * 48 + "\n\n")[:2]
     assert first.before == ""
-    assert second == Cut("b" * 60 + "\n\n", first.text[-6:])
+    assert second == Cut("b" * 48 + "\n\n", first.text[-5:])
 
 
 @given(st.lists(st.text(alphabet="ab.\n 。", max_size=3000), max_size=6))

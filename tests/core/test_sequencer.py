@@ -28,7 +28,6 @@ from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SequencerDriver
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
-NEXT = "word " * 5 + "\n\n"  # and this the second, which is a quarter larger
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
 
 
@@ -87,7 +86,7 @@ def test_the_answer_waits_for_the_last_part(driver: SequencerDriver) -> None:
 def test_parts_requested_together_are_emitted_in_order(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
-    driver.raw(NEXT)
+    driver.raw(LINE)
     assert sorted(driver.requested) == [1, 2]
     driver.write(2, "second")
     assert "1: second" not in driver.emitted_labels
@@ -108,7 +107,7 @@ def test_parts_requested_together_are_emitted_in_order(driver: SequencerDriver) 
 def test_a_part_that_fails_without_text_leaves_no_trace(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
-    driver.raw(NEXT)
+    driver.raw(LINE)
     driver.say(2, "second")
     driver.fail(1)
     assert driver.emitted_labels[-2:] == ["part 0", "0: second"]
@@ -175,7 +174,7 @@ class TestDeadline:
         driver = SequencerDriver(replace(PARTS, first_token_timeout=9.0))
         driver.open()
         driver.raw(LINE)
-        driver.raw(NEXT)
+        driver.raw(LINE)
         driver.close()
         driver.answer()
         driver.write(2, "second")
@@ -304,9 +303,10 @@ class TestStretches:
         driver.think(LINE + "abc")
         driver.write(1, "one")
         driver.answer("text")
-        driver.think("and something longer")
+        driver.think("and longer")
         passage = driver.requested[2].passage
-        assert passage.text == "abc\n\nand something longer"
+        assert passage.text == "abc\n\nand longer"
+        assert passage.told == ("one",)
         assert passage.titles == ()
 
     def test_reasoning_outside_a_stretch_passes_and_is_not_summarized(
@@ -356,7 +356,7 @@ class TestRefused:
         driver.open()
         driver.raw(LINE)
         driver.refuse(1)
-        driver.raw(LINE * 2)
+        driver.raw(LINE)
         assert list(driver.requested) == [1]
         assert driver.requested[1].passage.text.startswith(LINE)
         assert len(driver.requested[1].passage.text) > len(LINE)
@@ -382,7 +382,7 @@ class TestFailure:
         driver.open()
         driver.raw(LINE)
         driver.say(1, "spoken")
-        driver.raw(NEXT)
+        driver.raw(LINE)
         driver.upstream(ErrorReported(None, driver.frame(), BROKEN))
         assert driver.emitted_labels[-2:] == ["part 0 cut", "failed"]
         assert driver.cancelled == [1, 2]
@@ -516,12 +516,73 @@ def test_passages_include_earlier_titles_and_context(driver: SequencerDriver) ->
     driver.open()
     driver.raw(LINE)
     driver.write(1, "**Adding up**\n\nI add.")
-    driver.raw(NEXT)
+    driver.raw(LINE)
     passage = driver.requested[2].passage
     assert passage.titles == ("Adding up",)
     assert passage.before
     assert LINE.endswith(passage.before)
     assert not passage.whole
+
+
+class TestInTurn:
+    @pytest.fixture
+    def driver(self) -> SequencerDriver:
+        return SequencerDriver(replace(PARTS, in_turn=True))
+
+    def test_each_part_knows_all_that_was_told_before_it(self, driver: SequencerDriver) -> None:
+        driver.open()
+        for _ in range(3):
+            driver.raw(LINE)
+        assert list(driver.requested) == [1]
+        driver.write(1, "**One**\n\nI add.")
+        assert list(driver.requested) == [2]
+        driver.write(2, "two")
+        assert driver.requested[3].passage.told == ("**One**\n\nI add.", "two")
+        driver.write(3, "three")
+        driver.close()
+        assert driver.emitted_labels[-1] == "closed"
+
+    def test_only_the_last_part_is_called_last(self, driver: SequencerDriver) -> None:
+        driver.think(LINE + LINE + "the conclusion")
+        passages = []
+        for part in (1, 2, 3):
+            passages.append(driver.requested[part].passage)
+            driver.write(part, "so")
+        assert [passage.last for passage in passages] == [False, False, True]
+
+    def test_a_part_that_fails_lets_the_next_one_have_its_turn(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.think(LINE + LINE)
+        driver.fail(1)
+        driver.write(2, "two")
+        assert driver.emitted_labels[-4:] == [
+            "part 0",
+            "0: two",
+            "part 0 done",
+            "closed: upstream_error",
+        ]
+
+    def test_a_part_that_waits_for_its_turn_is_not_waited_for_longer_than_the_grace(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.think(LINE + LINE)
+        driver.answer()
+        driver.wait(5.0)
+        assert driver.emitted_labels[-2:] == ["closed: deadline", "answer"]
+
+    def test_a_part_that_is_late_is_written_by_the_fallback_and_has_not_failed(self) -> None:
+        plan = replace(PARTS, in_turn=True, fallback=lambda passage: passage.text.upper())
+        driver = SequencerDriver(plan)
+        driver.think("short thought")
+        driver.wait(5.0)
+        assert driver.emitted_labels[-3:] == ["0: SHORT THOUGHT", "part 0 done", "closed"]
+
+    def test_a_broken_response_waits_for_no_part(self, driver: SequencerDriver) -> None:
+        driver.think(LINE + LINE + "more of it")
+        driver.end(ok=False)
+        assert not driver.requested
+        assert driver.emitted_labels[-1] == "ended"
 
 
 def test_reasoning_without_a_cut_is_one_whole_passage(
@@ -553,7 +614,7 @@ def test_live_false_asks_at_the_end() -> None:
 def test_the_shares_of_several_parts_add_up(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
-    driver.raw(NEXT)
+    driver.raw(LINE)
     driver.write(1, "one")
     driver.write(2, "two")
     driver.close()

@@ -10,7 +10,7 @@ import pytest
 
 from abridge.config.settings import PromptSettings, Settings
 from abridge.core.plan import SummaryPlan
-from abridge.core.styles import STYLES, SummaryStyle, part_form
+from abridge.core.styles import STYLES, SummaryStyle, title_of
 
 
 def test_every_style_has_a_row() -> None:
@@ -28,13 +28,11 @@ def test_every_style_may_be_the_default(style: SummaryStyle) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("whole", ["whole", ""])
 def test_instructions_ask_for_a_title_where_there_is_to_be_one_and_can_be_replaced(
-    style: SummaryStyle, whole: str
+    style: SummaryStyle,
 ) -> None:
-    form = part_form(style, whole=bool(whole))
-    assert ("title, `**" in form.instructions) == form.titled
-    assert form.prompt in PromptSettings.model_fields
+    assert ("**" in STYLES[style].instructions) == STYLES[style].titled
+    assert style in PromptSettings.model_fields
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -48,3 +46,16 @@ def test_the_page_offers_every_style() -> None:
     page = files("abridge.page").joinpath("files/page.html").read_text()
     (select,) = re.findall(r'<select id="style">(.*?)</select>', page, re.DOTALL)
     assert re.findall(r"<option>(\w+)</option>", select) == list(STYLES)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("**Adding up**\n\nIt is four.", "Adding up"),
+        ("  **Alone**", "Alone"),
+        ("It is **four**.", None),
+        ("", None),
+    ],
+)
+def test_a_title_is_the_bold_text_at_the_start(text: str, title: str | None) -> None:
+    assert title_of(text) == title

@@ -80,13 +80,21 @@ async def error(made: Guard, *script: Any) -> SummarizerError:
 
 
 def permit(made: Guard) -> Permit:
-    admitted = made.admit()
+    admitted = made.admit(Scripted())
     assert isinstance(admitted, Permit)
     return admitted
 
 
+def test_one_that_runs_in_process_is_never_refused() -> None:
+    made = guard(max_in_flight=1, breaker_failures=1)
+    permit(made)
+    assert refusal(made) == "shed"
+    for _ in range(3):
+        assert isinstance(made.admit(ExtractiveSummarizer()), Permit)
+
+
 def refusal(made: Guard) -> str:
-    refused = made.admit()
+    refused = made.admit(Scripted())
     assert isinstance(refused, ErrorDetail)
     return refused.code
 
@@ -421,7 +429,7 @@ class TestCallsThatDoNotStop:
         assert warnings(caplog) == ["summarizer broken does not stop and is left behind"]
         assert refusal(made) == "shed"
         stubborn.gate.set()
-        await until(lambda: isinstance(made.admit(), Permit))
+        await until(lambda: isinstance(made.admit(Scripted()), Permit))
 
     async def test_one_that_ignores_its_timeout_is_left_behind(
         self, caplog: pytest.LogCaptureFixture
@@ -432,7 +440,7 @@ class TestCallsThatDoNotStop:
         assert warnings(caplog)[0] == "summarizer broken does not stop and is left behind"
         assert refusal(made) == "shed"
         stubborn.gate.set()
-        await until(lambda: isinstance(made.admit(), Permit))
+        await until(lambda: isinstance(made.admit(Scripted()), Permit))
 
     async def test_one_that_never_waits_for_anything_runs_into_its_timeout(self) -> None:
         async def generate(_: Any) -> AsyncIterator[str]:

@@ -81,9 +81,10 @@ class SummarySettings(Table):
     default: Literal["off", SummaryStyle] = "off"  # for requests that name none
     allow: tuple[SummaryStyle, ...] = tuple(STYLES)
     live: bool = True  # make parts while reasoning streams; false: one summary at its end
-    part_chars: PositiveInt = 1500  # of reasoning for the first part; a quarter more for each next
-    max_parts: PositiveInt = 12  # beyond it, each part takes twice as much reasoning
-    tail_chars: NonNegativeInt = 400  # leave out the rest if it is shorter
+    part_chars: PositiveInt = 1500  # of reasoning for a part; wide characters count 2.5
+    max_parts: PositiveInt = 40  # beyond it, each part takes twice as much as the one before
+    tail_chars: NonNegativeInt | None = None
+    """Leave out the rest if it is shorter. None: 120 for the embedded summarizer, else 400."""
     min_chars: PositiveInt = 1  # make no summary of less reasoning
     max_overhead: PositiveFloat | None = None  # summary tokens as a share of the model's own tokens
     grace: NonNegativeFloat = 5.0  # how long the answer may wait
@@ -92,14 +93,15 @@ class SummarySettings(Table):
 
 
 class PromptSettings(Table):
-    """Instructions for the summarizer that replace the built-in ones; None keeps the built-in one.
+    """Instructions for the summarizer that replace the built-in ones of a style; None keeps those.
 
     Each may contain `{titles}`: the titles of the earlier parts.
     """
 
+    auto: str | None = None
     concise: str | None = None
-    titled: str | None = None
     detailed: str | None = None
+    title: str | None = None
 
 
 class SummarizerSettings(Table):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from abridge.core.conversation import ItemKey
 from abridge.core.events import ErrorDetail, Event, ItemSummary, NativeSummary, ReasoningEnded
+from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import Cut, Segmenter
-
-_TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
 
 
 @dataclass(slots=True)
@@ -21,6 +19,7 @@ class SummaryPart:
     reasoning: str  # the reasoning to summarize
     before: str  # the reasoning just before it
     whole: bool  # see Passage
+    queued: bool = False  # it will be requested when it is its turn
     requested_at: float | None = None  # None if not requested yet, or refused
     unsent: list[str] = field(default_factory=list)
     """Received from the summarizer, not emitted yet."""
@@ -47,9 +46,9 @@ class SummaryPart:
         return self.index is not None and not self.closed
 
     @property
-    def title(self) -> str | None:
-        match = _TITLE.match("".join(self.sent))
-        return match[1] if match else None
+    def text(self) -> str:
+        """All the text that has come for it."""
+        return "".join([*self.sent, *self.unsent])
 
     def take_unsent(self) -> str:
         """Return the text that is to be emitted now, and count it as emitted."""
@@ -101,8 +100,9 @@ class ReasoningItem:
         return self.parts[-1]
 
     def unrequested_part(self) -> SummaryPart | None:
-        """Return the last part if it is not requested yet."""
-        return self.parts[-1] if self.parts and self.parts[-1].is_planned else None
+        """Return the last part if it is not requested yet, nor to be requested in its turn."""
+        last = self.parts[-1] if self.parts else None
+        return last if last is not None and last.is_planned and not last.queued else None
 
     @property
     def is_idle(self) -> bool:
@@ -117,9 +117,26 @@ class ReasoningItem:
             if not part.closed and part.stretch <= self.stretches_emitted
         )
 
-    def closed_titles(self) -> tuple[str, ...]:
-        """Return the titles of the closed parts."""
-        return tuple(part.title for part in self.parts if part.closed and part.title)
+    @property
+    def is_written_to(self) -> bool:
+        """A part of it is requested and not complete."""
+        return any(part.requested_at is not None and not part.ended for part in self.parts)
+
+    def next_queued(self) -> SummaryPart | None:
+        """Return the part whose turn it is, if one waits for its turn."""
+        return next((part for part in self.parts if part.queued and not part.ended), None)
+
+    def build_passage(self, part: SummaryPart, plan: SummaryPlan) -> Passage:
+        """Build the input for a part, which tells what the parts before it say so far."""
+        return Passage(
+            part.reasoning,
+            plan.style or "auto",
+            part.whole,
+            last=not self.is_arriving and part is self.parts[-1],
+            before=part.before,
+            told=tuple(text for one in self.parts if one.ended and (text := one.text)),
+            language=plan.language,
+        )
 
     def take_index(self) -> int:
         self.indexes_used += 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from abridge.core.segmenter import Segmenter
-from abridge.core.styles import STYLES, SummaryStyle
+from abridge.core.styles import STYLES, SummaryStyle, title_of
 from abridge.core.usage import Tokens
 
 
@@ -16,10 +16,18 @@ class Passage:
 
     text: str  # the reasoning to summarize
     style: SummaryStyle = "auto"
-    whole: bool = True
-    """`text` is all the reasoning; otherwise the part is one of several and needs a title."""
+    whole: bool = True  # `text` is all the reasoning; otherwise the part is one of several
+    last: bool = True  # no reasoning follows that is known of, so the conclusion belongs here
     before: str = ""  # the reasoning just before `text`
-    titles: tuple[str, ...] = ()  # titles of the parts that were closed when this one was requested
+    told: tuple[str, ...] = ()
+    """Earlier parts, with their titles, as far as they were written when this one was requested."""
+    language: str | None = None
+    """The language to write in, a tag such as `de` or `pt-BR`; None: the reasoning's own."""
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The titles of the earlier parts."""
+        return tuple(title for title in map(title_of, self.told) if title)
 
 
 Fallback = Callable[[Passage], str]
@@ -31,13 +39,17 @@ class SummaryPlan:
 
     style: SummaryStyle | None = "auto"  # None: no summary
     live: bool = True  # summarize while the model still reasons
-    part_chars: int = 1500  # size of the first part
-    max_parts: int = 12  # number of parts after which they grow faster
+    language: str | None = None  # see Passage
+    part_chars: int = 1500  # size of a part; a wide character counts `WIDE_CHAR_SIZE`
+    max_parts: int = 40  # number of parts after which they grow
     tail_chars: int = 400  # the least rest that gets a part of its own
     min_chars: int = 1  # the least reasoning that is summarized, without blanks
     reasoning_limit: int = 4 << 20  # the most that is gathered for one part
     grace: float = 5.0  # time that a lane's answer may wait, in total
     first_token_timeout: float = 2.0  # time within the grace that a part without text gets
+    in_turn: bool = False
+    """Request a part only when those before it are written. The summarizer is the one that is the
+    fallback, too: to use that for a part whose turn does not come in time is no failure."""
     held_limit: int = 256 << 10  # bytes that may wait before upstream is no longer read
     max_overhead: float | None = None
     """The most the summary may cost, as a share of the model's own tokens; None: no limit."""

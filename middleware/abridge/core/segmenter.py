@@ -1,18 +1,23 @@
 """Split reasoning into passages, each of which becomes a summary part.
 
 A cut depends on the text alone, never on how it was split into deltas, so that a streamed and an
-unstreamed answer get the same parts. A cut is due at `part_chars` characters and is made at the
+unstreamed answer get the same parts. A cut is due at a size of `part_chars` and is made at the
 first end of a paragraph after that. If none comes within the slack, it is made at the best boundary
 in the second half of the text: paragraph, then sentence or line, then word.
+
+Sizes are in characters, of which wide ones count `WIDE_CHAR_SIZE`: so a part takes about as many
+tokens in any script, and parts come at a steady pace.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil
 
-SIZE_GROWTH = 1.25
-"""Factor by which each part's size exceeds the one before."""
+WIDE_CHAR_SIZE = 2.5
+"""Size of a Chinese, Japanese or Korean character: a model needs 0.6 tokens for one, and a quarter
+of a token for a character of an alphabet."""
 
 MAX_CONTEXT = 500
 """The most characters of earlier reasoning that go along with a part."""
@@ -25,6 +30,8 @@ SLICE_CHARS = 64 << 10
 
 NEAR_CHARS = 4000
 """Characters before the end of a passage in which a boundary is looked for first."""
+
+_WIDE_RUN = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+")
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
@@ -44,10 +51,10 @@ class Cut:
 class Segmenter:
     """Gather one item's reasoning and cut it into passages.
 
-    The first cut is due at `part_chars` characters, each next one at `SIZE_GROWTH` times the last
-    size, and after `max_parts` cuts at twice the last size, so that their number stays small
-    however long the model reasons. With `live` false nothing is cut before the end. If more than
-    `max_chars` are gathered for one part, only their head and tail are kept.
+    A cut is due at a size of `part_chars`, and after `max_parts` cuts each at twice the size of the
+    one before, so that their number stays small however long the model reasons. With `live` false
+    nothing is cut before the end. If more than `max_chars` are gathered for one part, only their
+    head and tail are kept.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Segmenter:
         self._live = live
         self._pieces: list[str] = []
         self._length = 0
+        self._size = 0.0
         self._nonblank_chars = 0
         self._before = ""
         self.cut_count = 0
@@ -83,32 +91,30 @@ class Segmenter:
         self._append(text)
         cuts: list[Cut] = []
         while (
-            self._live
-            and self._length >= self._cut_size
-            and self._nonblank_chars >= self._min_chars
+            self._live and self._size >= self._cut_size and self._nonblank_chars >= self._min_chars
         ):
             gathered = self._join()
-            position = _find_cut(gathered, int(self._cut_size))
+            position = _find_cut(gathered, self._cut_size)
             if position is None:
                 break
             cuts.append(self._make_cut(gathered[:position]))
-            self._pieces, self._length = [gathered[position:]], len(gathered) - position
+            self._keep(gathered[position:])
         return cuts
 
     def end_stretch(self) -> Cut | None:
         """End the stretch and return its rest as a cut, or None if the rest is too short.
 
-        A rest of fewer than `tail_chars` after a cut stays, and goes with the next stretch.
+        A rest smaller than `tail_chars` after a cut stays, and goes with the next stretch.
         """
         rest = self._join()
-        size = len(rest.strip())
+        size = text_size(rest.strip())
         if (
             not size
             or self._nonblank_chars < self._min_chars
             or (self.cut_count and size < self._tail_chars)
         ):
             return None
-        self._pieces, self._length = [], 0
+        self._keep("")
         return self._make_cut(rest)
 
     def begin_stretch(self) -> None:
@@ -121,10 +127,14 @@ class Segmenter:
             self._nonblank_chars += sum(map(len, text.split()))
         self._pieces.append(text)
         self._length += len(text)
+        self._size += text_size(text)
         if self._length > self._max_chars:
             gathered, keep = self._join(), self._max_chars // 4
-            self._pieces = [f"{gathered[:keep]}\n…\n{gathered[-keep:]}"]
-            self._length = len(self._pieces[0])
+            self._keep(f"{gathered[:keep]}\n…\n{gathered[-keep:]}")
+
+    def _keep(self, text: str) -> None:
+        """Replace what is gathered."""
+        self._pieces, self._length, self._size = [text], len(text), text_size(text)
 
     def _join(self) -> str:
         if len(self._pieces) != 1:
@@ -136,20 +146,46 @@ class Segmenter:
         cut = Cut(text, self._before[len(self._before) - context :])
         self._before = (self._before + text)[-MAX_CONTEXT:]
         self.cut_count += 1
-        self._cut_size *= SIZE_GROWTH if self.cut_count < self._max_parts else 2
+        if self.cut_count >= self._max_parts:
+            self._cut_size *= 2
         return cut
 
 
-def _find_cut(text: str, size: int) -> int | None:
+def text_size(text: str) -> float:
+    """Return the size of a text, by which parts are cut."""
+    if text.isascii():
+        return len(text)
+    return len(text) + (WIDE_CHAR_SIZE - 1) * sum(map(len, _WIDE_RUN.findall(text)))
+
+
+def _position_at(text: str, size: float) -> int | None:
+    """Return the position up to which `text` has `size`, or None if it is smaller."""
+    position = 0
+    for wide in () if text.isascii() else _WIDE_RUN.finditer(text):
+        if position + size <= wide.start():
+            break
+        size -= wide.start() - position
+        if size <= len(wide[0]) * WIDE_CHAR_SIZE:
+            return wide.start() + ceil(size / WIDE_CHAR_SIZE)
+        size -= len(wide[0]) * WIDE_CHAR_SIZE
+        position = wide.end()
+    end = position + ceil(size)
+    return end if end <= len(text) else None
+
+
+def _find_cut(text: str, size: float) -> int | None:
     """Return the position at which to cut `text`, or None while a better one may still come."""
-    limit = size + min(size // 4, 1000)
-    paragraph = _PARAGRAPH.search(text, max(0, size - 2), limit)
-    if paragraph is not None and paragraph.end() >= size:
+    due = _position_at(text, size)
+    if due is None:
+        return None
+    limit = _position_at(text, size + min(size // 4, 1000))
+    paragraph = _PARAGRAPH.search(text, max(0, due - 2), len(text) if limit is None else limit)
+    if paragraph is not None and paragraph.end() >= due:
         return paragraph.end()
-    if len(text) < limit:
+    if limit is None:
         return None
     for boundary in _BOUNDARIES:
-        for start in (max(size // 2, limit - NEAR_CHARS), size // 2):
+        for start in (max(due // 2, limit - NEAR_CHARS), due // 2):
             ends = [found.end() for found in boundary.finditer(text, start, limit)]
             if ends:
                 return ends[-1]

@@ -66,7 +66,6 @@ DEADLINE_PASSED = ErrorDetail("deadline", "The summary was not ready in time.")
 FIRST_TOKEN_TIMEOUT = ErrorDetail("timeout", "The summarizer did not begin in time.")
 
 EMPTY_SUMMARY = ErrorDetail("empty", "The summarizer said nothing.")
-
 OVERLOADED = ErrorDetail("shed", "Too many summaries were being made at once.")
 
 RESPONSE_CUT_OFF = ErrorDetail(
@@ -179,6 +178,7 @@ class Sequencer:
                 self._give_up_part(item, requested, EMPTY_SUMMARY)
             else:
                 requested.end(complete=True)
+            self._request_queued(item, now)
         return self._emit_ready(now)
 
     def summary_failed(
@@ -194,6 +194,7 @@ class Sequencer:
             item, requested = self._requested.pop(part_id)
             self._record_usage(part_id, spent, model)
             self._give_up_part(item, requested, error)
+            self._request_queued(item, now)
         return self._emit_ready(now)
 
     def summary_refused(
@@ -272,24 +273,28 @@ class Sequencer:
 
     def _request_part(self, item: ReasoningItem, part: SummaryPart, now: float) -> None:
         """Request a part if the budget allows it; if not, it stays planned, as if refused."""
+        part.queued = self._plan.in_turn and item.is_written_to
+        if part.queued:
+            return
         if not self._budget.has_room():
             if not item.is_arriving:
                 part.end(complete=False)
             return
         part.requested_at = now
-        passage = self._build_passage(item, part)
+        passage = item.build_passage(part, self._plan)
         self._requested[part.id] = item, part
         self._budget.start_call(part.id, passage)
         self._effects.append(RequestPart(part.id, item.key, passage))
+
+    def _request_queued(self, item: ReasoningItem, now: float) -> None:
+        """Request the part whose turn it is, if there is one."""
+        if (queued := item.next_queued()) is not None:
+            self._request_part(item, queued, now)
 
     def _record_usage(self, part_id: int, spent: Tokens | None, model: str | None = None) -> None:
         """Record the usage of a call that is over or cancelled."""
         self._ledger.add_call(spent, model)
         self._budget.settle_call(part_id, spent)
-
-    def _build_passage(self, item: ReasoningItem, part: SummaryPart) -> Passage:
-        style = self._plan.style or "auto"
-        return Passage(part.reasoning, style, part.whole, part.before, item.closed_titles())
 
     def _yield_to_native(self, item: ReasoningItem) -> None:
         """End the parts that are not announced yet: upstream summarizes this item itself."""
@@ -303,10 +308,10 @@ class Sequencer:
         """Upstream has failed: cancel all parts; the one being emitted closes as it stands."""
         for item in self._all_items():
             item.is_arriving = False
-        for item, part in list(self._requested.values()):
-            self._cancel_part(part)
-            part.end(complete=False)
-            item.error = item.error or RESPONSE_CUT_OFF
+            for part in [part for part in item.parts if not part.ended]:
+                self._cancel_part(part)
+                part.end(complete=False)
+                item.error = item.error or RESPONSE_CUT_OFF
 
     def _cancel_part(self, part: SummaryPart, *, timed_out: bool = False) -> None:
         if self._requested.pop(part.id, None) is not None:
@@ -315,9 +320,10 @@ class Sequencer:
 
     def _give_up_part(self, item: ReasoningItem, part: SummaryPart, error: ErrorDetail) -> None:
         """Use the fallback for a failed part of which nothing was emitted, else end it."""
-        item.error = item.error or error
         fallback = self._plan.fallback if part.index is None else None
-        text = fallback(self._build_passage(item, part)) if fallback is not None else ""
+        text = fallback(item.build_passage(part, self._plan)) if fallback is not None else ""
+        if not (text and self._plan.in_turn):
+            item.error = item.error or error
         if text:
             part.use_fallback(text)
             self._ledger.add_extract()

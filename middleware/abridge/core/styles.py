@@ -1,17 +1,20 @@
 """The styles of a summary: all that sets one apart is its row in `STYLES`.
 
 A style decides whether parts are made while the model still reasons, and the form of each part. The
-name of a new style also goes into `SummaryStyle`.
+name of a new style also goes into `SummaryStyle`, and into the settings that replace instructions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-SummaryStyle = Literal["concise", "auto", "detailed"]
-"""The values of `reasoning.summary` in a request."""
+SummaryStyle = Literal["auto", "concise", "detailed", "title"]
+"""The values of `reasoning.summary` in a request. `title` is an extension."""
+
+_TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,20 +31,17 @@ class ExtractRules:
 
 
 @dataclass(slots=True, frozen=True)
-class PartForm:
-    """The form of a part: as a model is instructed to write it, and as it is extracted."""
-
-    prompt: str  # the key in `summarizer.prompts` that replaces `instructions`
-    instructions: str  # kept short, because they are sent with every part
-    titled: bool  # a bold title and a blank line come first, as in OpenAI's parts
-    extract: ExtractRules
-
-
-@dataclass(slots=True, frozen=True)
 class Style:
+    """The form of a style's parts: as a model is asked to write them, and as they are extracted."""
+
     live: bool  # make parts while reasoning streams; otherwise one summary at its end
-    single: PartForm  # of a part that covers all the reasoning
-    several: PartForm  # of one of several parts
+    titled: bool  # a bold title comes first, as in OpenAI's parts
+    instructions: str  # what to write, as a model is told; sent with every part, so it is short
+    extract: ExtractRules | None  # of the text below the title; None: there is none
+
+    @property
+    def title_only(self) -> bool:
+        return self.extract is None
 
 
 _TASK = "Summarize a language model's reasoning."
@@ -50,77 +50,62 @@ _VOICE = "First person, present tense, in the reasoning's own language; nothing 
 
 _TITLE_RULE = "Write a short title, `**Like this**`, unlike earlier ones, a blank line, then"
 
-_CONCISE = PartForm(
-    prompt="concise",
-    instructions=f"{_TASK} Write one or two sentences on its conclusion, no title. {_VOICE}",
-    titled=False,
-    extract=ExtractRules(
-        chars_per_sentence=1500,
-        min_sentences=1,
-        max_sentences=2,
-        max_chars=480,
-        copy_all_chars=0,
-        task_score=0.0,
-        late_score=2.5,
-    ),
-)
-
-_UNTITLED = replace(
-    _CONCISE,
-    extract=ExtractRules(
-        chars_per_sentence=800,
-        min_sentences=1,
-        max_sentences=3,
-        max_chars=640,
-        copy_all_chars=240,
-        task_score=1.0,
-        late_score=2.0,
-    ),
-)
-
-_TITLED = PartForm(
-    prompt="titled",
-    instructions=(
-        f"{_TASK} {_TITLE_RULE} one to three sentences on what is found or decided. {_VOICE}"
-    ),
-    titled=True,
-    extract=ExtractRules(
-        chars_per_sentence=500,
-        min_sentences=1,
-        max_sentences=3,
-        max_chars=640,
-        copy_all_chars=160,
-        task_score=2.0,
-        late_score=0.5,
-    ),
-)
-
-_DETAILED = PartForm(
-    prompt="detailed",
-    instructions=(
-        f"{_TASK} {_TITLE_RULE} four to eight sentences that keep the steps, decisions and "
-        f"conclusions, in order. {_VOICE}"
-    ),
-    titled=True,
-    extract=ExtractRules(
-        chars_per_sentence=250,
-        min_sentences=2,
-        max_sentences=7,
-        max_chars=1600,
-        copy_all_chars=400,
-        task_score=2.0,
-        late_score=0.5,
-    ),
-)
-
 STYLES: Mapping[SummaryStyle, Style] = {
-    "auto": Style(live=True, single=_UNTITLED, several=_TITLED),
-    "concise": Style(live=False, single=_CONCISE, several=_CONCISE),
-    "detailed": Style(live=True, single=_DETAILED, several=_DETAILED),
+    "auto": Style(
+        live=True,
+        titled=True,
+        instructions=f"{_TASK} {_TITLE_RULE} three to five sentences on what is found. {_VOICE}",
+        extract=ExtractRules(
+            chars_per_sentence=500,
+            min_sentences=1,
+            max_sentences=3,
+            max_chars=640,
+            copy_all_chars=160,
+            task_score=2.0,
+            late_score=0.5,
+        ),
+    ),
+    "concise": Style(
+        live=False,
+        titled=False,
+        instructions=f"{_TASK} Write one or two sentences on its conclusion, no title. {_VOICE}",
+        extract=ExtractRules(
+            chars_per_sentence=1500,
+            min_sentences=1,
+            max_sentences=2,
+            max_chars=480,
+            copy_all_chars=0,
+            task_score=0.0,
+            late_score=2.5,
+        ),
+    ),
+    "detailed": Style(
+        live=True,
+        titled=True,
+        instructions=(
+            f"{_TASK} {_TITLE_RULE} four to eight sentences that keep the steps, decisions and "
+            f"conclusions, in order. {_VOICE}"
+        ),
+        extract=ExtractRules(
+            chars_per_sentence=250,
+            min_sentences=2,
+            max_sentences=7,
+            max_chars=1600,
+            copy_all_chars=400,
+            task_score=2.0,
+            late_score=0.5,
+        ),
+    ),
+    "title": Style(
+        live=True,
+        titled=True,
+        instructions=f"{_TASK} Write a short title, `**Like this**`, unlike earlier ones. {_VOICE}",
+        extract=None,
+    ),
 }
 
 
-def part_form(style: SummaryStyle, *, whole: bool) -> PartForm:
-    """Return the form of a part; `whole` means that it covers all the reasoning."""
-    row = STYLES[style]
-    return row.single if whole else row.several
+def title_of(text: str) -> str | None:
+    """Return the title of a part's text, or None if it has none."""
+    match = _TITLE.match(text)
+    return match[1] if match else None

@@ -94,7 +94,8 @@ class Engagement:
         try:
             await exchange.run(endpoints.app, prepared.scope, prepared.body)
         finally:
-            self._update_backoff(route, exchange)
+            if not plan.summary_plan.in_turn:
+                self._update_backoff(route, exchange)
 
     def _choose_summarizer(self, prepared: PreparedRequest) -> Summarizer:
         request = prepared.request

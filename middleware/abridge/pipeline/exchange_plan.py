@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from abridge.apis.api import Reader, WriteError, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
 from abridge.apis.errors import translate_error
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
-from abridge.config.settings import Route, Settings
+from abridge.config.settings import Route, Settings, SummarySettings
 from abridge.core.plan import SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
@@ -21,6 +22,12 @@ from abridge.pipeline.prepare import PreparedRequest
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
+
+TAIL_CHARS = 400
+"""The least rest of reasoning for which a summarizer is called, in characters."""
+
+EXTRACT_TAIL_CHARS = 120
+"""The least rest of which an extract is made."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -157,20 +164,32 @@ class ExchangePlanner:
     def _summary_plan(
         self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool
     ) -> SummaryPlan:
-        """Build the summary plan; `free` if the summarizer uses no tokens."""
+        """Build the summary plan; `free` if the summarizer is the embedded one.
+
+        It uses no tokens, and is late only if this process has too much to do: it takes its turn.
+        """
         summary, limits = route.summary, self._settings.limits
+        extracts = free or summary.on_failure == "extract"
         return SummaryPlan(
             style=style,
             live=summary.live,
             part_chars=summary.part_chars,
             max_parts=summary.max_parts,
-            tail_chars=summary.tail_chars,
+            tail_chars=_tail_chars(summary, free=free),
             min_chars=summary.min_chars,
             reasoning_limit=int(limits.reasoning),
             grace=grace,
-            first_token_timeout=summary.first_token,
+            first_token_timeout=inf if free else summary.first_token,
+            in_turn=free,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
-            fallback=extract if summary.on_failure == "extract" else None,
+            fallback=extract if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
+
+
+def _tail_chars(summary: SummarySettings, *, free: bool) -> int:
+    """Return the least rest that gets a part; one that costs no call may be shorter."""
+    if summary.tail_chars is not None:
+        return summary.tail_chars
+    return EXTRACT_TAIL_CHARS if free else TAIL_CHARS

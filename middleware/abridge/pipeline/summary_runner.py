@@ -177,7 +177,7 @@ class SummaryRunner:
         self._observer.call_ended(part, outcome, self._clock.now() - call.started_at, UNKNOWN_USAGE)
 
     def _start_call(self, request: RequestPart) -> None:
-        permit = self._guard.admit()
+        permit = self._guard.admit(self._summarizer)
         if isinstance(permit, ErrorDetail):
             self._perform(
                 self.sequencer.summary_refused(request.part_id, self._clock.now(), permit)

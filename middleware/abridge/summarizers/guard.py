@@ -91,13 +91,17 @@ class Guard:
     def is_open(self) -> bool:
         return self._breaker.is_open
 
-    def admit(self) -> Permit | ErrorDetail:
-        """Return a permit for a call, which must be released, or the reason there is none."""
-        if self.in_flight + len(self._left_behind) >= self._max_in_flight:
-            return OVERLOADED
+    def admit(self, summarizer: Summarizer) -> Permit | ErrorDetail:
+        """Return a permit for a call, which must be released, or the reason there is none.
+
+        A summarizer that runs in process is always admitted: its calls take turns.
+        """
         permit = Permit(self)
-        if not self._breaker.admit(permit):
-            return BREAKER_OPEN
+        if not runs_in_process(summarizer):
+            if self.in_flight + len(self._left_behind) >= self._max_in_flight:
+                return OVERLOADED
+            if not self._breaker.admit(permit):
+                return BREAKER_OPEN
         self.in_flight += 1
         self._metrics.summarizer_in_flight.inc()
         return permit

@@ -53,7 +53,9 @@ CODE = (
 def part(
     text: str, style: SummaryStyle = "auto", *, whole: bool = False, titles: tuple[str, ...] = ()
 ) -> str:
-    return extract(Passage(text, style, whole=whole, titles=titles))
+    return extract(
+        Passage(text, style, whole=whole, told=tuple(f"**{title}**" for title in titles))
+    )
 
 
 def bare(text: str) -> str:
@@ -105,16 +107,19 @@ def test_a_conclusion_counts_more_than_a_doubt_about_it() -> None:
     assert part(text, "concise") == "The answer is three letters."
 
 
-def test_auto_titles_a_part_of_several_only() -> None:
-    several, alone = part(ENGLISH), part(ENGLISH, whole=True)
-    assert several.startswith("**The fix is")
-    assert several.count("\n\n") == 1
-    assert "**" not in alone
+@pytest.mark.parametrize("style", ["auto", "detailed"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_parts_are_titled_also_a_single_short_one(style: SummaryStyle, *, whole: bool) -> None:
+    title, blank, body = part(ENGLISH, style, whole=whole).split("\n", 2)
+    assert title.startswith("**")
+    assert title.endswith("**")
+    assert not blank
+    assert "the fix is" in body
 
 
-def test_auto_copies_short_reasoning_almost_entirely() -> None:
-    text = "Okay, the user asks for 2+2. Hmm. This is arithmetic. So it is 4."
-    assert part(text, whole=True) == "The user asks for 2+2. This is arithmetic. So it is 4."
+def test_the_style_title_is_the_title_alone() -> None:
+    title = part(ENGLISH, "title")
+    assert title == part(ENGLISH).partition("\n")[0]
 
 
 def test_detailed_keeps_steps_and_decisions() -> None:

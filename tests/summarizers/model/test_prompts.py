@@ -21,39 +21,15 @@ def prompt_for(passage: Passage, prompts: PromptSettings = PLAIN, most: int = 12
     return build_prompt(passage, marker=MARKER, prompts=prompts, max_input_chars=most)
 
 
-CONCISE = STYLES["concise"].single.instructions
-
-TITLED = STYLES["auto"].several.instructions
-
-DETAILED = STYLES["detailed"].single.instructions
-
-
-@pytest.mark.parametrize(
-    ("style", "whole", "instructions"),
-    [
-        ("concise", True, CONCISE),
-        ("concise", False, CONCISE),
-        ("auto", True, CONCISE),
-        ("auto", False, TITLED),
-        ("detailed", True, DETAILED),
-        ("detailed", False, DETAILED),
-    ],
-)
-def test_each_style_has_its_instructions(
-    style: SummaryStyle, whole: object, instructions: str
-) -> None:
-    system = prompt_for(Passage("why", style, whole=bool(whole))).system
-    assert system.startswith(instructions)
-
-
-def test_only_a_part_of_several_and_a_detailed_one_get_a_title() -> None:
-    assert "**" not in CONCISE
-    assert "**" in TITLED
-    assert "**" in DETAILED
+@pytest.mark.parametrize("style", STYLES)
+def test_each_style_has_its_instructions(style: SummaryStyle) -> None:
+    assert prompt_for(Passage("why", style)).system.startswith(STYLES[style].instructions)
 
 
 def test_the_material_stands_between_marked_lines() -> None:
-    user = prompt_for(Passage("Now I add.", before="the end before", titles=("One", "Two"))).user
+    user = prompt_for(
+        Passage("Now I add.", before="the end before", told=("**One**\n\nI add.", "**Two**"))
+    ).user
     assert user == (
         f"--- {MARKER} earlier titles ---\nOne\nTwo\n--- {MARKER} end ---\n\n"
         f"--- {MARKER} just before ---\nthe end before\n--- {MARKER} end ---\n\n"
@@ -77,7 +53,7 @@ def test_the_system_text_says_that_what_is_marked_is_data() -> None:
     st.text(),
 )
 def test_ogx_trap_reasoning_cannot_close_its_fence(text: str, before: str) -> None:
-    passage = Passage(text, before=f"b{before}{text}", titles=(text, "T"))
+    passage = Passage(text, before=f"b{before}{text}", told=(text, "**T**"))
     user = prompt_for(passage).user
     assert user.count(MARKER) == 6
     lines = [line for line in user.split("\n") if MARKER in line]
@@ -98,8 +74,10 @@ def test_replaced_instructions_leave_the_other_forms_alone() -> None:
 
 
 def test_replaced_instructions_may_hold_the_titles_fenced() -> None:
-    prompts = PromptSettings(titled="After {titles} comes another.")
-    system = prompt_for(Passage("why", whole=False, titles=("One", "Two")), prompts).system
+    prompts = PromptSettings(auto="After {titles} comes another.")
+    system = prompt_for(
+        Passage("why", whole=False, told=("**One**\n\nI add.", "**Two**")), prompts
+    ).system
     assert f"After --- {MARKER} earlier titles ---\nOne\nTwo\n--- {MARKER} end --- comes" in system
 
 

@@ -21,7 +21,7 @@ from itertools import chain
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
-from abridge.core.styles import ExtractRules, part_form
+from abridge.core.styles import STYLES, ExtractRules
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.cues import (
@@ -44,6 +44,17 @@ MAX_INPUT_CHARS = 20_000
 
 SHORT_CHARS = 4000
 """Characters of a passage that take some 15 ms in the script that takes longest, prose 2 ms."""
+
+TITLE_RULES = ExtractRules(
+    chars_per_sentence=1500,
+    min_sentences=1,
+    max_sentences=3,
+    max_chars=640,
+    copy_all_chars=0,
+    task_score=2.0,
+    late_score=0.5,
+)
+"""Which sentences a title is made of, where it stands alone."""
 
 _LOOSE_END_CHARS = " ,，、-–—"
 
@@ -126,8 +137,8 @@ def extract(passage: Passage) -> str:
     """Extract the gist of a passage: clean text of at most some 2,000 characters, empty if the
     passage is empty."""
     text = _keep_head_and_tail(passage.text)
-    form = part_form(passage.style, whole=passage.whole)
-    rules = form.extract
+    style = STYLES[passage.style]
+    rules = style.extract or TITLE_RULES
     sentences = list(split_sentences(text))
     chosen = _choose_sentences(
         _score_sentences(
@@ -139,10 +150,12 @@ def extract(passage: Passage) -> str:
         sentence.text for sentence in sorted(chosen, key=lambda sentence: sentence.position)
     )
     summary = clean(summary or " ".join(text.split())[:MAX_SENTENCE_CHARS]).strip()
-    if not form.titled or not summary:
+    if not style.titled or not summary:
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     title = choose_title([*headings, *(sentence.text for sentence in chosen)], passage.titles)
+    if style.title_only:
+        return f"**{title}**" if title else ""
     return f"**{title}**\n\n{summary}" if title else summary
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from abridge.config.settings import PromptSettings
 from abridge.core.plan import Passage
-from abridge.core.styles import part_form
+from abridge.core.styles import STYLES
 
 TITLES_PLACEHOLDER = "{titles}"
 
@@ -39,9 +39,8 @@ def build_prompt(
     `max_input_chars`, only its head and tail are sent. `prompts` may replace the instructions, but
     not the rule that reasoning is data.
     """
-    form = part_form(passage.style, whole=passage.whole)
     titles = _fence("earlier titles", "\n".join(passage.titles[-MAX_TITLES:]), marker)
-    instructions = getattr(prompts, form.prompt) or form.instructions
+    instructions = getattr(prompts, passage.style) or STYLES[passage.style].instructions
     material = [
         titles if passage.titles else "",
         _fence("just before", passage.before, marker) if passage.before else "",
