@@ -729,7 +729,9 @@ class TestSummarizers:
         assert answer.headers["x-abridge-summary"] == "extractive"
         assert answer.json["usage"]["reasoning_summary"]["model"] == "extractive"
         answered = answer.json["choices"][0]["message"]["reasoning"]
-        assert answered.split(". ")[0].strip("* \n") in THOUGHT
+        title, _, body = answered.partition("\n\n")
+        assert title.startswith("**")
+        assert body.split(". ")[0] in THOUGHT
 
     async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(

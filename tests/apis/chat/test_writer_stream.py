@@ -162,13 +162,13 @@ def test_parts_come_while_the_model_still_reasons() -> None:
 
 
 def test_blank_lines_separate_parts_but_do_not_precede_the_first() -> None:
-    summaries = iter(["one", "two", "three"])
+    summaries = iter(["one", "two", "three", "four"])
     seen = run(
         chat_stream(thinking(1000), "So."),
         plan=SummaryPlan(part_chars=200),
         write=lambda _: next(summaries),
     )
-    assert seen.choices[0].fields["reasoning_content"] == "one\n\ntwo\n\nthree"
+    assert seen.choices[0].fields["reasoning_content"] == "one\n\ntwo\n\nthree\n\nfour"
 
 
 class TestMixedChunks:

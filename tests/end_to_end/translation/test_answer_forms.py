@@ -62,8 +62,10 @@ async def test_an_extract_replaces_a_failed_summary(
     reply = await ask(client, upstream, played, stream=stream, on_failure="extract")
     received = read_answer(client, reply, stream=stream)
     assert received.text == WORDS
-    assert received.summary
-    assert set(received.summary.split()) <= set(THOUGHT.split())
+    title, _, body = received.summary.partition("\n\n")
+    assert title.startswith("**")
+    assert body
+    assert set(body.split()) <= set(THOUGHT.split())
 
 
 @EACH
