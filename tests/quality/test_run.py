@@ -1,0 +1,120 @@
+"""The corpus through the real pipeline: what is collected, what it is held to, what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.campaigns import upstream as summarizer
+from tests.campaigns.script import SUMMARY
+from tests.quality import __main__ as command
+from tests.quality import corpus, page, report
+from tests.quality.gates import GATES, Gate
+from tests.quality.run import Options, Shown, run
+from tests.quality.texts import letters
+from tests.quality.upstream import Thinker
+from tests.support.servers import serve
+
+REASONINGS = {one.name: one for one in corpus.load()}
+
+
+@pytest.fixture(scope="module")
+def shown() -> list[Shown]:
+    """What the embedded summarizer makes of the project's own corpus."""
+    return page.embedded()
+
+
+@pytest.fixture(scope="module")
+def results(shown: Sequence[Shown]) -> list[report.Result]:
+    return [report.Result.of(one) for one in shown]
+
+
+def test_every_reasoning_has_a_summary(shown: Sequence[Shown]) -> None:
+    assert [one.reasoning.name for one in shown] == list(REASONINGS)
+    assert all(one.parts for one in shown)
+    assert not any(one.failures for one in shown)
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
+def test_the_embedded_summarizer_is_held_to_its_bounds(
+    results: Sequence[report.Result], gate: Gate
+) -> None:
+    value = gate.figure([one.measure for one in results])
+    assert gate.holds(value, gate.embedded), f"{gate.name}: {value:.1f}, {gate.embedded:g}"
+
+
+def test_a_bound_of_the_embedded_summarizer_is_no_stricter_than_the_target() -> None:
+    assert all(gate.holds(gate.bound, gate.embedded) for gate in GATES)
+
+
+@pytest.mark.parametrize("pace", [400.0, 4000.0])
+async def test_the_pace_changes_no_word(shown: Sequence[Shown], pace: float) -> None:
+    (fast,) = (one for one in shown if one.reasoning.name == "climb")
+    (paced,) = await run([fast.reasoning], Options(pace=pace))
+    assert paced.parts == fast.parts
+    assert len(paced.parts) > 1
+
+
+async def test_the_model_thinks_at_the_pace_that_is_asked_for() -> None:
+    (paced,) = await run([REASONINGS["climb"]], Options(pace=800))
+    assert paced.seconds >= len(REASONINGS["climb"].text) / 4 / 800 - 0.1
+    assert len(paced.begun) == len(paced.parts)
+    assert paced.first_text == paced.begun[0]
+
+
+async def test_a_tool_call_ends_a_turn_and_the_next_goes_on(shown: Sequence[Shown]) -> None:
+    agent = REASONINGS["double-charge"]
+    (whole,) = (one for one in shown if one.reasoning.name == agent.name)
+    assert len(agent.turns) == 4
+    assert len(whole.parts) >= 4
+    thinker = Thinker([agent], 0)
+    (alone,) = await run([agent], Options(pace=0))
+    assert alone.parts == whole.parts
+    assert thinker.thought == {}  # it is another's
+
+
+async def test_a_model_that_is_named_writes() -> None:
+    async with serve(summarizer.app) as url:
+        model = {"kind": "model", "base_url": f"{url}/summarizer/v1", "model": "scripted"}
+        (written,) = await run([REASONINGS["climb"]], Options({"summarizer": model}, pace=0))
+    assert {letters(part) for part in written.parts} == {letters(SUMMARY)}
+    assert not written.failures
+
+
+def test_the_command_prints_tables_and_keeps_rows_and_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, parts = tmp_path / "rows.csv", tmp_path / "parts.json"
+    call = ["--only", "climb", "loaves", "--pace", "0", "--csv", str(rows)]
+    for _ in range(2):
+        assert command.main([*call, "--parts", str(parts)]) in (0, 1)
+    out = capsys.readouterr().out
+    assert all(gate.name in out for gate in GATES)
+    assert "gerund titles" in out
+    with rows.open(newline="") as file:
+        kept = list(csv.DictReader(file))
+    assert [row["name"] for row in kept] == ["climb", "loaves"] * 2
+    assert {row["summarizer"] for row in kept} == {"extractive"}
+    written = json.loads(parts.read_text())
+    assert [entry["name"] for entry in written] == ["climb", "loaves"]
+    assert command.main(["--read", str(parts), "--only", "climb"]) in (0, 1)
+    assert "loaves" not in capsys.readouterr().out
+
+
+def test_rows_go_only_into_a_file_that_has_their_columns(
+    tmp_path: Path, results: Sequence[report.Result]
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n")
+    with pytest.raises(ValueError, match="other columns"):
+        report.append_csv(other, results, {})
+
+
+def test_a_reasoning_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--only", "nothing-like-it"])
+    assert "nothing-like-it" in capsys.readouterr().err
