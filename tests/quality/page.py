@@ -111,4 +111,4 @@ def _beginning(reasoning: Reasoning) -> str:
     """Return the first words of a reasoning, in one line and without marks that would show."""
     words = " ".join(reasoning.prose[: 2 * BEGINNING_CHARS].split())[:BEGINNING_CHARS]
     beginning = words if reasoning.language in ("zh", "ja") else words.rpartition(" ")[0]
-    return beginning.replace("$", "\\$").replace("**", "")
+    return beginning.replace("$", "\\$").replace("**", "").replace("```", "")

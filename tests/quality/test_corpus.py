@@ -34,7 +34,7 @@ def test_what_a_reader_must_learn_is_there_to_learn(reasoning: Reasoning) -> Non
 
 
 @each
-def test_a_perfect_summary_is_possible(reasoning: Reasoning) -> None:
+def test_it_says_what_a_summary_must_say(reasoning: Reasoning) -> None:
     assert len(reasoning.key) >= 3
     assert reasoning.final
 

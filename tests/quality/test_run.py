@@ -16,7 +16,6 @@ from tests.quality import corpus, page, report
 from tests.quality.gates import GATES, Gate
 from tests.quality.run import Options, Shown, run
 from tests.quality.texts import letters
-from tests.quality.upstream import Thinker
 from tests.support.servers import serve
 
 REASONINGS = {one.name: one for one in corpus.load()}
@@ -71,10 +70,8 @@ async def test_a_tool_call_ends_a_turn_and_the_next_goes_on(shown: Sequence[Show
     (whole,) = (one for one in shown if one.reasoning.name == agent.name)
     assert len(agent.turns) == 4
     assert len(whole.parts) >= 4
-    thinker = Thinker([agent], 0)
     (alone,) = await run([agent], Options(pace=0))
     assert alone.parts == whole.parts
-    assert thinker.thought == {}  # it is another's
 
 
 async def test_a_model_that_is_named_writes() -> None:
@@ -103,6 +100,36 @@ def test_the_command_prints_tables_and_keeps_rows_and_parts(
     assert [entry["name"] for entry in written] == ["climb", "loaves"]
     assert command.main(["--read", str(parts), "--only", "climb"]) in (0, 1)
     assert "loaves" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["figures", "embedded"])
+def test_the_page_shows_what_the_code_makes(shown: Sequence[Shown], name: str) -> None:
+    """After a change of the summarizer: read the examples, correct what `examples.toml` says of
+    them, and run `python -m tests.quality --examples`."""
+    written = page.section(page.PAGE.read_text(encoding="utf-8"), name)
+    assert written == page.embedded_sections(shown)[name].strip()
+
+
+def test_ten_summaries_of_each_are_shown() -> None:
+    for writer in ("embedded", "model"):
+        said = page.verdicts(writer)
+        assert len(said) == 10
+        assert said.keys() <= REASONINGS.keys()
+
+
+def test_a_model_s_parts_are_shown_unedited(
+    shown: Sequence[Shown], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, parts = tmp_path / "summaries.md", tmp_path / "parts.json"
+    copy.write_text(page.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(page, "PAGE", copy)
+    monkeypatch.setattr(page, "embedded", lambda: shown)
+    report.write_parts(parts, [Shown(REASONINGS["climb"], ["**Timing it**\n\nI add *it* up."])])
+    assert command.main(["--examples", str(parts), "--model", "some-model"]) == 0
+    written = page.section(copy.read_text(encoding="utf-8"), "model")
+    assert written.startswith("## Written by some-model")
+    assert "> **Timing it**\n>\n> I add *it* up." in written
+    assert "loaves" not in written
 
 
 def test_rows_go_only_into_a_file_that_has_their_columns(

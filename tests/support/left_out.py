@@ -23,6 +23,7 @@ REMEDIES = {
     "--group deploy": "pip install --group deploy",
     "provider traffic": "recordings are no part of the project: lay yours there",
     "parameter set for (recording)": "recordings are no part of the project: lay yours there",
+    "no other reasonings": "reasonings of others are no part of the project: lay yours there",
     "API description": "OpenAI's own, as JSON, from github.com/openai/openai-openapi",
     "no codex": "npm install --global @openai/codex",
     "no AI SDK": "npm install ai @ai-sdk/openai, and AI_SDK=the folder",
