@@ -26,6 +26,16 @@ AT_ONCE = 8
 TIMEOUT = 600.0
 """Seconds after which a stream has hung."""
 
+REQUESTS = {
+    "en": "Please think this through for me, and tell me what you would do.",
+    "de": "Bitte denk das für mich durch und sag mir, was du tun würdest.",
+    "zh": "请帮我仔细想一想这个问题，然后告诉我你会怎么做。",
+    "ja": "この問題についてよく考えて、どうすればよいか教えてください。",
+    "fr": "Réfléchis à cette question, s'il te plaît, et dis-moi ce que tu ferais.",
+    "es": "Por favor, piensa bien en esta pregunta y dime qué harías tú.",
+}
+"""What the user says, in the language of the reasoning, which a summary may go by."""
+
 
 @dataclass
 class Shown:
@@ -79,7 +89,8 @@ class Client:
         self._thinker = thinker
         self._options = options
         self._shown = Shown(reasoning)
-        self._input: list[Any] = [{"role": "user", "content": "Please look into this."}]
+        asked = REQUESTS.get(reasoning.language, REQUESTS["en"])
+        self._input: list[Any] = [{"role": "user", "content": asked}]
 
     async def converse(self, room: asyncio.Semaphore) -> Shown:
         async with room:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.quality import corpus
 from tests.quality.corpus import Reasoning
+from tests.quality.run import REQUESTS
 from tests.support.shared import SHARED
 
 REASONINGS = corpus.load()
@@ -31,6 +32,11 @@ def test_it_has_several_languages_and_kinds() -> None:
 def test_what_a_reader_must_learn_is_there_to_learn(reasoning: Reasoning) -> None:
     patterns = (*reasoning.key, *reasoning.final, *reasoning.secret)
     assert [one.pattern for one in patterns if not one.search(reasoning.prose)] == []
+
+
+@each
+def test_its_user_speaks_its_language(reasoning: Reasoning) -> None:
+    assert reasoning.language in REQUESTS
 
 
 @each

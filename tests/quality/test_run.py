@@ -16,7 +16,7 @@ from tests.quality import corpus, page, report
 from tests.quality.gates import GATES, Gate
 from tests.quality.run import Options, Shown, run
 from tests.quality.texts import letters
-from tests.support.servers import serve
+from tests.support.servers import serve, unused_address
 
 REASONINGS = {one.name: one for one in corpus.load()}
 
@@ -80,6 +80,12 @@ async def test_a_model_that_is_named_writes() -> None:
         (written,) = await run([REASONINGS["climb"]], Options({"summarizer": model}, pace=0))
     assert {letters(part) for part in written.parts} == {letters(SUMMARY)}
     assert not written.failures
+
+
+def test_a_model_that_cannot_be_reached_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["--base-url", f"{unused_address()}/v1", "--model", "none"]
+    assert command.main([*model, "--only", "voucher", "--pace", "0"]) == 1
+    assert "voucher: failed: upstream_error" in capsys.readouterr().out
 
 
 def test_the_command_prints_tables_and_keeps_rows_and_parts(
