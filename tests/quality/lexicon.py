@@ -9,7 +9,8 @@ WIDE = "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
 
 LEANS = re.compile(
-    r"""\W*(?!it(?:['’]s|\s+is)\s+\w+\s+(?:to|that|the\s+user)\b)(?:
+    r"""[\s*_(…–—-]*(?!it(?:['’]s|\s+is)\s+\w+\s+(?:to|that|the\s+user)\b)
+        (?!(?:because|since)\b[^.!?]*,\s)(?:
         (?:so|but|and|or|then|thus|therefore|hence|also|because|since|however|which|such|instead
         |alternatively|otherwise|similarly|moreover|besides|another|this|that|these|those|it|they
         |he|she
@@ -27,10 +28,11 @@ LEANS = re.compile(
 
 TAKES_BACK = re.compile(
     r"""[\W_]*(?:(?:but|hmm+|oh|ah|mais|pero|aber|不过)[\s,.!…]+)?(?:
-        (?:wait|hold\s+on|actually|hmm+|scratch\s+that|correction|never\s+mind|no,\s
+        (?:wait|hold\s+on|actually|hmm+,?\s+(?:but|no|not)\b|scratch\s+that|correction|never\s+mind|no,\s
         |no[.!]\s|unless\s|on\s+second\s+thought|forget\s
-        |(?:that|this|it)\s+(?:can['’]?t\s+be|can['’]?not\s+be|isn['’]?t|is\s+not|was|is)\s+
-         (?:right|wrong|true|correct|so\b)
+        |(?:that|this|it)\s+(?:can['’]t|cannot|can\s+not)\s+be
+        |(?:that|this|it)(?:\s+isn['’]t|['’]s\s+not|\s+is\s+not)\s+(?:right|true|correct|so)\b
+        |(?:that|this|it)(?:['’]s|\s+is|\s+was)\s+wrong\b
         |I\s+(?:was\s+wrong|misread|made\s+a\s+mistake|mixed)
         |not\s+(?:needed|quite|so\s+fast|an?\s+(?:problem|issue|concern)\b)
         |or\s+(?:maybe|perhaps)\b|then\s+again\b|so\s+(?:that['’]?s\s+)?(?:fine|okay)\b
@@ -59,10 +61,11 @@ NEGATION = re.compile(
 """Says that something is not so. Spanish `no` is the English one."""
 
 DEBRIS = re.compile(
-    r"""\\[a-zA-Z]{2,}|\\[\[\]()]|\$[^$\n]{1,80}\$|`{3}|\|[^|\n]*\|   # LaTeX, code, a table
+    r"""\\[a-zA-Z]{2,}|\\[\[\]()]|\$(?!\s)[^$\n]{0,80}(?<!\s)\$(?!\d)  # LaTeX
+        |`{3}|\|[^|\n]*\|  # code, a table
         |^\s*(?:[-*+•]|\d{1,2}[.)]|\#{1,6})\s                         # a list's mark, a heading's
         |<[/!?]?[a-zA-Z][^>\n]*>|\]\(|[{}]\s*$
-        |\b(?:e\.g|i\.e|z\.\s?B|vs|etc)\.$|[:：]\s*$|^\W*\d{1,2}\.$   # the rest is missing
+        |\b(?:e\.g|i\.e|z\.\s?B|vs)\.$|[:：]\s*$|^\W*\d{1,2}\.$   # the rest is missing
         """,
     re.VERBOSE,
 )

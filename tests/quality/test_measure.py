@@ -152,8 +152,33 @@ def test_a_copied_sentence_that_the_next_one_takes_back_is_found(name: str, sent
     assert measured(name, [sentence]).taken_back == 1
 
 
-def test_one_that_the_next_one_confirms_is_none() -> None:
-    assert measured("climb", ["So she rides for exactly one hour."]).taken_back == 0
+@pytest.mark.parametrize(
+    ("follows", "taken_back"),
+    [
+        *(("Wait, no.", 1), ("That can't be right.", 1), ("Hmm, but is it?", 1)),
+        *(("That's wrong.", 1), ("Actually, it is B.", 1), ("But wait, it rains.", 1)),
+        *(("That is right.", 0), ("This is correct.", 0), ("Good, that fits.", 0)),
+        *(("Hmm, where do I start?", 0), ("It is so cold.", 0), ("Now the second one.", 0)),
+    ],
+)
+def test_what_follows_takes_a_sentence_back_or_does_not(follows: str, taken_back: int) -> None:
+    copied = "The ferry leaves from berth seven."
+    source = Reasoning("made", f"I look at the plan. {copied} {follows}", "en")
+    assert measure(source, [copied]).taken_back == taken_back
+
+
+@pytest.mark.parametrize(
+    ("opening", "dangling"),
+    [
+        *(("So I take the bus.", 1), ("Because it rains.", 1), ("It is too late.", 1)),
+        *(("But the bus is late.", 1), ("Wait, the bus is late.", 1), ("Das ist zu spät.", 1)),
+        *(("Since it rains, I take the bus.", 0), ("It is likely that I take it.", 0)),
+        *(('"That is why" means because.', 0), ("Das Protokoll nennt keine Schäden.", 0)),
+        *(("So-called experts agree.", 0), ("The user asks for a bus.", 0)),
+    ],
+)
+def test_an_opening_leans_on_something_or_does_not(opening: str, dangling: int) -> None:
+    assert measured("climb", [opening]).dangling == dangling
 
 
 @every_summary
@@ -226,6 +251,7 @@ def test_what_is_no_prose_is_debris(sentence: str) -> None:
         'The substring is "79."',
         "The replica lags by 2.5 s (at most).",
         "I get 15.",
+        "The ball is $1 and the bat $2.",
         "一共需要3小时45分钟。",
         "I call `get(key)` twice.",
     ],
@@ -281,9 +307,13 @@ def test_negations(text: str, *, negative: bool) -> None:
 
 
 def test_sentences_end_where_they_end() -> None:
-    text = 'I see "79." Then, e.g. 3.5 s later, it stops! 1. One item. Then\nnext line. 好。再见。'
+    text = (
+        'I see "79." She says "Go. Now." and leaves. Then, e.g. 3.5 s later, it stops! '
+        "1. One item. Then\nnext line. 好。再见。"
+    )
     assert list(sentences_of(text)) == [
         'I see "79."',
+        'She says "Go. Now." and leaves.',
         "Then, e.g. 3.5 s later, it stops!",
         "1. One item.",
         "Then",

@@ -50,10 +50,14 @@ def sentences_of(text: str) -> Iterator[str]:
         start = 0
         for gap in _SENTENCE_END.finditer(line):
             end = gap.start() if gap[1] is None else gap.end(1)
-            if not _NO_END.search(line[start:end]):
+            if not _NO_END.search(line[start:end]) and not _is_quote_open(line[start:end]):
                 yield from _nonblank(line[start:end])
                 start = gap.end()
         yield from _nonblank(line[start:])
+
+
+def _is_quote_open(text: str) -> bool:
+    return text.count('"') % 2 == 1 or (text.count("“") > text.count("”") and "„" not in text)
 
 
 def _nonblank(text: str) -> Iterator[str]:
