@@ -18,7 +18,7 @@ from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.metrics import exposed_registry
 from abridge.page.page import Page
 from abridge.proxy.proxy import Proxy
-from abridge.summarizers.call import Review
+from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:

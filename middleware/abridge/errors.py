@@ -10,6 +10,7 @@
     ├── NestedTooDeep      JSON is nested too deep to be written; also a RecursionError
     ├── UpstreamBroken     upstream fell silent or disconnected within its response
     └── SummarizerError    a call gave no summary; has a code for the client
+        └── SummaryWithheld    a review withheld what it gave
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class UpstreamBroken(AbridgeError):
 class SummarizerError(AbridgeError):
     """A summarizer call gave no summary.
 
-    `code` is `timeout`, `upstream_error` or `empty`. The message may be shown to a client. `spent`
-    and `model` are what the call reported all the same.
+    `code` is `timeout`, `upstream_error`, `empty` or `withheld`. The message may be shown to a
+    client. `spent` and `model` are what the call reported all the same.
     """
 
     def __init__(
@@ -97,3 +98,14 @@ class SummarizerError(AbridgeError):
         self.code = code
         self.spent = spent
         self.model = model
+
+
+class SummaryWithheld(SummarizerError):
+    """A review withheld a part, or could not check it.
+
+    `stops`: no further part of the response may be shown.
+    """
+
+    def __init__(self, message: str, *, stops: bool = False) -> None:
+        super().__init__("withheld", message)
+        self.stops = stops

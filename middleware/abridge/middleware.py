@@ -44,7 +44,7 @@ from abridge.pipeline.request import (
     read_model,
 )
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
-from abridge.summarizers.call import Review
+from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from abridge.core.effects import CancelPart, Effect, RequestPart
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
@@ -22,7 +23,7 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.plan import SummaryPlan
-from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.sequencer import Sequencer
 from abridge.core.usage import Tokens
 
 LABELS: dict[type[Event], str] = {

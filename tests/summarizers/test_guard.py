@@ -16,9 +16,10 @@ from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS, Review
+from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.guard import Guard, Permit
+from abridge.summarizers.review import Review, Reviewer
 from abridge.summarizers.summarizer import UserSummarizer
 from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Closing, Iterator
 from tests.support.broken import Summarizer as Broken
@@ -58,7 +59,8 @@ class Scripted:
 
 
 def guard(review: Review | None = None, clock: Clock | None = None, **settings: Any) -> Guard:
-    return Guard(SummarizerSettings(**settings), review=review, clock=clock or Clock())
+    reviewer = None if review is None else Reviewer(review)
+    return Guard(SummarizerSettings(**settings), reviewer=reviewer, clock=clock or Clock())
 
 
 async def collect_output(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
@@ -230,7 +232,7 @@ async def test_a_review_may_withhold_a_part_and_its_cost_counts(verdict: str | N
 
     made = guard(review, breaker_failures=1)
     failed = await error(made, "So it is.", SPENT)
-    assert (failed.code, str(failed)) == ("empty", "The summary was withheld.")
+    assert (failed.code, str(failed)) == ("withheld", "The summary was withheld.")
     assert failed.spent == SPENT.tokens
     assert not made.is_open
 
@@ -240,7 +242,7 @@ async def test_a_review_that_fails_shows_nothing() -> None:
         raise RuntimeError(text)
 
     failed = await error(guard(review), "So it is.", SPENT)
-    assert (failed.code, failed.spent) == ("upstream_error", SPENT.tokens)
+    assert (failed.code, failed.spent) == ("withheld", SPENT.tokens)
     assert "So it is" not in str(failed)
 
 
@@ -249,7 +251,7 @@ async def test_a_review_shares_the_time_of_its_call() -> None:
         await asyncio.Event().wait()
         return text
 
-    assert (await error(guard(review, timeout=0.01), "So it is.")).code == "timeout"
+    assert (await error(guard(review, timeout=0.01), "So it is.")).code == "withheld"
 
 
 # What is broken
@@ -274,7 +276,7 @@ async def test_a_broken_review_fails_the_part_and_the_log_names_it(
 ) -> None:
     made = guard(broken, breaker_failures=1)
     failed = await error(made, "So it is.", SPENT)
-    assert failed.code in ("upstream_error", "timeout")
+    assert failed.code == "withheld"
     assert failed.spent == SPENT.tokens
     (line,) = warnings(caplog)
     assert line.startswith(f"review failed: {cause}")
@@ -599,9 +601,9 @@ class TestOneThatRunsInProcess:
         async def review(_: str) -> str | None:
             await asyncio.Event().wait()
 
-        with pytest.raises(SummarizerError, match="The review took too long") as failed:
+        with pytest.raises(SummarizerError, match="it could not be reviewed") as failed:
             await written(guard(review, timeout=0.01), ExtractiveSummarizer())
-        assert failed.value.code == "timeout"
+        assert failed.value.code == "withheld"
 
     async def test_a_late_start_does_not_open_the_breaker(
         self, caplog: pytest.LogCaptureFixture

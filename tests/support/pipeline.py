@@ -23,9 +23,10 @@ from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
+from abridge.core.effects import CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.plan import Passage, SummaryPlan
-from abridge.core.sequencer import CancelPart, Effect, RequestPart, Sequencer
+from abridge.core.sequencer import Sequencer
 from abridge.core.usage import Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile

@@ -13,6 +13,7 @@ from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.check.probe import probe
 from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
+from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings
@@ -63,6 +64,14 @@ class Check:
             client_headers = self._target_for(route, transport).headers
             model = self._model_to_probe(route, await reach(self._target_for(route, transport), ""))
             yield await probe_summarizer(self.settings, transport, route, model, client_headers)
+        async for finding in self._check_review(transport):
+            yield finding
+
+    async def _check_review(self, transport: httpx.AsyncBaseTransport) -> AsyncIterator[Finding]:
+        checks = [reach_review, probe_review] if self.probing else [reach_review]
+        for check in checks:
+            if (finding := await check(self.settings, transport)) is not None:
+                yield finding
 
     async def _check_upstream(
         self, route: Route, transport: httpx.AsyncBaseTransport

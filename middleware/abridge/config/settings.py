@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from abridge.apis.display import Exposure, FieldChoice
+from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import (
     BaseUrl,
     PathGlob,
@@ -270,6 +271,7 @@ class Settings(Table):
     upstreams: tuple[UpstreamSettings, ...] = ()
     summary: SummarySettings = SummarySettings()
     summarizer: SummarizerSettings = SummarizerSettings()
+    review: ReviewSettings = ReviewSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     chat: ChatSettings = ChatSettings()
     history: HistorySettings = HistorySettings()
@@ -367,6 +369,8 @@ class Settings(Table):
                 "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
                 "reasoning.expose = 'summary' hides; must be omit or fail"
             )
+        if self.review.kind != "none" and route.summary.on_failure == "extract":
+            raise ValueError(EXTRACT_UNREVIEWED)
         self._check_history(route.history, expose)
         fields = self.chat.summary_field, self.chat.raw_field
         if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):

@@ -47,6 +47,22 @@ def _warn_busy_summarizer(settings: Settings) -> Iterator[str]:
             )
 
 
+def _warn_unreviewed(settings: Settings) -> Iterator[str]:
+    review = settings.review
+    if review.kind == "none":
+        if review.base_url is not None:
+            yield "review.base_url: is set, and review.kind = 'none' reviews nothing"
+        return
+    for route in settings.routes:
+        expose, name = route.reasoning.expose, route.upstream.name
+        if not hides_raw(route):
+            clients = "Responses clients" if expose == "auto" else "clients"
+            yield (
+                f"review.kind: reviews summaries alone, and reasoning.expose = {expose!r} shows "
+                f"{clients} of upstream {name!r} the raw reasoning beside them; 'summary' hides it"
+            )
+
+
 def _netloc(url: str) -> str:
     return urlsplit(url).netloc.casefold()
 
@@ -121,6 +137,7 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
 WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_busy_summarizer,
+    _warn_unreviewed,
     _warn_missing_credential,
     _warn_lost_reasoning,
     _warn_lost_hidden_reasoning,

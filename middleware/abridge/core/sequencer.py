@@ -36,10 +36,18 @@ Times are in seconds, on a clock that stands still while the client is not readi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
-from abridge.core.conversation import ItemKey
+from abridge.core.effects import (
+    DEADLINE_PASSED,
+    EMPTY_SUMMARY,
+    FIRST_TOKEN_TIMEOUT,
+    OVERLOADED,
+    RESPONSE_CUT_OFF,
+    CancelPart,
+    Effect,
+    RequestPart,
+)
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
@@ -58,42 +66,11 @@ from abridge.core.events import (
     held_size,
 )
 from abridge.core.parts import Lane, ReasoningItem, SummaryPart
-from abridge.core.plan import OverheadBudget, Passage, SummaryPlan
+from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
-
-DEADLINE_PASSED = ErrorDetail("deadline", "The summary was not ready in time.")
-
-FIRST_TOKEN_TIMEOUT = ErrorDetail("timeout", "The summarizer did not begin in time.")
-
-EMPTY_SUMMARY = ErrorDetail("empty", "The summarizer said nothing.")
-OVERLOADED = ErrorDetail("shed", "Too many summaries were being made at once.")
-
-RESPONSE_CUT_OFF = ErrorDetail(
-    "upstream_error", "The response broke off before its summary was made."
-)
 
 UNQUEUED_EVENTS = (ReasoningDelta, ContentDelta, Passthrough)
 """Events that are emitted at once if nothing is queued before them."""
-
-
-@dataclass(slots=True, frozen=True)
-class RequestPart:
-    """Have this part written."""
-
-    part_id: int
-    item_key: ItemKey
-    passage: Passage
-
-
-@dataclass(slots=True, frozen=True)
-class CancelPart:
-    """Stop writing this part; nothing more of it will be used."""
-
-    part_id: int
-    timed_out: bool = False  # it had no text by the first-token timeout
-
-
-Effect: TypeAlias = Event | RequestPart | CancelPart
 
 
 class Sequencer:
@@ -108,6 +85,7 @@ class Sequencer:
         self._ledger = UsageLedger()
         self._budget = OverheadBudget(plan.max_overhead)
         self._effects: list[Effect] = []
+        self._stopped_by: ErrorDetail | None = None  # why no more summaries are to be shown
         self.held_bytes = 0  # bytes that wait, as on the wire
         self.holding = 0  # number of lanes that hold
         self.missed_deadline = False  # a hold ended by timeout
@@ -188,12 +166,16 @@ class Sequencer:
         now: float,
         spent: Tokens | None = None,
         model: str | None = None,
+        *,
+        stop: bool = False,
     ) -> list[Effect]:
-        """Take a summarizer's failure."""
+        """Take a summarizer's failure. With `stop`, show no further part in this response."""
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
             self._record_usage(part_id, spent, model)
             self._give_up_part(item, requested, error)
+            if stop:
+                self._stop_summaries(error)
             self._request_queued(item, now)
         return self._emit_ready(now)
 
@@ -273,6 +255,9 @@ class Sequencer:
 
     def _request_part(self, item: ReasoningItem, part: SummaryPart, now: float) -> None:
         """Request a part if the budget allows it; if not, it stays planned, as if refused."""
+        if self._stopped_by is not None:
+            self._give_up_part(item, part, self._stopped_by)
+            return
         part.queued = self._plan.in_turn and item.is_written_to
         if part.queued:
             return
@@ -312,6 +297,16 @@ class Sequencer:
                 self._cancel_part(part)
                 part.end(complete=False)
                 item.error = item.error or RESPONSE_CUT_OFF
+
+    def _stop_summaries(self, error: ErrorDetail) -> None:
+        """End the parts that are not announced yet, written or not, and have no more written."""
+        self._stopped_by = error
+        for item in self._all_items():
+            for part in item.parts:
+                if part.index is None and not part.closed:
+                    self._cancel_part(part)
+                    part.end(complete=False)
+                    item.error = item.error or error
 
     def _cancel_part(self, part: SummaryPart, *, timed_out: bool = False) -> None:
         if self._requested.pop(part.id, None) is not None:

@@ -80,6 +80,7 @@ def _summary_fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "summaries", dict(record.summaries)
     yield "calls", len(record.calls)
     yield "parts", len(record.parts)
+    yield "withheld", sum(call.outcome == "withheld" for call in record.calls) or None
     yield "first_summary_seconds", record.first_summary
     yield "held_seconds", record.held_seconds
     yield "summary_input_tokens", record.summarizer_tokens.input

@@ -130,6 +130,7 @@ class Metrics:
     summarizer_seconds = _histogram(
         "Time that a summarizer call took, one for each part.", "summarizer", "outcome"
     )
+    review_seconds = _histogram("Time that the review of a part took.", "outcome")
     held_seconds = _histogram(
         "Time that an answer waited for its summary.", *BY_SUMMARY, buckets=HELD_BUCKETS
     )

@@ -32,7 +32,7 @@ from abridge.observability.record import Record, ShownPart, SummarizerCall
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import RequestTrace
 
-NAMED_OUTCOMES = frozenset({"empty", "timeout", "deadline", "shed"})
+NAMED_OUTCOMES = frozenset({"empty", "timeout", "deadline", "shed", "withheld"})
 """Error codes of a summary that are outcomes by their own name; any other is `failed`."""
 
 
@@ -167,4 +167,6 @@ def summary_source(summaries: Collection[ItemSummary], summarizer: str) -> str:
         return "extractive"
     if outcomes <= {"ok", "native"}:
         return "model"
-    return "partial" if parts else "failed"
+    if parts:
+        return "partial"
+    return "withheld" if outcomes == {"withheld"} else "failed"

@@ -27,7 +27,7 @@ from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
 from abridge.providers.learned import Learned
-from abridge.summarizers.call import Review
+from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
-from abridge.summarizers.call import Review
 from abridge.summarizers.guard import GraceBackoff, Guard
+from abridge.summarizers.review import Review, Reviewer, select_reviewer
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 
@@ -62,7 +62,10 @@ class Engagement:
         self._outer_app = outer_app
         self._metrics_sink = metrics_sink
         self._planner = ExchangePlanner(settings, answer_memory)
-        self._guards = _make_guards(settings, review, metrics_sink.metrics)
+        self._reviewer = select_reviewer(
+            settings, override=review, transport=transport, tracing=tracing
+        )
+        self._guards = _make_guards(settings, self._reviewer, metrics_sink.metrics)
         self._backoff = GraceBackoff()
         self._summarizers = SummarizerSelection(
             settings.summarizer,
@@ -74,6 +77,8 @@ class Engagement:
 
     async def aclose(self) -> None:
         await self._summarizers.aclose()
+        if self._reviewer is not None:
+            await self._reviewer.aclose()
 
     async def engage(
         self, prepared: PreparedRequest, requested: SummaryStyle | None, endpoints: Endpoints
@@ -121,12 +126,14 @@ class Engagement:
             self._backoff.note_success(route.upstream.name)
 
 
-def _make_guards(settings: Settings, review: Review | None, metrics: Metrics) -> dict[str, Guard]:
+def _make_guards(
+    settings: Settings, reviewer: Reviewer | None, metrics: Metrics
+) -> dict[str, Guard]:
     """Make the guards by upstream: one for all, or one each where every upstream summarizes its own
     answers, since a broken upstream must not open the breaker of another."""
 
     def make_guard() -> Guard:
-        return Guard(settings.summarizer, review=review, metrics=metrics)
+        return Guard(settings.summarizer, reviewer=reviewer, metrics=metrics)
 
     names = [route.upstream.name for route in settings.routes]
     if settings.summarizer.kind == "upstream":

@@ -77,7 +77,7 @@ class ExchangePlanner:
         return ExchangePlan(
             reader=reader,
             writer=writer,
-            summary_plan=self._summary_plan(route, style, grace, free=free),
+            summary_plan=self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
             translate_error=(
@@ -162,14 +162,24 @@ class ExchangePlanner:
         return make_writer(writer, display, 0) if hides_raw(request.route) else writer
 
     def _summary_plan(
-        self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool
+        self,
+        route: Route,
+        style: SummaryStyle | None,
+        grace: float,
+        *,
+        free: bool,
+        reviewed: bool,
     ) -> SummaryPlan:
         """Build the summary plan; `free` if the summarizer is the embedded one.
 
         It uses no tokens, and is late only if this process has too much to do: it takes its turn.
+
+        A part that is `reviewed` comes whole or not at all, so that nothing is said by its first
+        text being late; what steps in at a deadline would be shown unreviewed, so nothing does; and
+        parts do not take turns, since each then waits for somebody else's verdict.
         """
         summary, limits = route.summary, self._settings.limits
-        extracts = free or summary.on_failure == "extract"
+        extracts = (free or summary.on_failure == "extract") and not reviewed
         return SummaryPlan(
             style=style,
             live=summary.live,
@@ -179,8 +189,8 @@ class ExchangePlanner:
             min_chars=summary.min_chars,
             reasoning_limit=int(limits.reasoning),
             grace=grace,
-            first_token_timeout=inf if free else summary.first_token,
-            in_turn=free,
+            first_token_timeout=inf if free or reviewed else summary.first_token,
+            in_turn=free and not reviewed,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
             fallback=extract if extracts else None,

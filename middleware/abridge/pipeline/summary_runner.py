@@ -12,16 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from abridge.core.effects import DEADLINE_PASSED, CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event
-from abridge.core.sequencer import (
-    DEADLINE_PASSED,
-    CancelPart,
-    Effect,
-    RequestPart,
-    Sequencer,
-)
+from abridge.core.sequencer import Sequencer
 from abridge.core.usage import SummarizerUsage
-from abridge.errors import SummarizerError
+from abridge.errors import SummarizerError, SummaryWithheld
 from abridge.pipeline.client import Clock
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer, closing_iterator
@@ -29,7 +24,7 @@ from abridge.summarizers.summarizer import Summarizer, closing_iterator
 UNKNOWN_USAGE = SummarizerUsage()
 """Usage of a call that was cancelled."""
 
-PUBLIC_CODES = frozenset({"timeout", "upstream_error", "empty"})
+PUBLIC_CODES = frozenset({"timeout", "upstream_error", "empty", "withheld"})
 """Error codes a client may see of a failed call; any other is a user's own, and becomes
 `upstream_error`."""
 
@@ -212,9 +207,10 @@ class SummaryRunner:
             code = error.code if error.code in PUBLIC_CODES else "upstream_error"
             now = self._end_call(request.part_id, code, SummarizerUsage(error.spent, error.model))
             detail = ErrorDetail(code, str(error))
+            stop = isinstance(error, SummaryWithheld) and error.stops
             self._perform(
                 self.sequencer.summary_failed(
-                    request.part_id, detail, now, error.spent, error.model
+                    request.part_id, detail, now, error.spent, error.model, stop=stop
                 )
             )
         else:

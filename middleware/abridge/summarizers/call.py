@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from time import monotonic
+from typing import Any, Literal
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
@@ -20,6 +21,7 @@ from abridge.errors import SummarizerError
 from abridge.http.timers import SilenceTimer
 from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
+from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, is_name
 
 MAX_PART_CHARS = 32_000
@@ -37,9 +39,7 @@ QUOTE_CHARS = 20
 MAX_SEARCHED_CHARS = 128 << 10
 """Characters in which quotes are looked for."""
 
-Review = Callable[[str], Awaitable[str | None]]
-"""Receives each complete part before the client does; returns the text to show, or None to withhold
-it."""
+Verdict = Literal["passed", "withheld"]
 
 Outcome = BaseException | None
 """What ended a call: an exception, or the end of its text."""
@@ -57,21 +57,22 @@ class GuardedCall:
     """Write one part, and have it reviewed.
 
     `output` receives clean text, then the `Outcome`; what is left to do then is closing the
-    summarizer's iterator. A summarizer and a review may take `timeout` seconds together, and a
-    review alone after a summarizer that runs in process.
+    summarizer's iterator. A summarizer and a review may take `timeout` seconds together; a review
+    alone after a summarizer that runs in process, or the time that the reviewer states.
     """
 
     def __init__(
-        self, summarizer: Summarizer, passage: Passage, review: Review | None, timeout: float
+        self, summarizer: Summarizer, passage: Passage, reviewer: Reviewer | None, timeout: float
     ) -> None:
         self.output: asyncio.Queue[str | Outcome] = asyncio.Queue()
         self.usage: SummarizerUsage | None = None
-        self.reviewing = False  # the summarizer is done, and its text is at the review
-        self.withheld = False
+        self.review_began: float | None = None
+        """When the summarizer was done and its text went to the review, by `time.monotonic`."""
+        self.verdict: Verdict | None = None
         self.ended = False  # the outcome is known
         self.close_error: BaseException | None = None
         self._passage = passage
-        self._review = review
+        self._reviewer = reviewer
         self._cleaner = Cleaner()
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
@@ -79,12 +80,22 @@ class GuardedCall:
         self._timeout = timeout
         self._timer: SilenceTimer | None = None
         if not runs_in_process(summarizer):
-            self._start_timer()
+            self._start_timer(timeout)
         self.task = asyncio.create_task(self._run(summarizer))
 
     def stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    @property
+    def reviewing(self) -> bool:
+        """True from when the text went to the review."""
+        return self.review_began is not None
+
+    @property
+    def draft(self) -> str:
+        """The text as it went to the review."""
+        return "".join(self._unreviewed)
 
     def is_quoted_in(self, text: str) -> bool:
         """Return whether a text repeats some of what the summarizer or the review was given.
@@ -100,9 +111,10 @@ class GuardedCall:
             for start in range(len(text) - QUOTE_CHARS + 1)
         )
 
-    def _start_timer(self) -> None:
+    def _start_timer(self, seconds: float) -> None:
+        self.stop_timer()
         expire = partial(self.output.put_nowait, TimeoutError())
-        self._timer = SilenceTimer(self._timeout, expire)
+        self._timer = SilenceTimer(seconds, expire)
 
     async def _run(self, summarizer: Summarizer) -> None:
         source: Any = None
@@ -110,8 +122,8 @@ class GuardedCall:
             source = summarizer.summarize(self._passage)
             source = aiter(source)
             await self._read(source)
-            if self._review is not None:
-                await self._have_reviewed(self._review)
+            if self._reviewer is not None:
+                await self._have_reviewed(self._reviewer)
             self._end(None)
         except BaseException as error:  # noqa: BLE001 -- a user's code may raise anything
             self._end(error)
@@ -146,20 +158,22 @@ class GuardedCall:
         """Pass text on, without whitespace before the first word of the part."""
         text = text if self._has_text else text.lstrip()
         self._has_text = self._has_text or bool(text)
-        if text and self._review is None:
+        if text and self._reviewer is None:
             self.output.put_nowait(text)
         elif text:
             self._unreviewed.append(text)
 
-    async def _have_reviewed(self, review: Review) -> None:
-        self.reviewing = True
-        if self._timer is None:
-            self._start_timer()
-        approved: Any = await review("".join(self._unreviewed))
+    async def _have_reviewed(self, reviewer: Reviewer) -> None:
+        self.review_began = monotonic()
+        if reviewer.timeout is not None:
+            self._start_timer(reviewer.timeout)
+        elif self._timer is None:
+            self._start_timer(self._timeout)
+        approved: Any = await reviewer.review(self.draft)
         if not (approved is None or isinstance(approved, str)):
             raise TypeError(f"the review returned {_type_name(approved)}, which is no text")
-        self.withheld = not (approved and approved.strip())
-        if not self.withheld:
+        self.verdict = "passed" if approved and approved.strip() else "withheld"
+        if self.verdict == "passed":
             self.output.put_nowait(approved)
 
     async def _close(self, source: Any) -> None:

@@ -22,14 +22,15 @@ from traceback import format_exception_only, format_tb
 from prometheus_client import CollectorRegistry
 
 from abridge.config.settings import SummarizerSettings
+from abridge.core.effects import OVERLOADED
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
-from abridge.core.sequencer import OVERLOADED
 from abridge.core.usage import SummarizerUsage
-from abridge.errors import SummarizerError
+from abridge.errors import SummarizerError, SummaryWithheld
 from abridge.http.breaker import CircuitBreaker
 from abridge.observability.metrics import Metrics, metrics_for
-from abridge.summarizers.call import GuardedCall, Review, checked_usage, runs_in_process
+from abridge.summarizers.call import GuardedCall, Outcome, checked_usage, runs_in_process
+from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
 CLOSE_SECONDS = 0.25
@@ -74,7 +75,7 @@ class Guard:
         self,
         settings: SummarizerSettings,
         *,
-        review: Review | None = None,
+        reviewer: Reviewer | None = None,
         clock: Callable[[], float] = time.monotonic,
         metrics: Metrics | None = None,
     ) -> None:
@@ -82,10 +83,16 @@ class Guard:
         self._metrics.summarizer_in_flight_limit.inc(settings.max_in_flight)
         self._max_in_flight = settings.max_in_flight
         self._timeout = settings.timeout
-        self._review = review
+        self._reviewer = reviewer
+        self._review_fails = False  # and that has been logged
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
         self._left_behind: set[asyncio.Task[None]] = set()
         self.in_flight = 0
+
+    @property
+    def reviews(self) -> bool:
+        """True if each part is reviewed, whole, before any of it is passed on."""
+        return self._reviewer is not None
 
     @property
     def is_open(self) -> bool:
@@ -94,10 +101,11 @@ class Guard:
     def admit(self, summarizer: Summarizer) -> Permit | ErrorDetail:
         """Return a permit for a call, which must be released, or the reason there is none.
 
-        A summarizer that runs in process is always admitted: its calls take turns.
+        A summarizer that runs in process is always admitted, unless its text is reviewed: its calls
+        take turns.
         """
         permit = Permit(self)
-        if not runs_in_process(summarizer):
+        if self.reviews or not runs_in_process(summarizer):
             if self.in_flight + len(self._left_behind) >= self._max_in_flight:
                 return OVERLOADED
             if not self._breaker.admit(permit):
@@ -133,18 +141,20 @@ class Guard:
         Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
-        call = GuardedCall(summarizer, passage, self._review, self._timeout)
+        call = GuardedCall(summarizer, passage, self._reviewer, self._timeout)
+        outcome: str | Outcome = None
         try:
             while isinstance(outcome := await call.output.get(), str):
                 yield outcome
         finally:
             call.stop_timer()
+            self._observe_review(call, outcome)
             await self._end(call, summarizer)
+        failure = self._settle(call, summarizer, outcome)
+        if failure is not None:
+            raise _with_usage(failure, call.usage)
         if outcome is not None:
-            raise self._failure(call, summarizer, outcome)
-        self._update_breaker(self._breaker.note_success)
-        if call.withheld:
-            raise _with_usage(SummarizerError("empty", "The summary was withheld."), call.usage)
+            yield call.draft  # it could not be reviewed, and is shown all the same
         if call.usage is not None:
             yield call.usage
 
@@ -166,28 +176,72 @@ class Guard:
             cause = _describe(call, summarizer, call.close_error)
             _log.warning("summarizer %s could not be closed: %s", summarizer.name, cause)
 
-    def _failure(
-        self, call: GuardedCall, summarizer: Summarizer, error: BaseException
-    ) -> SummarizerError:
-        """Count and log a failure; return it as the client may see it."""
-        # The breaker limits the number of these log lines.
-        self._update_breaker(self._breaker.note_failure)
-        kind = "review" if call.reviewing else "summarizer"
-        if isinstance(error, SummarizerError):
-            failure = _as_reported(error)
-            cause = _in_one_line(f"{failure} ({failure.code})")
-        elif isinstance(error, TimeoutError):
-            failure = SummarizerError("timeout", f"The {kind} took too long.")
-            cause = "it took too long"
-        else:
-            failure = SummarizerError("upstream_error", f"The {kind} failed.")
-            cause = _describe(call, summarizer, error)
-        if call.reviewing:
-            _log.warning("review failed: %s", cause)
-        else:
-            _log.warning("summarizer %s failed: %s", summarizer.name, cause)
-        _log.debug("the %s failed here:\n%s", kind, "".join(format_tb(error.__traceback__)))
-        return _with_usage(failure, call.usage)
+    def _settle(
+        self, call: GuardedCall, summarizer: Summarizer, outcome: Outcome
+    ) -> SummarizerError | None:
+        """Count how a call ended; return its failure, None if what it wrote may be shown."""
+        failure: SummarizerError | None = None
+        if call.verdict == "withheld":
+            stops = self._reviewer is not None and self._reviewer.stops_on_flag
+            failure = SummaryWithheld("The summary was withheld.", stops=stops)
+        elif outcome is not None:
+            failure, cause = _explain(call, summarizer, outcome)
+            if not self._shows_unreviewed(call):
+                # The breaker limits the number of these log lines.
+                self._update_breaker(self._breaker.note_failure)
+                _log_failure(call, summarizer, cause, outcome)
+                return failure
+            failure = None
+            if not self._review_fails:
+                _log_failure(call, summarizer, f"{cause}; parts are shown without it", outcome)
+            self._review_fails = True
+        self._update_breaker(self._breaker.note_success)
+        return failure
+
+    def _shows_unreviewed(self, call: GuardedCall) -> bool:
+        return call.reviewing and self._reviewer is not None and self._reviewer.shows_on_failure
+
+    def _observe_review(self, call: GuardedCall, outcome: str | Outcome) -> None:
+        """Count and time a review, if the call came to one."""
+        if call.review_began is None:
+            return
+        if call.verdict is not None:
+            self._review_fails = False
+        label = call.verdict or _failure_label(outcome)
+        self._metrics.review_seconds.labels(label).observe(time.monotonic() - call.review_began)
+
+
+def _failure_label(outcome: str | Outcome) -> str:
+    """Return the outcome of a review without a verdict, as in the metrics."""
+    if isinstance(outcome, TimeoutError):
+        return "timeout"
+    return "failed" if isinstance(outcome, BaseException) else "cancelled"
+
+
+def _explain(
+    call: GuardedCall, summarizer: Summarizer, error: BaseException
+) -> tuple[SummarizerError, str]:
+    """Return a failure as the client may see it, and its cause for the log."""
+    if isinstance(error, SummarizerError):
+        failure = _as_reported(error)
+        cause = _in_one_line(f"{failure} ({failure.code})")
+    elif isinstance(error, TimeoutError):
+        failure = SummarizerError("timeout", "The summarizer took too long.")
+        cause = "it took too long"
+    else:
+        failure = SummarizerError("upstream_error", "The summarizer failed.")
+        cause = _describe(call, summarizer, error)
+    if call.reviewing:
+        failure = SummaryWithheld("The summary was withheld, since it could not be reviewed.")
+    return failure, cause
+
+
+def _log_failure(
+    call: GuardedCall, summarizer: Summarizer, cause: str, error: BaseException
+) -> None:
+    kind = "review" if call.reviewing else f"summarizer {summarizer.name}"
+    _log.warning("%s failed: %s", kind, cause)
+    _log.debug("the %s failed here:\n%s", kind, "".join(format_tb(error.__traceback__)))
 
 
 def _describe(call: GuardedCall, summarizer: Summarizer, error: BaseException) -> str:

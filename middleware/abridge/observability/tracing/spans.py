@@ -144,7 +144,7 @@ class RequestTrace:
         span = self._calls.pop(part, None)
         if span is not None and span.is_recording():
             span.set_attributes({"abridge.outcome": outcome, **dict(summary_attributes(usage))})
-            if outcome not in ("ok", "cancelled"):
+            if outcome not in ("ok", "cancelled", "withheld"):
                 mark_failed(span, outcome)
 
     def add_upstream_call(self, call: UpstreamCall) -> None:

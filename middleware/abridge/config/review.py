@@ -1,0 +1,44 @@
+"""The settings of a review: what checks each part of a summary before it is shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, PositiveFloat, model_validator
+
+from abridge.config.setting_types import BaseUrl, Table
+
+MODERATIONS_PATH = "/moderations"
+
+EXTRACT_UNREVIEWED = (
+    "summary.on_failure: 'extract' steps in where a review finds no time, and would show what none "
+    "has seen; must be omit or fail"
+)
+
+
+def _check_no_path(url: str) -> str:
+    if url.endswith(MODERATIONS_PATH):
+        raise ValueError(f"must be the address without {MODERATIONS_PATH}, which is added to it")
+    return url
+
+
+class ReviewSettings(Table):
+    """The review of each part, whole, before a word of it is shown."""
+
+    kind: Literal["none", "moderations"] = "none"
+    """`moderations` asks an endpoint that speaks OpenAI's API of this name. Mounted, a review in
+    Python may be passed to the middleware instead."""
+    base_url: Annotated[BaseUrl, AfterValidator(_check_no_path)] | None = None
+    model: str | None = None  # None: the server's own default
+    api_key_env: str | None = None  # the environment variable that holds the API key
+    on_flag: Literal["withhold", "stop"] = "withhold"
+    """`withhold` leaves out a part that is flagged, `stop` also all later ones of its response."""
+    on_failure: Literal["show", "withhold"] = "withhold"
+    """What becomes of a part that cannot be checked."""
+    timeout: PositiveFloat = 3.0  # for the check of one part
+
+    @model_validator(mode="after")
+    def _check_complete(self) -> ReviewSettings:
+        if self.kind == "moderations" and self.base_url is None:
+            raise ValueError("kind = 'moderations' needs base_url")
+        return self

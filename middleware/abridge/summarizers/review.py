@@ -1,0 +1,84 @@
+"""The review of a part: who does it, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+
+from abridge.config.loading import read_secret
+from abridge.config.review import EXTRACT_UNREVIEWED
+from abridge.config.settings import Settings
+from abridge.errors import SettingsError
+from abridge.http.transport import Transport
+from abridge.summarizers.moderation import Moderation
+
+if TYPE_CHECKING:
+    from abridge.observability.tracing.spans import Tracing
+
+Review = Callable[[str], Awaitable[str | None]]
+"""Receives each complete part before the client does; returns the text to show, or None to withhold
+it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Reviewer:
+    """A review, how long it may take, and what becomes of a part that it flags or cannot check."""
+
+    review: Review
+    timeout: float | None = None  # in seconds; None: what the summarizer left of its own
+    stops_on_flag: bool = False  # no further part of a response is shown after a flagged one
+    shows_on_failure: bool = False  # a part that cannot be checked is shown
+
+    async def aclose(self) -> None:
+        if isinstance(self.review, Moderation):
+            await self.review.aclose()
+
+
+def select_reviewer(
+    settings: Settings,
+    *,
+    override: Review | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    tracing: Tracing | None = None,
+) -> Reviewer | None:
+    """Return the reviewer named in the settings, or `override` if given; None if there is none.
+
+    Raises SettingsError for a contradiction, or if the key is missing.
+    """
+    if override is None:
+        return make_moderator(settings, transport, tracing)
+    if settings.review.kind != "none":
+        raise SettingsError(
+            f"review.kind: {settings.review.kind!r} and a review handed to the middleware exclude "
+            "each other; set it to none, or hand none over"
+        )
+    if any(route.summary.on_failure == "extract" for route in settings.routes):
+        raise SettingsError(EXTRACT_UNREVIEWED)
+    return Reviewer(override)
+
+
+def make_moderator(
+    settings: Settings, transport: httpx.AsyncBaseTransport | None, tracing: Tracing | None = None
+) -> Reviewer | None:
+    """Make the reviewer of kind `moderations` if the settings name it. Raises SettingsError.
+
+    `transport`, or a new one if none is given, is closed with the reviewer.
+    """
+    review = settings.review
+    if review.kind != "moderations":
+        return None
+    key = read_secret(review.api_key_env, "review.api_key_env") if review.api_key_env else None
+    transport = transport or Transport(
+        connect=settings.limits.connect, headers=review.timeout, idle=review.timeout
+    )
+    if tracing is not None:
+        transport = tracing.wrap_transport(transport)
+    return Reviewer(
+        Moderation(review, transport, key),
+        review.timeout,
+        stops_on_flag=review.on_flag == "stop",
+        shows_on_failure=review.on_failure == "show",
+    )
