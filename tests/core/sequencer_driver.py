@@ -112,6 +112,11 @@ class SequencerDriver:
         self.requested.pop(part, None)
         self.take(self.sequencer.summary_failed(part, error, self.now))
 
+    def stop(self, part: int, error: ErrorDetail, spent: Tokens | None = None) -> None:
+        """Fail a part so that no further one may be shown."""
+        self.requested.pop(part, None)
+        self.take(self.sequencer.summary_failed(part, error, self.now, spent, "m", stop=True))
+
     def refuse(self, part: int) -> None:
         self.requested.pop(part, None)
         self.take(self.sequencer.summary_refused(part, self.now))

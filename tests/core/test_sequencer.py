@@ -9,6 +9,7 @@ import pytest
 from abridge.core.conversation import RecordedTurn, Turn
 from abridge.core.events import (
     ContentDelta,
+    ErrorDetail,
     ErrorReported,
     Event,
     ItemSummary,
@@ -25,7 +26,7 @@ from abridge.core.events import (
 )
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
-from tests.core.sequencer_driver import BROKEN, SequencerDriver
+from tests.core.sequencer_driver import BROKEN, SPENT, SequencerDriver
 
 LINE = "word " * 4 + "\n\n"  # fills one part of 20 characters
 PARTS = SummaryPlan(part_chars=20, tail_chars=5)
@@ -442,6 +443,80 @@ class TestFallback:
         driver.say(1, "half")
         driver.fail(1)
         assert driver.emitted_labels[-2:] == ["part 0 cut", "closed: upstream_error"]
+
+
+class TestStopping:
+    """After a part that stops the summaries of a response, none is made or shown."""
+
+    WITHHELD = ErrorDetail("withheld", "The summary was withheld.")
+
+    def test_what_is_being_written_is_cancelled_and_what_waits_is_not_shown(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.open()
+        driver.raw(LINE * 3)
+        driver.write(2, "written, and waits for the first")
+        driver.stop(3, self.WITHHELD)
+        assert driver.cancelled == [1]
+        driver.close()
+        driver.answer()
+        driver.end()
+        assert [each for each in driver.emitted_labels if "raw" not in each] == [
+            "started",
+            "closed: withheld",
+            "answer",
+            "ended",
+        ]
+
+    def test_what_is_shown_stays_and_ends_as_it_would_have(self, driver: SequencerDriver) -> None:
+        driver.open()
+        driver.raw(LINE * 2)
+        driver.say(1, "one")
+        driver.stop(2, self.WITHHELD)
+        driver.finish(1)
+        driver.close()
+        assert driver.emitted_labels[-4:] == ["part 0", "0: one", "part 0 done", "closed: withheld"]
+
+    def test_no_more_is_requested_for_any_item_or_choice(self, driver: SequencerDriver) -> None:
+        driver.think(LINE, lane=1)
+        driver.think(LINE)
+        driver.stop(2, self.WITHHELD)
+        assert driver.cancelled == [1]
+        driver.raw(LINE * 3)
+        driver.think(LINE * 3, item=1)
+        driver.think("Hm.", item=2)
+        assert not driver.requested
+        driver.end()
+        errors = {key: summary.error for key, summary in driver.ended.summaries.items()}
+        assert errors == dict.fromkeys([(1, 0), (0, 0), (0, 1), (0, 2)], self.WITHHELD)
+
+    def test_nothing_holds_the_answer_any_more(self, driver: SequencerDriver) -> None:
+        driver.think(LINE * 2)
+        driver.answer()
+        assert driver.sequencer.holding
+        driver.stop(1, self.WITHHELD)
+        assert not driver.sequencer.holding
+        assert driver.emitted_labels[-2:] == ["closed: withheld", "answer"]
+
+    def test_a_part_that_waits_for_its_turn_never_has_it(self) -> None:
+        driver = SequencerDriver(replace(PARTS, in_turn=True))
+        driver.think(LINE * 3)
+        driver.stop(1, self.WITHHELD)
+        assert not driver.requested
+        assert driver.emitted_labels[-1] == "closed: withheld"
+
+    def test_a_summary_of_upstreams_own_still_passes(self, driver: SequencerDriver) -> None:
+        driver.think(LINE)
+        driver.stop(1, self.WITHHELD)
+        driver.open(item=1)
+        driver.upstream(NativeSummary(0, driver.frame(), 1, 0, "delta", "theirs"))
+        driver.close(item=1)
+        assert driver.emitted_labels[-2:] == ["native", "closed"]
+
+    def test_what_the_part_cost_is_counted(self, driver: SequencerDriver) -> None:
+        driver.think(LINE)
+        driver.stop(1, self.WITHHELD, SPENT)
+        assert driver.sequencer.spent == SPENT
 
 
 class TestBounds:

@@ -10,12 +10,14 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from abridge.config.settings import SummarizerSettings
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
-from abridge.errors import SummarizerError
+from abridge.errors import SummarizerError, SummaryWithheld
+from abridge.observability.metrics import metrics_for
 from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.guard import Guard, Permit
@@ -614,3 +616,156 @@ class TestOneThatRunsInProcess:
         assert not warnings(caplog)
         made.note_late_start(Scripted())
         assert made.is_open
+
+
+class TestAReviewWithItsOwnRules:
+    """A review that may take its own time, and whose failures the settings judge."""
+
+    @pytest.fixture
+    def registry(self) -> CollectorRegistry:
+        return CollectorRegistry()
+
+    def guard(
+        self, registry: CollectorRegistry, review: Any, *, settings: Any = None, **rules: Any
+    ) -> Guard:
+        return Guard(
+            SummarizerSettings(**(settings or {})),
+            reviewer=Reviewer(review, **{"timeout": 30.0, **rules}),
+            clock=Clock(),
+            metrics=metrics_for(registry),
+        )
+
+    async def test_its_time_begins_when_the_summarizer_is_done(
+        self, registry: CollectorRegistry
+    ) -> None:
+        gate = asyncio.Event()
+
+        async def review(text: str) -> str:
+            await gate.wait()
+            return text
+
+        made = self.guard(registry, review, settings={"timeout": 0.01})
+        writing = asyncio.create_task(collect_output(made, "So it is."))
+        await asyncio.sleep(0.2)  # longer than the summarizer's time and the last look
+        gate.set()
+        assert await writing == ["So it is."]
+
+    async def test_its_time_runs_out(self, registry: CollectorRegistry) -> None:
+        failed = await error(self.guard(registry, _hang, timeout=0.01), "So it is.", SPENT)
+        assert (failed.code, failed.spent) == ("withheld", SPENT.tokens)
+        assert outcomes(registry) == {"timeout": 1}
+
+    @pytest.mark.parametrize("stops", [False, True])
+    async def test_what_is_flagged_says_whether_the_rest_is_stopped(
+        self, registry: CollectorRegistry, *, stops: bool
+    ) -> None:
+        made = self.guard(registry, _flag, stops_on_flag=stops)
+        failed = await error(made, "So it is.")
+        assert isinstance(failed, SummaryWithheld)
+        assert failed.stops is stops
+        assert outcomes(registry) == {"withheld": 1}
+
+    @pytest.mark.parametrize("broken", [entry[0] for entry in REVIEWS.values()], ids=REVIEWS)
+    async def test_one_that_fails_does_not_stop_the_rest(
+        self, registry: CollectorRegistry, broken: Any
+    ) -> None:
+        failed = await error(self.guard(registry, broken, stops_on_flag=True), "So it is.")
+        assert isinstance(failed, SummaryWithheld)
+        assert not failed.stops
+        assert outcomes(registry) == {"failed": 1} or outcomes(registry) == {"timeout": 1}
+
+    @pytest.mark.parametrize("broken", [entry[0] for entry in REVIEWS.values()], ids=REVIEWS)
+    async def test_what_cannot_be_checked_is_shown_where_the_settings_say_so(
+        self, registry: CollectorRegistry, broken: Any
+    ) -> None:
+        made = self.guard(registry, broken, shows_on_failure=True, settings={"breaker_failures": 1})
+        assert await collect_output(made, "So ", "it is.", SPENT) == ["So it is.", SPENT]
+        assert not made.is_open
+
+    async def test_what_takes_too_long_is_shown_where_the_settings_say_so(
+        self, registry: CollectorRegistry
+    ) -> None:
+        made = self.guard(registry, _hang, shows_on_failure=True, timeout=0.01)
+        assert await collect_output(made, "So it is.") == ["So it is."]
+        assert outcomes(registry) == {"timeout": 1}
+
+    async def test_what_is_flagged_is_withheld_all_the_same(
+        self, registry: CollectorRegistry
+    ) -> None:
+        failed = await error(self.guard(registry, _flag, shows_on_failure=True), "So it is.")
+        assert failed.code == "withheld"
+
+    async def test_a_verdict_that_comes_late_still_counts(
+        self, registry: CollectorRegistry
+    ) -> None:
+        async def flag_when_cancelled(_: str) -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+        made = self.guard(registry, flag_when_cancelled, shows_on_failure=True, timeout=0.01)
+        assert (await error(made, "So it is.")).code == "withheld"
+
+    async def test_a_failing_one_is_logged_once_until_it_answers_again(
+        self, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        answers: list[Any] = [ValueError, ValueError, "So it is.", ValueError]
+
+        async def review(_: str) -> str:
+            answer = answers.pop(0)
+            if answer is ValueError:
+                raise answer
+            return str(answer)
+
+        made = self.guard(registry, review, shows_on_failure=True)
+        for _ in range(4):
+            assert await collect_output(made, "So it is.") == ["So it is."]
+        assert warnings(caplog) == ["review failed: ValueError; parts are shown without it"] * 2
+        assert outcomes(registry) == {"failed": 3, "passed": 1}
+
+    async def test_a_summarizer_that_fails_is_not_reviewed(
+        self, registry: CollectorRegistry
+    ) -> None:
+        made = self.guard(registry, _flag, shows_on_failure=True)
+        failed = await error(made, "So ", ValueError())
+        assert failed.code == "upstream_error"
+        assert outcomes(registry) == {}
+
+    async def test_a_review_that_is_given_up_is_counted_as_cancelled(
+        self, registry: CollectorRegistry
+    ) -> None:
+        begun = asyncio.Event()
+
+        async def review(_: str) -> str:
+            begun.set()
+            return await _hang(_)
+
+        writing = asyncio.create_task(collect_output(self.guard(registry, review), "So it is."))
+        await begun.wait()
+        writing.cancel()
+        with suppress(asyncio.CancelledError):
+            await writing
+        assert outcomes(registry) == {"cancelled": 1}
+
+    def test_reviews_of_what_runs_in_process_are_bounded(self, registry: CollectorRegistry) -> None:
+        made = self.guard(registry, _hang, settings={"max_in_flight": 1})
+        assert isinstance(made.admit(ExtractiveSummarizer()), Permit)
+        assert isinstance(made.admit(ExtractiveSummarizer()), ErrorDetail)
+
+
+async def _hang(_: str) -> str:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _flag(_: str) -> None:
+    return None
+
+
+def outcomes(registry: CollectorRegistry) -> dict[str, float]:
+    """Return how many reviews there were by outcome."""
+    return {
+        sample.labels["outcome"]: sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "abridge_review_seconds_count"
+    }
