@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import zlib
@@ -766,6 +767,48 @@ class TestSummarizers:
         answer = await call(app, CHAT_PATH, ASKING)
         assert seen == ["**Adding up**\n\nI add the numbers."]
         assert check_chat(answer.data).choices[0].fields["reasoning_content"] == "Reviewed."
+
+    async def test_what_a_review_withholds_is_said(self) -> None:
+        async def review(_: str) -> None:
+            return None
+
+        answer = await call(
+            AbridgeMiddleware(
+                Upstream(Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))),
+                settings_for(summarizer={"kind": "object"}),
+                summarizer=Scripted(),
+                review=review,
+                registry=CollectorRegistry(),
+            ),
+            CHAT_PATH,
+            ASKING,
+        )
+        message = answer.json["choices"][0]["message"]
+        assert message["content"] == "Hello."
+        assert message["summary_error"] == {
+            "code": "withheld",
+            "message": "The summary was withheld.",
+        }
+        assert answer.headers["x-abridge-summary"] == "withheld"
+
+    async def test_a_part_that_is_reviewed_may_take_all_the_grace(self) -> None:
+        async def review(text: str) -> str:
+            return text
+
+        gate = asyncio.Event()
+        app = AbridgeMiddleware(
+            thinker(),
+            settings_for(summarizer={"kind": "object"}, summary={"grace": 60, "first_token": 0.01}),
+            summarizer=Scripted(gate=gate),
+            review=review,
+            registry=CollectorRegistry(),
+        )
+        asked = begin(app, CHAT_PATH, ASKING)
+        await asyncio.sleep(0.1)  # longer than a part without a review may be silent
+        gate.set()
+        choice = check_chat((await asked.finish()).data).choices[0]
+        assert choice.summary_error is None
+        assert choice.fields["reasoning_content"] == "**Adding up**\n\nI add the numbers."
 
     async def test_kind_object_needs_one(self) -> None:
         with pytest.raises(SettingsError, match=r"summarizer\.kind"):

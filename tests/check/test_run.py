@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.check.effective import effective_toml
 from abridge.check.reach import Finding
+from abridge.check.review import SAMPLE_PART
 from abridge.check.run import Check
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
@@ -52,6 +53,8 @@ async def findings_for(app: ASGIApp, settings: Any = None, **check: Any) -> list
         known["upstreams"] = [{"base_url": f"{url}/v1", **known.pop("upstream", {})}]
         if known.get("summarizer", {}).get("kind") == "model":
             known["summarizer"]["base_url"] = f"{url}/v1"
+        if known.get("review", {}).get("kind") == "moderations":
+            known["review"]["base_url"] = f"{url}/v1"
         checking = Check(Settings.model_validate(known), **check)
         return [finding async for finding in checking.findings()]
 
@@ -331,6 +334,78 @@ class TestTheSummarizer:
         finding = await self.finding(Answer(chat_stream("", text="")))
         assert finding.grade == "fault"
         assert "(empty)" in finding.text
+
+
+class TestTheReview:
+    async def findings(
+        self, answer: Answer | None = None, *, probing: bool = False, **review: Any
+    ) -> list[Finding]:
+        """Return what is found about the review, by a server that answers so."""
+        self.server = Server(models=MODELS, **({} if answer is None else {"moderations": answer}))
+        settings = {
+            "review": {"kind": "moderations", "timeout": 0.3, **review},
+            "upstream": {"models": ["m"]},
+        }
+        found = await findings_for(self.server, settings, probing=probing)
+        return [finding for finding in found if finding.subject == "review"]
+
+    async def test_without_one_nothing_is_said_of_it(self) -> None:
+        findings = await findings_for(Server(models=MODELS), probing=True)
+        assert not [finding for finding in findings if finding.subject == "review"]
+
+    async def test_its_server_is_reached(self) -> None:
+        (finding,) = await self.findings()
+        assert (finding.grade, "answers; models: thinker-1" in finding.text) == ("ok", True)
+        assert len(self.server.apps["models"].requests) == 2
+
+    async def test_a_missing_key_is_a_fault(self) -> None:
+        findings = await findings_for(
+            Server(models=MODELS), {"review": {"kind": "moderations", "api_key_env": "NOT_SET"}}
+        )
+        assert findings[-1].grade == "fault"
+        assert findings[-1].text.startswith("review.api_key_env: must name")
+
+    async def test_a_verdict_is_ok(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GUARD_KEY", "geheim")
+        passed = Answer.json({"results": [{"flagged": False, "categories": {}}]})
+        _, finding = await self.findings(
+            passed, probing=True, model="omni", api_key_env="GUARD_KEY"
+        )
+        assert finding.grade == "ok"
+        assert finding.text.startswith("passes a harmless part after ")
+        (request,) = self.server.apps["moderations"].requests
+        assert request.json == {"model": "omni", "input": SAMPLE_PART}
+        assert request.header("authorization") == "Bearer geheim"
+
+    @pytest.mark.parametrize(
+        ("answer", "words"),
+        [
+            (Answer.json({"results": [{"flagged": True}]}), "flags a harmless part"),
+            (Answer.json({}, 401), "answered with status 401"),
+            (Answer.json({}), "answered without a verdict"),
+            (Answer([asyncio.Event()]), "no verdict within review.timeout, 0.3 s"),
+        ],
+    )
+    async def test_anything_else_is_a_fault(self, answer: Answer, words: str) -> None:
+        _, finding = await self.findings(answer, probing=True)
+        assert finding.grade == "fault"
+        assert words in finding.text
+
+    async def test_a_part_that_is_reviewed_may_begin_as_late_as_the_grace(self) -> None:
+        frames = chat_stream("", text="I compare the tenths.")
+        server = Server(completions=Answer([0.05, *frames]))
+        findings = await findings_for(
+            server,
+            {
+                "summarizer": {"kind": "model", "model": "small"},
+                "summary": {"first_token": 0.01},
+                "review": {"kind": "moderations"},
+                "upstream": {"models": ["m"]},
+            },
+            probing=True,
+        )
+        (*_, finding) = (each for each in findings if each.subject == "summarizer")
+        assert finding.grade == "ok"
 
 
 @pytest.mark.parametrize(("probing", "code"), [(("--probe",), 0), ((), 0), (("--model",), 2)])

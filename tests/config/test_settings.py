@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from abridge.config.exposure import open_paths
 from abridge.config.loading import load_settings, read_secret
+from abridge.config.review import ReviewSettings
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 
@@ -139,6 +140,24 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         (
             {"summarizer": {"kind": "model", "base_url": "http://x"}},
             "summarizer: kind = 'model' needs model",
+        ),
+        ({"review": {"kind": "moderations"}}, "review: kind = 'moderations' needs base_url"),
+        (
+            {"review": {"base_url": "http://x/v1/moderations"}},
+            "review.base_url: must be the address without /moderations",
+        ),
+        ({"review": {"kind": "python"}}, "review.kind: got 'python'; "),
+        ({"review": {"on_flag": "show"}}, "review.on_flag: got 'show'; "),
+        ({"review": {"timeout": 0}}, "review.timeout: got 0; "),
+        *(
+            (
+                {"review": {"kind": "moderations", "base_url": "http://x/v1"}, **tables},
+                "summary.on_failure: 'extract' steps in where a review finds no time",
+            )
+            for tables in (
+                {"summary": {"on_failure": "extract"}},
+                {"upstreams": [{"summary": {"on_failure": "extract"}}]},
+            )
         ),
         (
             {"history": {"tenant": "someone"}},
@@ -275,6 +294,27 @@ def test_variables_extend_a_table_given_in_another() -> None:
         "ABRIDGE_SUMMARIZER__EXTRA_BODY": '{"seed": 1}',
     }
     assert load_settings(environ=environ).summarizer.extra_body == {"seed": 1, "top_k": "1"}
+
+
+def test_a_review_is_set_by_variables_alone() -> None:
+    environ = {
+        "ABRIDGE_REVIEW__KIND": "moderations",
+        "ABRIDGE_REVIEW__BASE_URL": "https://guard.example/v1/",
+        "ABRIDGE_REVIEW__MODEL": "omni-moderation-latest",
+        "ABRIDGE_REVIEW__API_KEY_ENV": "GUARD_KEY",
+        "ABRIDGE_REVIEW__ON_FLAG": "stop",
+        "ABRIDGE_REVIEW__ON_FAILURE": "show",
+        "ABRIDGE_REVIEW__TIMEOUT": "1.5",
+    }
+    assert load_settings(environ=environ).review == ReviewSettings(
+        kind="moderations",
+        base_url="https://guard.example/v1",
+        model="omni-moderation-latest",
+        api_key_env="GUARD_KEY",
+        on_flag="stop",
+        on_failure="show",
+        timeout=1.5,
+    )
 
 
 def test_a_misplaced_secret_is_not_repeated_in_the_error() -> None:

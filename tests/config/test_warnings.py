@@ -11,6 +11,7 @@ from abridge.config.warnings import settings_warnings
 
 U = "http://127.0.0.1:8000/v1"
 SMALL = {"kind": "model", "base_url": "http://127.0.0.1:8001/v1", "model": "small"}
+REVIEW = {"kind": "moderations", "base_url": "http://127.0.0.1:8002/v1"}
 HIDING = {"reasoning": {"expose": "summary"}, "summarizer": SMALL}
 
 KEYS = {"seal_keys_env": "KEYS"}
@@ -38,6 +39,10 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ),
         ({"summarizer": {**SMALL, "base_url": U}}, {}, ["summarizer.base_url"]),
         ({"summarizer": {"kind": "upstream"}}, {}, ["summarizer.kind"]),
+        ({"review": REVIEW}, {}, ["review.kind"]),
+        ({"review": REVIEW, "reasoning": {"expose": "both"}}, {}, ["review.kind"]),
+        ({**HIDING, **MEMORY, "review": REVIEW}, {}, []),
+        ({"review": {**REVIEW, "kind": "none"}}, {}, ["review.base_url"]),
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),

@@ -17,7 +17,7 @@ from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_loggin
 from abridge.observability.record import SHUTTING_DOWN
 from tests.support.asgi import begin, call
 from tests.support.deployments import build_app
-from tests.support.streams import THOUGHT, chat_stream, completion
+from tests.support.streams import THOUGHT, chat_stream, completion, thinking
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -203,6 +203,19 @@ async def test_a_summary_that_failed(lines: Lines) -> None:
     fields = as_json(lines.last)
     assert fields["summaries"] == {"timeout": 1}
     assert (fields["calls"], fields["parts"], fields["outcome"]) == (1, 0, "ok")
+
+
+async def test_parts_that_a_review_withholds(lines: Lines) -> None:
+    async def review(_: str) -> None:
+        return None
+
+    answer = Answer(chat_stream(thinking(4000), "Hi"))
+    await call(app(answer, review=review), PATH, CHAT)
+    fields = as_json(lines.last)
+    assert fields["summaries"] == {"withheld": 1}
+    assert fields["withheld"] == fields["calls"] > 1
+    await call(app(answer), PATH, CHAT)
+    assert "withheld" not in as_json(lines.last)
 
 
 async def test_a_client_that_disconnects(lines: Lines) -> None:

@@ -126,6 +126,21 @@ async def test_outcomes_that_settings_bring_about(counted: Counted) -> None:
     assert counted.outcomes()["skipped"] == 1
 
 
+async def withhold(_: str) -> None:
+    return None
+
+
+async def test_a_part_that_a_review_withholds(counted: Counted) -> None:
+    await counted.send(Answer(chat_stream(THOUGHT, "Hi")), review=withhold)
+    assert counted.outcomes() == {"withheld": 1}
+    assert counted.value("summarizer_seconds_count", outcome="withheld") == 1
+    assert counted.value("review_seconds_count", outcome="withheld") == 1
+    assert counted.value("requests_total", outcome="ok") == 1
+    assert counted.value("breaker_open") == 0
+    spent = {"style": "auto", "summarizer": "scripted"}
+    assert counted.value("summarizer_tokens_total", **spent, type="output") == 5
+
+
 async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)

@@ -97,7 +97,8 @@ def _timing_finding(
     settings: Settings, first: float, total: float, usage: SummarizerUsage
 ) -> Finding:
     grace = settings.summary.grace
-    wait = min(settings.summary.first_token, grace)
+    reviewed = settings.review.kind != "none"  # and shown only when it is whole
+    wait = grace if reviewed else min(settings.summary.first_token, grace)
     cost = "tokens not reported"
     if usage.tokens is not None:
         cost = f"{usage.tokens.input} tokens in, {usage.tokens.output} out"

@@ -344,6 +344,15 @@ class TestTrouble:
         assert (spans.request["abridge.summaries.timeout"], spans.request.error) == (1, None)
         assert "SECRET" not in spans.text()
 
+    async def test_a_part_that_is_withheld_is_no_error(self, spans: Spans) -> None:
+        async def review(_: str) -> None:
+            return None
+
+        await call(app(spans, Upstream(STREAM[CHAT]), review=review), CHAT, STREAMING)
+        _, child = spans.below(spans.request)
+        assert (child["abridge.outcome"], child.error) == ("withheld", None)
+        assert spans.request["abridge.summaries.withheld"] == 1
+
     async def test_a_call_that_is_given_up(self, spans: Spans) -> None:
         stuck = Scripted(gate=asyncio.Event())
         one = app(
