@@ -60,6 +60,25 @@ HEALTH = (
         width=12,
     ),
     Panel(
+        "Reviews of parts by outcome: passed",
+        "Where a review is set, each part of a summary is reviewed before it is shown. withheld: "
+        "it was flagged. failed, timeout: there was no verdict, and review.on_failure says what "
+        "became of the part. cancelled: the answer could not wait, or its client disconnected.",
+        "ops",
+        [Query(rate("review_seconds_count", by="outcome"), "{{outcome}}")],
+        stacked=True,
+        width=12,
+    ),
+    Panel(
+        "Duration of a review: p95 within 0.5 s",
+        "How long the review of a part takes. A part is shown that much later, and an answer waits "
+        "for the review of its last part; after review.timeout a review is given up.",
+        "s",
+        [Query(quantile(0.95, "review_seconds"), "p95")],
+        steps={0.5: "yellow", 2: "red"},
+        width=12,
+    ),
+    Panel(
         "Store hits: as many as conversations continue",
         "The share of lookups of earlier answers that found one. Misses are normal: most "
         "histories hold nothing from Abridge.",

@@ -77,7 +77,7 @@ USERS = (
         "Summaries by outcome: ok and native, hardly anything else",
         "ok: all parts came. native: the model has a summary of its own. skipped: too little "
         "reasoning. partial: some parts came. failed, timeout, empty: the summarizer's doing. "
-        "deadline: the grace ran out. shed: too many calls at once.",
+        "withheld: a review's. deadline: the grace ran out. shed: too many calls at once.",
         "ops",
         [Query(rate("summaries_total", by="outcome"), "{{outcome}}")],
         stacked=True,

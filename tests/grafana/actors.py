@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import cycle
 
 from starlette.types import Receive, Scope, Send
 
@@ -72,6 +73,20 @@ class Writer(Upstream):
             return Answer([asyncio.Event()])
         text = "" if b"BE SILENT" in request.body else "**Adding up**\n\nI add the numbers."
         return Answer(chat_stream("", text))
+
+
+class Moderation(Upstream):
+    """A moderation endpoint: it passes a part, flags the next one, and fails at the one after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.verdicts = cycle((False, True, None))
+
+    def answer(self, request: ReceivedRequest) -> Answer:
+        flagged = next(self.verdicts)
+        if flagged is None:
+            return Answer.json({"error": {"message": "No."}}, 500)
+        return Answer.json({"results": [{"flagged": flagged, "categories": {}}]})
 
 
 def _thought(model: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.grafana.actors import TROUBLES, Model, Writer
+from tests.grafana.actors import TROUBLES, Model, Moderation, Writer
 from tests.support.servers import HANG, serve, until, unused_address
 from tests.support.sidecar import sidecar
 
@@ -31,6 +31,8 @@ SEEN = (
     *(f'requests_total{{outcome="{each}"}}' for each in ("untouched", "refused")),
     *(f'summaries_total{{outcome="{each}"}}' for each in ("ok", "native", "skipped", "shed")),
     *(f'summaries_total{{outcome="{each}"}}' for each in ("failed", "empty", "timeout")),
+    'summaries_total{outcome="withheld"}',
+    *(f'review_seconds_count{{outcome="{each}"}}' for each in ("passed", "withheld", "failed")),
     'summaries_total{style="detailed", api="responses"}',
     'summaries_total{summarizer="extractive"}',
     'summarizer_tokens_total{style="concise", summarizer="model"}',
@@ -79,6 +81,10 @@ def settings(model: str, writer: str) -> dict[str, str]:
         "ABRIDGE_LIMITS__HEADERS": "3",
         "ABRIDGE_LIMITS__IN_FLIGHT": str(ROOM),
     }
+
+
+def review_settings(guard: str) -> dict[str, str]:
+    return {"ABRIDGE_REVIEW__KIND": "moderations", "ABRIDGE_REVIEW__BASE_URL": f"{guard}/v1"}
 
 
 @dataclass
@@ -198,8 +204,8 @@ def _question(path: str) -> dict[str, Any]:
 
 @dataclass
 class Stage:
-    """Two sidecars, the second without a summarizer model: the addresses of their metrics, and one
-    round of all traffic."""
+    """Two sidecars, the second without a summarizer model and with a review: the addresses of their
+    metrics, and one round of all traffic."""
 
     metrics: tuple[str, str]
     play: Callable[[], Awaitable[None]]
@@ -211,8 +217,9 @@ async def stage() -> AsyncIterator[Stage]:
     async with (
         serve(model) as thinkers,
         serve(Writer()) as small,
+        serve(Moderation()) as guard,
         sidecar(**settings(thinkers, small)) as first,
-        sidecar("--upstream", f"{thinkers}/v1") as second,
+        sidecar("--upstream", f"{thinkers}/v1", **review_settings(guard)) as second,
         httpx.AsyncClient(base_url=first.url, trust_env=False, timeout=HANG) as one,
         httpx.AsyncClient(base_url=second.url, trust_env=False, timeout=HANG) as without_model,
     ):

@@ -239,9 +239,11 @@ def _explain(
 def _log_failure(
     call: GuardedCall, summarizer: Summarizer, cause: str, error: BaseException
 ) -> None:
-    kind = "review" if call.reviewing else f"summarizer {summarizer.name}"
-    _log.warning("%s failed: %s", kind, cause)
-    _log.debug("the %s failed here:\n%s", kind, "".join(format_tb(error.__traceback__)))
+    if call.reviewing:
+        _log.warning("review failed: %s", cause)
+    else:
+        _log.warning("summarizer %s failed: %s", summarizer.name, cause)
+    _log.debug("it failed here:\n%s", "".join(format_tb(error.__traceback__)))
 
 
 def _describe(call: GuardedCall, summarizer: Summarizer, error: BaseException) -> str:
