@@ -50,11 +50,13 @@ class SequencerDriver:
         self.emitted: list[Event] = []
         self.requested: dict[int, RequestPart] = {}
         self.cancelled: list[int] = []
+        self.stopped_at: int | None = None  # number of events emitted before the first stop
         self._frames = 0
 
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, RequestPart):
+                assert self.stopped_at is None, "nothing is asked for once all is stopped"
                 assert effect.part_id not in self.requested, "a part is asked for once at a time"
                 self.requested[effect.part_id] = effect
             elif isinstance(effect, CancelPart):
@@ -115,6 +117,8 @@ class SequencerDriver:
     def stop(self, part: int, error: ErrorDetail, spent: Tokens | None = None) -> None:
         """Fail a part so that no further one may be shown."""
         self.requested.pop(part, None)
+        if self.stopped_at is None:
+            self.stopped_at = len(self.emitted)
         self.take(self.sequencer.summary_failed(part, error, self.now, spent, "m", stop=True))
 
     def refuse(self, part: int) -> None:

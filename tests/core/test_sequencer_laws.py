@@ -24,7 +24,7 @@ from abridge.core.events import (
 )
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
-from tests.core.sequencer_driver import SequencerDriver
+from tests.core.sequencer_driver import BROKEN, SequencerDriver
 
 REASONING = "Think of it. Then again.\n\n"
 
@@ -69,6 +69,7 @@ def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.Data
         grace=draw(st.sampled_from([0.0, 1.0, 5.0])),
         first_token_timeout=draw(st.sampled_from([0.5, 2.0])),
         held_limit=draw(st.sampled_from([0, 60, 10_000])),
+        in_turn=draw(st.booleans()),
         max_overhead=draw(st.sampled_from([None, 0.1, 1.0])),
         fallback=draw(st.sampled_from([None, lambda _: "an extract"])),
         fail_response=draw(st.booleans()),
@@ -92,6 +93,7 @@ def test_every_interleaving_is_legal(
     assert not driver.requested
     check_upstream_order(driver, upstream_events)
     check_parts(driver)
+    check_stop(driver)
     check_end(driver)
 
 
@@ -129,7 +131,7 @@ def play(
 
 def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
     part = data.draw(st.sampled_from(sorted(driver.requested)))
-    match data.draw(st.sampled_from(["say", "say", "finish", "fail", "refuse"])):
+    match data.draw(st.sampled_from(["say", "say", "finish", "fail", "refuse", "stop"])):
         case "say":
             driver.say(part, "some words ")
         case "finish":
@@ -138,6 +140,8 @@ def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
             driver.fail(part)
         case "refuse":
             driver.refuse(part)
+        case "stop":
+            driver.stop(part, BROKEN)
 
 
 def drain(driver: SequencerDriver) -> None:
@@ -199,6 +203,13 @@ def check_parts(driver: SequencerDriver) -> None:
             case SummaryPartDone():
                 assert streaming.pop((event.lane, event.item)) == event.text
     assert not streaming
+
+
+def check_stop(driver: SequencerDriver) -> None:
+    """Check that no part is announced once one has stopped the rest."""
+    if driver.stopped_at is not None:
+        after = driver.emitted[driver.stopped_at :]
+        assert not any(isinstance(event, SummaryPartAdded) for event in after)
 
 
 def check_end(driver: SequencerDriver) -> None:

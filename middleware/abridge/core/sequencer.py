@@ -173,9 +173,9 @@ class Sequencer:
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
             self._record_usage(part_id, spent, model)
-            self._give_up_part(item, requested, error)
             if stop:
                 self._stop_summaries(error)
+            self._give_up_part(item, requested, error)
             self._request_queued(item, now)
         return self._emit_ready(now)
 
@@ -315,7 +315,8 @@ class Sequencer:
 
     def _give_up_part(self, item: ReasoningItem, part: SummaryPart, error: ErrorDetail) -> None:
         """Use the fallback for a failed part of which nothing was emitted, else end it."""
-        fallback = self._plan.fallback if part.index is None else None
+        replaceable = part.index is None and self._stopped_by is None
+        fallback = self._plan.fallback if replaceable else None
         text = fallback(item.build_passage(part, self._plan)) if fallback is not None else ""
         if not (text and self._plan.in_turn):
             item.error = item.error or error
