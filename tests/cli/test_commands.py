@@ -136,6 +136,15 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
     assert lines[-1].endswith("http://here:1/abridge/metrics")
 
 
+def test_the_banner_names_a_review() -> None:
+    review = {"kind": "moderations", "base_url": "http://guard/v1", "on_flag": "stop"}
+    settings = Settings.model_validate({"review": review, "upstreams": [{"base_url": "http://u"}]})
+    line = "  review      moderations at http://guard/v1: stop at what it flags, withhold what it"
+    assert any(each.startswith(line) for each in startup_lines(settings, "http://a", None))
+    plain = Settings.model_validate({"upstreams": [{"base_url": "http://u"}]})
+    assert not any("review" in each for each in startup_lines(plain, "http://a", None))
+
+
 @pytest.mark.parametrize(
     ("server", "lines"),
     [

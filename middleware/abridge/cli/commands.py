@@ -174,7 +174,7 @@ def _load_settings(config: Path | None, flags: dict[str, Any]) -> Settings:
 
 
 def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
-    """Yield the lines printed at startup: addresses, upstreams, summarizer."""
+    """Yield the lines printed at startup: addresses, upstreams, summarizer, review."""
     server = settings.server
     yield f"abridge {__version__} listens on {url}"
     if server.workers > 1:
@@ -186,6 +186,11 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}"
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
+    review = settings.review
+    if review.kind != "none":
+        flagged = "stop at" if review.on_flag == "stop" else review.on_flag
+        rules = f"{flagged} what it flags, {review.on_failure} what it cannot check"
+        yield f"  review      {review.kind} at {review.base_url}: {rules}"
     default = settings.summary.default
     yield f"  summary     {'only if requested' if default == 'off' else default}"
     if server.page:
